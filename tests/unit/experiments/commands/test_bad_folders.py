@@ -19,7 +19,7 @@ Spoil = Callable[[Path], object]
 
 
 def sweep_file(instead_of: str, given: str) -> Spoil:
-    """``sweep.json`` with one text replaced, without blocks, which would know their sweep."""
+    """Replaces a text in ``sweep.json``, and removes the blocks, whose digests would show the edit."""
 
     def spoil(folder: Path) -> None:
         (folder / BLOCKS_FILE).unlink()
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> str:
-    """The one line with which a command refuses a folder."""
+    """The line with which a command refuses a folder. There is only one line."""
     with pytest.raises(SystemExit) as ended:
         main([command, str(folder)])
     assert ended.value.code == USAGE_EXIT
@@ -121,7 +121,7 @@ def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Six cannot decide eight comparisons; nothing is started."""
+    """Six blocks cannot decide eight comparisons. The run is refused before it starts anything."""
     with pytest.raises(SystemExit) as ended:
         main(["run", "stock", "--blocks", "6", "--out", str(tmp_path / "seen")])
     assert ended.value.code == USAGE_EXIT
@@ -131,7 +131,7 @@ def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.C
 
 
 def test_clients_that_a_part_cannot_have_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rather than taken and forgotten."""
+    """Numbers of clients are refused for a part that cannot use them."""
     with pytest.raises(SystemExit):
         main(["run", "sockets", "--clients", "7", "--out", str(tmp_path / "seen")])
     assert "--clients: got '7', allowed: none with sockets: the programs of its peers" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The command ``index``: which folders it takes, and which it refuses in one line."""
+"""The command ``index``: the folders that it takes, and the folders that it refuses in one line."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,7 +21,7 @@ STOCK = STUDIES["stock"]
 
 @cache
 def left(part: str, number: int) -> Mapping[str, bytes]:
-    """Files that measuring leaves, by their names; made once."""
+    """Files that a measurement leaves, by their names. They are made once."""
     sweep = STOCK.parts[part].sweep(SCALE)
     with TemporaryDirectory() as name:
         write_plan(Path(name), SWEPT, sweep)
@@ -31,7 +31,7 @@ def left(part: str, number: int) -> Mapping[str, bytes]:
 
 
 def measured(folder: Path, part: str = "stock", number: int = 10) -> Path:
-    """A folder that a part of the stock study was measured into."""
+    """Makes a folder with a measured part of the stock study."""
     folder.mkdir(parents=True)
     for name, content in left(part, number).items():
         (folder / name).write_bytes(content)
@@ -62,7 +62,7 @@ def test_a_part_decides_what_the_main_part_did_not(tmp_path: Path) -> None:
 
 
 def test_what_makes_no_page_is_refused(tmp_path: Path) -> None:
-    """A study twice, a part without its study, a folder without results."""
+    """A study twice, a part without its study, and a folder without results are refused."""
     one, other = measured(tmp_path / "one", number=1), measured(tmp_path / "other", number=1)
     part = measured(tmp_path / "part", "lock_strategies", number=1)
     for folders, said in (([one, other], "stock twice"), ([part], "parts of stock alone")):

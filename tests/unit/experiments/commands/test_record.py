@@ -1,4 +1,4 @@
-"""The command ``record``: which recordings it makes, in what order, and that it goes on where it was interrupted."""
+"""The command ``record``: the recordings that it makes, their order, and its resumption after an interruption."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ from experiments.commands import record
 record.tied = lambda command: [sys.executable, "-c", sys.argv[1]]
 record.measure(record.Recording("stock", "stock", "quick"))
 """
-"""A program that measures, where measuring is another program."""
+"""A program that calls ``measure``, with another program in place of ``run``."""
 
 COUNTING = """
 import signal, time
@@ -51,7 +51,7 @@ print(found, flush=True)
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
-    """Recordings that were measured, in a project of its own; to measure is to note the folder here."""
+    """Recordings that were measured, in a made-up project. A measurement only writes a planted folder."""
     found: list[Recording] = []
 
     def measure(recording: Recording) -> int:
@@ -120,7 +120,8 @@ def test_recordings_take_their_place_when_all_are_whole(
 def test_it_goes_on_where_it_was_interrupted(
     made: list[Recording], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A whole recording is not measured again, unless its sources have changed; nothing took its place before."""
+    """A complete recording is not measured again, unless its sources have changed. Until all are complete, no kept
+    recording is replaced."""
     first = selected(CHOSEN[:1])[0]
     record.measure(first)
     called("--list", *CHOSEN)
@@ -209,7 +210,8 @@ def test_what_run_would_refuse_is_begun_anew(
 def test_a_change_meanwhile_leaves_the_kept_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], inside: str
 ) -> None:
-    """Wherever in the folder; it is said, and measured again the next time."""
+    """A recording whose sources were changed meanwhile, anywhere in its folder, is named and not kept. The next
+    ``record`` measures it again."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pages, "run", lambda _: None)
     one = selected(CHOSEN[:1])[0]
@@ -230,7 +232,8 @@ def test_a_change_meanwhile_leaves_the_kept_recording(
 
 @pytest.mark.slow
 def test_ctrl_c_reaches_run_once_and_waits_for_it(tmp_path: Path) -> None:
-    """A terminal sends it to the whole process group. ``run`` gets SIGTERM, which it does not inherit as ignored."""
+    """A terminal sends Ctrl-C to the whole process group. ``run`` gets one SIGTERM, which is never inherited as
+    ignored."""
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, COUNTING],
         cwd=tmp_path,

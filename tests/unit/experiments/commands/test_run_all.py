@@ -1,4 +1,4 @@
-"""``run all``: every study's answer, none lost by another's failure, and nothing measured twice."""
+"""``run all``: an answer for every study, also after a failure of another study, and no second measurement."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class Studies:
         self.measured: list[str] = []
 
     def measure(self, name: str, folder: Path) -> Content:
-        """Leaves what measuring leaves."""
+        """Leaves the files of a measurement."""
         self.measured.append(name)
         if name in self.errors:
             raise self.errors[name]
@@ -58,7 +58,7 @@ class Studies:
 
 @cache
 def content() -> Content:
-    """Content of the planted study; judged once."""
+    """Content of the planted study. It is judged once."""
     with TemporaryDirectory() as name:
         return read(measured(Path(name) / "stock"))
 
@@ -68,7 +68,7 @@ FAILURES = {
     "sort": (UsageError("--out", "it", "another"), "--out: got 'it', allowed: another"),
     "pools": (KeyError("pool"), "KeyError: 'pool'"),
 }
-"""An error of each of some studies, and its line."""
+"""Errors of studies, each with its line."""
 
 
 @pytest.mark.slow
@@ -94,8 +94,8 @@ def test_a_study_that_fails_loses_no_other(tmp_path: Path, capsys: pytest.Captur
 def test_what_is_whole_is_not_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Resumed after Ctrl-C, it begins with the study that was interrupted. The index is written though nobody reads the
-    output any more."""
+    """A run that is resumed after Ctrl-C begins with the interrupted study. The index is written even if the reader of
+    the output has gone."""
     with pytest.raises(KeyboardInterrupt):
         run_all.run(PLANNED, [], tmp_path, Studies({"server_cost": KeyboardInterrupt()}).measure, AGAIN)
     assert not (tmp_path / "index.html").exists()
@@ -117,7 +117,7 @@ def test_what_is_whole_is_not_measured_again(
 
 
 def test_it_says_what_it_will_do() -> None:
-    """Which studies, about how long each takes and all, and which parts are not in it."""
+    """Before the start the studies, the durations of each and of all, and the left-out parts are printed."""
     text = "\n".join(run_all.announced(PLANNED, Path("results/all"), {"stock"}))
     assert "2 studies into results/all, one after the other; about 7:00 min in all:" in text
     assert "  server_cost    about 7:00 min" in text
@@ -195,7 +195,7 @@ def test_a_damaged_prediction_does_not_end_the_plan_of_other_studies(tmp_path: P
 
 
 def test_what_is_measured_after_a_part_takes_time_too() -> None:
-    """Sweeps without verdicts, servers by themselves, cold runs, what receivers tell."""
+    """The estimate counts sweeps without verdicts, servers alone, cold runs, and deliveries."""
     one = setting(transport="sockets")
     alone = StandalonePlan("s", "p", (LoneServer(one, (10,)),), blocks=5, idle_s=5)
     cold = ColdPlan("s", "p", (ColdCell(one, 100, runs=3),), blocks=10)

@@ -1,4 +1,4 @@
-"""The command ``compare``: what its help names, and a whole comparison by a load program."""
+"""The command ``compare``: its help, its hints and refusals, and whole comparisons."""
 
 import json
 import re
@@ -33,7 +33,7 @@ from tests.tls import credentials
 
 @pytest.fixture
 def help_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What ``--help`` prints, in a terminal of usual width."""
+    """Lines of ``--help`` in a terminal of usual width."""
     monkeypatch.setenv("COLUMNS", "80")
     parser = Parser("compare", "Compares.")
     add_options(parser)
@@ -41,7 +41,7 @@ def help_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_help_names_every_level_of_every_factor(help_lines: list[str]) -> None:
-    """A line for each factor of a server, which may go on after a level; the load's are options."""
+    """Each factor of a server has a line, which may break after a level. Each factor of the load is an option."""
     whole = "\n".join(help_lines).replace("|\n    ", "|").splitlines()
     told = " ".join(" ".join(help_lines).split()).replace("- ", "-")
     for name, factor in FACTORS.items():
@@ -114,7 +114,8 @@ def test_a_called_method_is_named_whole(
 
 
 def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 2 with the server's own line. Before a server is started it is said what goes on."""
+    """A server that refuses its options leads to exit code 2, with the server's own line. A line before the start says
+    what begins."""
     refusal = "shop: --depth: got 0, allowed: 1 or more (--help lists the options)"
     server = f"sh -c 'echo a warning >&2; echo \"{refusal}\" >&2; exit 2'"
     with pytest.raises(SystemExit) as ended:
@@ -151,7 +152,8 @@ WHY = {
     ],
 )
 def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None:
-    """A server that runs already is not started, and its process may be none that can be read."""
+    """The first lines name the servers that are started, and the running servers whose processor time cannot be
+    read."""
     assert list(hints([side(each, "grpc", {"connections": 2}) for each in (a, b)])) == said
 
 

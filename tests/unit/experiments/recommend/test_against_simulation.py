@@ -31,7 +31,7 @@ SIZES = [(1, 4, 2), (4, 4, 2), (4, 16, 2), (16, 12, 2), (64, 40, 1)]
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "size", "variation"), each_once(KINDS, SIZES, (0.5, 1.0)))
 def test_throughput_is_that_of_the_simulation(kind: str, size: tuple[int, int, int], variation: float) -> None:
-    """Below, at and above the knee, whichever resource is the limit: every kind, size and variation."""
+    """Throughput equals that of the simulation below, at and above the knee, for every kind, size and variation."""
     workers, clients, cores = size
     mean = KINDS[kind]
     demands = Demands(mean.gil_s, mean.free_s, mean.wait_s, mean.overhead_s, variation=variation)

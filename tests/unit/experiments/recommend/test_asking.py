@@ -1,4 +1,4 @@
-"""Measuring a server: its processes, their kind, and the response times that count."""
+"""Measurement of a server: its processes, their kind, and the order of the loads."""
 
 import os
 import socket
@@ -76,7 +76,8 @@ def test_a_python_without_a_gil_is_told_by_its_name(name: str, free: bool) -> No
 def turns(
     monkeypatch: pytest.MonkeyPatch, rates_hz: dict[int, list[float]], lost_ticks: int = 0
 ) -> dict[int, list[float]]:
-    """Rates that the levels are asked for, by turns, where they have these rates; the last repeats."""
+    """Measures levels with planted rates by turns, and returns the rates of each level's loads. The last rate of a
+    level repeats."""
     asked: dict[int, list[float]] = {level: [] for level in rates_hz}
 
     def load(level: int) -> Load:

@@ -57,7 +57,8 @@ def test_a_described_service() -> None:
 
 
 def test_what_was_measured_comes_first() -> None:
-    """The advice, the rates of all pools, and the advised pool's own; then what the limit is, and the p99."""
+    """The first lines are the advice, the rates of all pools, and the rate of the advised pool. The limit and the p99
+    follow."""
     lines = told().splitlines()
     assert lines[:3] == [
         "Advice: 8 threads, in one process.",
@@ -78,7 +79,8 @@ def test_what_a_larger_pool_does_more_is_said() -> None:
 
 
 def test_a_cap_is_named() -> None:
-    """One at a time is a lock. Several are a pool of connections, or a lock for a part of the time."""
+    """One request at a time means a lock. Several at a time mean a pool of connections, or a lock for a part of the
+    time."""
     five = (
         "Something inside admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
     )
@@ -88,7 +90,8 @@ def test_a_cap_is_named() -> None:
 
 
 def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
-    """The advice says so, and names the command that finds out."""
+    """For a running server the advice names the server's own pool as a possible limit, and the option that finds
+    out."""
     lines = told(replace(FOUND, by_workers=False))
     assert "19.9 ms each: its pool of workers, a pool of connections, or a lock" in lines
     assert "The server ran with the workers that it has, which may be the limit: --start measures every pool." in lines
@@ -113,7 +116,7 @@ def test_every_limit_has_its_words(limit: Limit, words: str) -> None:
 
 
 def test_a_wish_that_was_not_kept_is_said() -> None:
-    """A rate over 80 % of the highest, or a p99 over the wished one."""
+    """A wished rate over 80 % of the highest rate is named, and a p99 over the wished p99."""
     assert "This does not carry 240/s on 2 cores: 200/s is as much as is safe." in told(wish=Wish(2, rate_hz=240))
     assert "The wished p99 of 100 ms was not kept." in told(wish=Wish(2, target_p99_s=0.1))
     assert "not kept" not in told(wish=Wish(2, target_p99_s=0.2))
@@ -137,7 +140,7 @@ def test_what_is_not_carried_is_said() -> None:
 
 
 def test_asyncio_and_processes_are_said_as_they_are() -> None:
-    """The needs of each stand beside it."""
+    """Asyncio and processes are named in the advice."""
     assert said(replace(ADVICE, kind=Kind.ASYNCIO)).startswith("Advice: asyncio, in one process.")
     several = replace(ADVICE, kind=Kind.PROCESSES, chosen=replace(POOLS[1], processes=2))
     assert said(several).startswith("Advice: 2 processes, each with 8 threads.")
@@ -168,7 +171,7 @@ def test_the_measured_table_has_every_level() -> None:
 
 @pytest.mark.slow
 def test_a_figure_is_predicted_or_measured() -> None:
-    """The advised pool, and every point in words."""
+    """The words of the figure have the advised pool, and every point."""
     words = pictured(DEMANDS, WISH, ADVICE).alternative
     assert "Replies a second at most, by workers, predicted: 4: 400; 8: 800; 16: 1,600." in words
     assert "Advised: 8 threads." in words

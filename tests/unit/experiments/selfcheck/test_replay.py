@@ -47,7 +47,7 @@ def planted() -> tuple[Log, RawRecords]:
 
 
 def test_a_client_that_times_from_the_send_is_off() -> None:
-    """Coordinated omission: sends are late by 5 ms, and that is not in the response time. It must show."""
+    """Sends that are 5 ms late, without this time in the response time, are found (coordinated omission)."""
     log, records = planted()
     late_ns = 5_000_000
     sent_ns = records.sent_ns
@@ -57,7 +57,7 @@ def test_a_client_that_times_from_the_send_is_off() -> None:
 
 
 def test_a_wrong_clock_is_off() -> None:
-    """With a clock of twice the speed every time is too long."""
+    """A clock of twice the speed is found, since every time is too long."""
     log, records = planted()
     took_ns = records.done_ns - records.due_ns
     wrong = replace(records, done_ns=records.due_ns + 2 * took_ns)
@@ -65,7 +65,7 @@ def test_a_wrong_clock_is_off() -> None:
 
 
 def test_a_lost_record_is_found() -> None:
-    """A request that the client forgot is on one side only."""
+    """A request that the client's records lack is found."""
     log, records = planted()
     fewer = RawRecords(*(getattr(records, column.name)[1:] for column in fields(records)))
     with pytest.raises(LoadFailed, match="400 requests, the client's records 399"):
@@ -142,7 +142,8 @@ def test_every_part_of_a_lateness_is_told_from_the_others() -> None:
 
 @pytest.mark.parametrize("why", ["", "no second core"])
 def test_a_server_is_replayed_both_ways(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
-    """Server and client alike; what cannot be had is skipped, and says why."""
+    """Server and client have real-time priority in half of the runs. Where it is not allowed, these runs are skipped
+    with the reason."""
     had: list[tuple[bool, bool]] = []
 
     @contextmanager

@@ -57,7 +57,8 @@ def test_stalls_are_seen() -> None:
 @pytest.mark.alone
 @pytest.mark.timeout(120)
 def test_a_queue_is_roughly_that_of_theory() -> None:
-    """No error of a factor of 1,000, and nothing lost. Two replications say nothing about intervals."""
+    """The values of a queue are near those of theory, and no request is lost. Two replications decide nothing about
+    intervals."""
     row = analytic.Row(Mmc(4, 0.5, 0.002), 2, 0.35, 0.2)
     findings = analytic.check(analytic.Scale((row,), replications=2, within_share=1.0, within_ms=500.0))
     assert [each for each in not_passed(findings) if each.name != "analytic, intervals"] == []

@@ -50,7 +50,7 @@ def test_independent_noise_is_the_recorded_values() -> None:
 
 
 def test_autocorrelated_noise_is_correlated_as_recorded() -> None:
-    """Within the runs that are taken together; redrawn one by one it is not."""
+    """Autocorrelated noise is correlated within its runs. Independent noise is not."""
 
     def correlation(draw: noise.Draw) -> float:
         values = draw(source(correlation=0.8), SHAPE, np.random.default_rng(2))
@@ -78,7 +78,7 @@ def test_outliers_are_one_sided_where_arms_are_not_to_be_equal() -> None:
 
 
 def test_noise_is_read_from_a_recordings_a_a_pairs(tmp_path: Path) -> None:
-    """A source each; a folder without any is refused in one line."""
+    """Each A/A pair is a source. A folder without an A/A pair is refused in one line."""
     of = sweep(same("sockets"), same("grpc"))
     files.write_plan(tmp_path, files.SWEPT, of)
     for block in blocks(of, dict.fromkeys(of.arms, 100.0), 6, 0.05):
@@ -120,7 +120,7 @@ def whole_level_at_every_look(asked: Sweep, values: Mapping[str, Values], at_a_l
 
 @cache
 def noisy(experiments: int) -> Drawn:
-    """Experiments with noise enough to be undecided at first."""
+    """Experiments with so much noise that the first looks do not decide them."""
     return drawn(noise.independent, [source(1.0)], experiments, np.random.default_rng(3))
 
 

@@ -1,4 +1,4 @@
-"""Verification: a whole recording passes. One that was edited, cut short or prolonged is named."""
+"""Verification: an edited, cut-short or prolonged recording is named."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def test_an_edited_row_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("factor", "fine"), [("language", True), ("transport", False)])
 def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_path: Path) -> None:
-    """Every row stands at the factor's default; a column that was taken out of the rows is named."""
+    """A recording without a later factor passes. A removed column of an older factor is named."""
     table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
     write_rows(table, rows_in(table), [name for name in rows_in(table)[0] if name != factor])
     assert (list(differences(tmp_path, nothing)) == []) == fine
