@@ -204,7 +204,7 @@ def table(of: Outcome) -> Iterator[str]:
     yield f"Load: {of.load}. Times are for each request. Verdict: {of.verdict or 'none'}; {interval}."
     for name, side in (("A", of.a), ("B", of.b)):
         if side.p99_needs is not None:
-            yield f"{name}'s p99 cannot be told from {side.requests:,} replies: some {side.p99_needs:,} would do."
+            yield f"{side.requests:,} replies are too few for {name}'s p99: some {side.p99_needs:,} are needed."
     if of.a.load_limited or of.b.load_limited:
         yield "† The load side was at its limit, or late: this is the time of client and server together."
     if of.a.mean_us is not None and (of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID):

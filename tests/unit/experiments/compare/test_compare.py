@@ -218,4 +218,4 @@ def test_a_percentile_that_is_absent_says_how_many_replies_would_do() -> None:
     found = outcome(judge(asked, [with_arm(whole, 0, answered={ALL: few})]), MACHINE)
     needed = math.ceil(found.a.requests * 1000 / 450)
     assert (found.a.p99_us, found.a.p99_needs, found.b.p99_needs) == (None, needed, None)
-    assert any(line.endswith(f" replies: some {needed:,} would do.") for line in table(found))
+    assert any(line.endswith(f" are too few for A's p99: some {needed:,} are needed.") for line in table(found))

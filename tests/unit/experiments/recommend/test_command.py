@@ -131,7 +131,7 @@ def test_a_server_is_started_measured_checked_and_gone(
     assert 0.001 < found["advice"]["processor_s"] < 0.01
     assert list(rates_hz) == [1, 64]
     said = capsys.readouterr().out.splitlines()
-    assert any(each.startswith("Measured in one process, by turns, workers and replies a second") for each in said[:3])
+    assert any(each.startswith("Highest measured rates in one process, by workers: ") for each in said[:3])
     assert said[: len(found["sentences"])] == found["sentences"]
 
 
