@@ -36,7 +36,7 @@ from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.lifeline import tied
 
 AGAIN = ("stock", "quick-2")
-"""The study whose main part is recorded twice, and the folder of the second run."""
+"""Study whose main part is recorded twice, and name of the second recording."""
 
 SCRATCH = Path("results/record")
 """Folder where recordings are measured, and where they stay until the last one has ended."""
@@ -73,7 +73,7 @@ class Recording:
 
 
 def add_options(parser: Parser) -> None:
-    """Options of ``record``."""
+    """Adds the options of ``record``."""
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="a study with all its parts, a part, or STUDY/FOLDER (default: all)")
     add("--list", action="store_true", help="measure nothing: list the recordings, and the version of their servers")

@@ -1,7 +1,7 @@
 """``run``: measures a part of a study and the parts that follow it, then draws and reports.
 
-The name of a study stands for its first part. Each part has a name of its own. ``all`` is the first part of every study
-(``run_all``).
+The name of a study selects its first part, and the name of a part selects this part. ``all`` selects the first part of
+every study (``run_all``).
 """
 
 import argparse

@@ -270,19 +270,14 @@ def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
 
 
 def _epilog() -> str:
-    factors = [factor for factor in FACTORS.values() if factor.of == "server"]
-    lines = "\n".join(_words(each) for each in factors)
+    factors = "\n".join(_words(each) for each in FACTORS.values() if each.of == "server")
     exits = "\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items())
-    return _EPILOG.format(words=WORDS, factors=lines, exits=exits)
+    return _EPILOG.format(words=WORDS, factors=factors, exits=exits)
 
 
 def _words(of: Factor) -> str:
     """Help on a factor: its levels and default, in lines of at most 80 characters that break after a level."""
-    words = f"{of.name}={of.kind.levels}{_default(of)}".replace("|", "| ")
+    default = "" if callable(of.default) else f" (default: {shown(of.default)})"  # else the transport decides
+    words = f"{of.name}={of.kind.levels}{default}".replace("|", "| ")
     filled = textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     return filled.replace("| ", "|")
-
-
-def _default(of: Factor) -> str:
-    """Default of a factor in brackets; empty where the default depends on the transport."""
-    return "" if callable(of.default) else f" (default: {shown(of.default)})"

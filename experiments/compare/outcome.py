@@ -304,7 +304,7 @@ def _left_out(judgement: Judgement) -> list[str]:
 
 
 def _time(value_us: float | None) -> str:
-    """Text of a time: ``72.4 µs``."""
+    """Text of a time, such as ``72.4 µs``."""
     if value_us is None:
         return NOTHING
     unit, factor = time_unit((value_us,))

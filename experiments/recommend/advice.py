@@ -132,7 +132,7 @@ def advise(demands: Demands, wish: Wish) -> Advice:
 
 
 def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
-    """A server of this size, with its predictions."""
+    """Predictions for a server of this size."""
     highest_hz = capacity_hz(demands, workers, wish.cores, processes)
     rate_hz = wish.rate_hz or USUAL * highest_hz
     p99_s = _tail_s(demands, workers, processes, wish.cores, rate_hz)
@@ -194,7 +194,7 @@ def _tail_s(demands: Demands, workers: int, processes: int, cores: int, rate_hz:
 
 
 def _process_counts(cores: int) -> Iterator[int]:
-    """Numbers of processes: 2, 4, 8 … and the number of cores."""
+    """Numbers of processes that are tried: 2, 4, 8 … and the number of cores."""
     count = 2
     while count < cores:
         yield count

@@ -54,7 +54,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One number of concurrent requests, measured by turns with other levels."""
+    """A number of concurrent requests, and its loads. The loads of several levels take turns."""
 
     at_once: int
     """Workers of each process, or connections."""
@@ -115,7 +115,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Measurements, and the advice."""
+    """Measurements of a server, and the advice."""
 
     workers: int
     processes: int

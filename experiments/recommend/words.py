@@ -37,7 +37,8 @@ _LIMITS = {
 
 def sentences(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
     """The advice on a described service, a line each."""
-    yield f"Advice: {_advised(advice)}."
+    few = ". 64 threads are too few, as requests wait most of their time" if advice.kind is Kind.ASYNCIO else ""
+    yield f"Advice: {_advised(str(advice), advice.chosen.processes)}{few}."
     yield _needs(demands)
     yield from _expected(wish, advice)
     yield from _why(demands, wish, advice)
@@ -45,12 +46,8 @@ def sentences(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
         yield f"If {what}: {then}."
 
 
-def _advised(advice: Advice) -> str:
-    if advice.kind is Kind.ASYNCIO:
-        return "asyncio, in one process. 64 threads are too few, as requests wait most of their time"
-    if advice.kind is Kind.PROCESSES:
-        return str(advice).replace(" of ", ", each with ")
-    return f"{advice}, in one process"
+def _advised(words: str, processes: int) -> str:
+    return f"{words}, in one process" if processes == 1 else words.replace(" of ", ", each with ")
 
 
 def _needs(demands: Demands) -> str:
@@ -100,7 +97,9 @@ def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
         yield f"Asyncio needs waits that can be awaited. 64 threads reach up to {_rate(largest.highest_hz)}."
     elif chosen.workers < largest.workers:
         gain = largest.highest_hz / chosen.highest_hz - 1
-        raised = f"would raise the highest rate by {percent(gain)}" if gain >= LITTLE else "would not raise the highest rate"
+        raised = (
+            f"would raise the highest rate by {percent(gain)}" if gain >= LITTLE else "would not raise the highest rate"
+        )
         yield f"{largest.workers} threads {raised}{_as_the_same(gain, RATE_NEAR)}."
     if advice.kind is Kind.THREADS and chosen.workers > 1 and demands.gil_s and demands.wait_s:
         yield "Asyncio needs no choice of a size, if the waits of a request can be awaited."
@@ -133,12 +132,8 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
     """The advice on a measured server, a line each. Warnings stand directly after the advice."""
     kind = "workers" if found.by_workers else "connections"
     rates = ", ".join(f"{level.at_once}: {_rate(level.throughput_hz)}" for level in found.levels)
-    if found.processes == 1:
-        where = "one process"
-        yield f"Advice: {found}, in one process."
-    else:
-        where = f"{found.processes} processes"
-        yield f"Advice: {str(found).replace(' of ', ', each with ')}."
+    where = "one process" if found.processes == 1 else f"{found.processes} processes"
+    yield f"Advice: {_advised(str(found), found.processes)}."
     every = [load for level in found.levels for load in level.rounds]
     if disturbed := sum(load.is_disturbed for load in every):
         yield f"Other programs took the cores in {disturbed} of {len(every)} windows: measure again when they are idle."
@@ -258,7 +253,7 @@ def _cores(cores: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    """``84.0 µs``, ``12.0 ms``, ``1.50 s``."""
+    """Text of a time, such as ``84.0 µs``, ``12.0 ms``, ``1.50 s``."""
     if seconds < 0.001:
         return f"{number(seconds * 1e6)} µs"
     return f"{number(seconds * 1000)} ms" if seconds < 1 else f"{number(seconds)} s"

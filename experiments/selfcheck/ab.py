@@ -161,7 +161,7 @@ def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def described(one: Triple) -> str:
-    """A triple in a line."""
+    """A triple in one line of text."""
     return f"{one.transport}: A/A {_text(one.same.typical)}, A/B {_text(one.slowed.typical)}"
 
 

@@ -95,8 +95,8 @@ def judge(
     if than not in readings:
         return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [
-        _judge(f"{name}, {percentile}", than, {client: _us(each, percentile) for client, each in readings.items()})
-        for percentile in ("p50", "p99")
+        _judge(f"{name}, p50", than, {client: [one.p50_us for one in each] for client, each in readings.items()}),
+        _judge(f"{name}, p99", than, {client: [one.p99_us for one in each] for client, each in readings.items()}),
     ]
 
 
@@ -110,10 +110,6 @@ def _judge(name: str, than: str, values_us: Mapping[str, list[float]]) -> Findin
     beside = ", ".join(f"{client} {median(each):,.0f}" for client, each in values_us.items())
     shown = f"{off:+.1%} within turns; {beside} µs, medians of {len(values_us[OURS])} turns"
     return Finding(name, shown, must, abs(off) <= allowed)
-
-
-def _us(readings: list[Reading], percentile: str) -> list[float]:
-    return [each.p50_us if percentile == "p50" else each.p99_us for each in readings]
 
 
 def _own(transport: str, ask: Ask) -> Reading:

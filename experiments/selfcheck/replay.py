@@ -75,7 +75,7 @@ class Compared:
     due_ns: Times
     done_ns: Times
     late_ns: Times
-    """Lateness by ``PARTS``, one row each."""
+    """Lateness of the requests: a row for each of ``PARTS``."""
 
     @property
     def off_ns(self) -> Times:
