@@ -170,7 +170,7 @@ def test_an_interruption_while_a_recording_takes_its_place_loses_nothing(monkeyp
             raise KeyboardInterrupt
         remove(folder, ignore_errors)
 
-    monkeypatch.setattr(record.shutil, "rmtree", interrupted)
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
     with pytest.raises(KeyboardInterrupt):
         record.put(one)
     assert (one.folder / BLOCKS_FILE).exists()

@@ -103,7 +103,7 @@ def test_between_looks_there_is_no_verdict() -> None:
 )
 def test_the_exit_code_of_a_limit(ratio: float, limit: str, code: int) -> None:
     """The exit code is 4 where the whole interval is beyond the limit, 5 where the limit lies inside, else 0."""
-    seen = judged(ratio, number=20)
+    seen = judged(ratio)
     assert exit_code(seen, parsed_limit(limit)) == code
     assert exit_code(seen, None) == 0
 
