@@ -19,6 +19,7 @@ from experiments.show.content import Content
 from experiments.show.report import index
 from experiments.show.report.index import Entry, Index, Missing
 from experiments.studies import STUDIES
+from experiments.studies.by_clients import SUFFIX
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
@@ -94,18 +95,23 @@ def swept(given: Sequence[Path]) -> Iterator[Path]:
 
 
 def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_REASONS) -> Index:
-    """Index of these folders' content, for a page in the folder ``at``. UsageError where the main part of a study is
-    given twice, or is missing and another part of the study is given."""
+    """Index of these folders' content, for a page in the folder ``at``. A study's servers by numbers of clients
+    (``run all --clients``) stand in for a missing main part. UsageError where the main part of a study is given twice,
+    or is missing and another part is given."""
     mains: dict[str, tuple[Path, Content]] = {}
-    further: dict[str, list[Content]] = {}
+    further: dict[str, list[tuple[Path, Content]]] = {}
     for folder, content in found.items():
         name, part = content.judgement.sweep.study, content.judgement.sweep.part
         if part != name:
-            further.setdefault(name, []).append(content)
+            further.setdefault(name, []).append((folder, content))
         elif name in mains:
             raise UsageError("RESULTS", f"{name} twice, in {mains[name][0]} and {folder}", "each study once")
         else:
             mains[name] = folder, content
+    for name in further.keys() - mains.keys():
+        for each in further[name]:
+            if each[1].judgement.sweep.part == f"{name}{SUFFIX}":
+                mains[name] = each
     if alone := further.keys() - mains.keys():
         raise UsageError("RESULTS", f"parts of {', '.join(alone)} alone", f"a folder of `run {min(alone)}` beside them")
     entries = tuple(_entry(name, *mains[name], further.get(name, ()), at) for name in STUDIES if name in mains)
@@ -115,14 +121,14 @@ def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_RE
     return Index(entries, missing, f"{_way(WORDS, at)}#{_anchor(WORDS_HEADING)}")
 
 
-def _entry(name: str, folder: Path, content: Content, further: Sequence[Content], at: Path) -> Entry:
+def _entry(name: str, folder: Path, content: Content, further: Sequence[tuple[Path, Content]], at: Path) -> Entry:
     readme = HERE / name / "README.md"
     way = partial(_way, at=at)
     return Entry(
         name=name,
         question=STUDIES[name].question,
         content=content,
-        claims=index.merged(content, further),
+        claims=index.merged(content, [each for _, each in further if each is not content]),
         readme=readme.relative_to(ROOT).as_posix(),
         lists=tuple((heading, f"{way(readme)}#{_anchor(heading)}") for heading in _headings(readme)),
         figures=way(folder / gallery.FOLDER),

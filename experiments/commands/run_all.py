@@ -17,6 +17,7 @@ from experiments.measure.progress import duration
 from experiments.results.files import SWEEP_FILE
 from experiments.show import report
 from experiments.show.content import Content
+from experiments.studies.by_clients import SUFFIX
 from experiments.verify import unfinished
 from stock_service.rpc.errors import StockServiceError, UsageError
 
@@ -71,10 +72,13 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
     lines = concluded(planned, found, failed)
     if failed:
         lines.append(f"\nTo measure what failed: {again}")
-    if found:  # written before anything is printed: the reader of the output may have gone
-        page, _ = index.write(folder, {folder / name: each for name, each in found.items()}, failed)
-        lines.append(f"\nIndex: {page}")
-    print("\n" + "\n".join(lines))
+    try:
+        if found:  # written before anything is printed: the reader of the output may have gone
+            why = {name.removesuffix(SUFFIX): reason for name, reason in failed.items()}
+            page, _ = index.write(folder, {folder / name: each for name, each in found.items()}, why)
+            lines.append(f"\nIndex: {page}")
+    finally:
+        print("\n" + "\n".join(lines))
     return FAILED_EXIT if failed else 0
 
 

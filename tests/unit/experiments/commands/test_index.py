@@ -1,6 +1,7 @@
 """The command ``index``: the folders that it takes, and the folders that it refuses in one line."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from experiments.commands import index
 from experiments.commands.recording import read
 from experiments.results.files import SWEEP_FILE, SWEPT, append_block, write_plan
 from experiments.studies import STUDIES
+from experiments.studies.by_clients import SUFFIX
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 from tests.unit.experiments.blocks import blocks
@@ -59,6 +61,18 @@ def test_a_part_decides_what_the_main_part_did_not(tmp_path: Path) -> None:
     folders = [measured(tmp_path / "stock"), measured(tmp_path / "locks", "lock_strategies")]
     (entry,) = index.made({folder: read(folder) for folder in folders}, tmp_path).entries
     assert sum("By the part `lock_strategies`" in claim.said for claim in entry.claims) == 2
+
+
+@pytest.mark.slow
+def test_servers_by_clients_stand_in_for_a_missing_main_part(tmp_path: Path) -> None:
+    """``run all --clients`` measures them in place of the main part. Beside the main part they are a further part."""
+    main = read(measured(tmp_path / "stock"))
+    sweep = replace(main.judgement.sweep, part=f"stock{SUFFIX}")
+    clients = replace(main, seen=replace(main.seen, main=replace(main.judgement, sweep=sweep)))
+    (entry,) = index.made({tmp_path / "stock_clients": clients}, tmp_path).entries
+    assert (entry.name, entry.content) == ("stock", clients)
+    (entry,) = index.made({tmp_path / "stock_clients": clients, tmp_path / "stock": main}, tmp_path).entries
+    assert entry.content is main
 
 
 def test_what_makes_no_page_is_refused(tmp_path: Path) -> None:
