@@ -43,8 +43,8 @@ def read(folder: Path) -> Content:
 
 
 def recorded_beside(folder: Path) -> Mapping[str, Path]:
-    """Folders of the parts that decide claims of a folder's part. Such a folder is a neighbour of the given folder, or
-    a recording of the other part's study."""
+    """Folders of further parts, by the parts' names. Their results decide some claims of the folder's part. Such a
+    folder lies next to the given folder, or among the recordings of its own study."""
     name = read_sweep(folder).part
     if name not in PARTS:
         return {}

@@ -49,7 +49,7 @@ _BESIDE = (
     (("io_share", "gil_share", "io_variation", "rpc_ms"), ("service_ms",)),
     (("transport", "call", "data", "proto"), ("address", "start")),
 )
-"""Groups of options. An option of a group goes only with one of the options behind the group."""
+"""Groups of options, each with the options that choose the service. An option of a group needs one of these options."""
 
 _EPILOG = """\
 Give one of three things:

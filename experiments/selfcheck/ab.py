@@ -39,7 +39,7 @@ OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     triples: int
     """Triples of each transport."""

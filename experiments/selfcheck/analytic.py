@@ -71,7 +71,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     rows: tuple[Row, ...]
     replications: int = 10

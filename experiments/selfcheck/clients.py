@@ -39,7 +39,7 @@ P50_SHARE, P50_US, P99_SHARE = 0.05, 10.0, 0.20
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     turns: int
     duration_s: float

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a check: the measured and the required value, as words with units."""
+    """A result of a check: the measured and the required value, as words with units."""
 
     name: str
     shown: str

@@ -49,7 +49,7 @@ Times = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     requests: int
     within_share: float = 0.999

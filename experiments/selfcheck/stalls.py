@@ -38,7 +38,7 @@ CLOSED_SHARE_MAX = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     every_s: float
     """Seconds from stall to stall."""
