@@ -41,7 +41,7 @@ def test_clients_give_readings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_replay_finds_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every request is found, and most requests are near. Real-time priority would take the cores from other tests."""
     monkeypatch.setattr(replay, "no_real_time", lambda: "other tests need the cores")
-    scale = replay.Scale(400, within_share_else=0.9, off_ms=50.0, median_us=20_000.0, left_out_max=0.9)
+    scale = replay.Scale(700, within_share_else=0.9, off_ms=50.0, median_us=20_000.0, left_out_max=0.9)
     assert not_passed(replay.check(scale)) == []
 
 
@@ -49,8 +49,8 @@ def test_replay_finds_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.timeout(120)
 def test_stalls_are_seen() -> None:
     """The open loop sees the stalls, and the closed loop does not."""
-    percentiles = (70.0, 80.0, 90.0)
-    scale = stalls.Scale(0.5, periods=3, closed_periods=1, percentiles=percentiles, within=0.4, utilisation_max=0.2)
+    percentiles = (90.0, 95.0, 98.0)
+    scale = stalls.Scale(1.0, periods=2, closed_periods=1, percentiles=percentiles, within=0.4, utilisation_max=0.2)
     assert not_passed(stalls.check(scale)) == []
 
 
