@@ -167,7 +167,7 @@ def _versions(runs: Runs) -> str:
 
 
 def _answers(runs: Runs) -> str:
-    """Every answer of the first run, on lines of its own. With several runs, each answer has the ratios of all runs."""
+    """Every answer of the first run, each on new lines. With several runs, each answer has the ratios of all runs."""
     (_, first), *others = runs
     lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
     for place, answer in enumerate(first.answers, 1):

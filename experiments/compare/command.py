@@ -64,7 +64,7 @@ EXITS = {
 """Meaning of each exit code."""
 
 BEGINS = (
-    "Each block starts {started} anew. A block takes some 6 s, and some 19 s where the load runs in windows, as load "
+    "Each block starts {started} again. A block takes some 6 s, and some 19 s where the load runs in windows, as load "
     "programs do. A busy machine or slow servers make a block longer."
 )
 """First line. It is printed at once, since the first block prints nothing until its servers have started."""

@@ -205,5 +205,5 @@ def shown(cell: Cell) -> str:
 
 def _covering(covering: int, cells: int) -> Finding:
     least = round(COVERING_SHARE * cells)
-    seen = f"{covering} of {cells} intervals cover what is known"
+    seen = f"{covering} of {cells} intervals cover the expected value"
     return Finding("analytic, intervals", seen, f"at least {least} of {cells}", covering >= least)

@@ -1,7 +1,8 @@
 """Load of the checks: the start of the load client and of the servers.
 
-On a machine with two cores, the server has the first core that this process may use, and the load has the second, also
-where other people's programs load. A load with any error raises an exception, and its check does not pass.
+On a machine with two cores, the server has the first core that this process may use, and the load has the second core.
+The same holds for load programs of other people. A load with any error raises an exception, and its check does not
+pass.
 """
 
 import sys

@@ -3,7 +3,7 @@
 The log-ratio of a pair of equal arms is noise. A family is a way to arrange this noise, as real machines do. The two
 arms of an A/A pair are exchangeable, so that a drawn value has either sign with equal probability.
 
-| family | what is drawn |
+| family | drawn values |
 |---|---|
 | independent | pairs, one by one, from all blocks |
 | autocorrelated | runs of 10 neighbouring pairs |
