@@ -1,4 +1,4 @@
-"""``python -m experiments compare A B | recommend | run NAME | list | plot | report | index | verify | agree | …``."""
+"""The program ``python -m experiments COMMAND``: its commands, its exit codes, and its answer to signals and errors."""
 
 import os
 import signal
@@ -22,22 +22,22 @@ INTERRUPTED_EXIT = 130
 
 EXITS = {
     0: "done, and all that was checked is as it should be",
-    FAILED_EXIT: "a server, client or host failed; verify found a difference; a check of selfcheck did not pass",
+    FAILED_EXIT: "a server, client or host failed; verify found a difference; a check of selfcheck failed",
     USAGE_EXIT: "bad usage, a server that takes none of its options, or a folder that cannot be read and written",
     4: "compare --fail-if: B is beyond the limit",
     5: "compare --fail-if: it is not known whether B is beyond the limit",
     INTERRUPTED_EXIT: "Ctrl-C, SIGTERM or SIGHUP",
-    UNREAD_EXIT: "whoever read the output has gone",
+    UNREAD_EXIT: "the reader of the output has gone",
 }
 """Meaning of each exit code."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command of the arguments. Gives the process's exit code."""
+    """Runs the command that the arguments name. Returns the process's exit code."""
     try:
         options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
-        sys.stdout.flush()  # here, where it is known what to do if nobody reads
+        sys.stdout.flush()  # here, so that the handlers below see a lost reader or a full disk
     except (UsageError, ProgramRefused) as error:
         refuse(PROGRAM, error)
     except StockServiceError as failed:
@@ -46,56 +46,54 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
         return UNREAD_EXIT
-    except OSError as error:
-        refuse(PROGRAM, f"{error.filename}: {error.strerror}, allowed: a folder to read and write")
+    except OSError as error:  # a failed write names no file, for example on a full disk
+        where, why = error.filename or "a file", error.strerror or error
+        refuse(PROGRAM, f"{where}: {why}, allowed: a folder to read and write")
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT
     return code
 
 
 def _advice(failed: Exception) -> str:
-    """Advice where no server listens. Other failures have their own."""
+    """Advice for a refused connection: no server listens. Empty for other failures, which have their own advice."""
     nobody = isinstance(failed, Unavailable) and "connection refused" in str(failed).lower()
     return "; start that server, or give the address of one that runs" if nobody else ""
 
 
 def interrupt_on_signals() -> None:
-    """Makes SIGTERM, and SIGHUP unless it is ignored (``nohup``), act like Ctrl-C: all started programs stop, and the
-    process ends."""
+    """Makes SIGTERM and SIGHUP act like Ctrl-C: all started programs stop, and the process ends. A signal that is
+    ignored stays ignored, as SIGHUP under ``nohup``."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # once is enough: another would cut short what stops the programs
+    signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the code that stops the programs
     raise KeyboardInterrupt
 
 
 COMMANDS = {
-    "compare": ("experiments.compare.command", "Which of two servers answers sooner, and by how much."),
-    "recommend": ("experiments.recommend.command", "How many workers a server should have, and of which kind."),
-    "run": ("experiments.commands.run", "Measures a study, or a part of one; draws it and reports."),
-    "record": ("experiments.commands.record", "Makes the recordings anew, or some of them, and writes the pages."),
-    "list": ("experiments.commands.list_parts", "Prints what can be run."),
-    "plot": ("experiments.commands.plot", "Draws the figures of a folder of results anew."),
-    "report": ("experiments.commands.report", "Writes the report of a folder of results anew."),
-    "index": ("experiments.commands.index", "One page of all studies: answers, claims, verdicts."),
-    "pages": (
-        "experiments.commands.pages",
-        "Writes into pages and notebooks what the recordings give.",
-    ),
-    "verify": ("experiments.commands.verify", "Computes a recording anew, and names what differs."),
-    "agree": ("experiments.commands.agree", "What whole runs from different hours say together."),
-    "selfcheck": ("experiments.commands.selfcheck", "Checks the instrument against what is known beforehand."),
+    "compare": ("experiments.compare.command", "Compares two servers: which answers sooner, and by how much."),
+    "recommend": ("experiments.recommend.command", "Recommends a number of workers for a server, and their kind."),
+    "run": ("experiments.commands.run", "Measures a study or a part of a study, draws the figures, writes the report."),
+    "record": ("experiments.commands.record", "Repeats the recordings, or some of them, and writes the pages."),
+    "list": ("experiments.commands.list_parts", "Prints the studies and parts that can be run."),
+    "plot": ("experiments.commands.plot", "Draws the figures of a folder of results again."),
+    "report": ("experiments.commands.report", "Writes the report of a folder of results again."),
+    "index": ("experiments.commands.index", "Writes one page of all studies: answers, claims, verdicts."),
+    "pages": ("experiments.commands.pages", "Writes the numbers of the recordings into pages and notebooks."),
+    "verify": ("experiments.commands.verify", "Recomputes a recording, and names each difference."),
+    "agree": ("experiments.commands.agree", "Combines whole runs from different hours in one table."),
+    "selfcheck": ("experiments.commands.selfcheck", "Checks the instrument against results that are known beforehand."),
 }
-"""Every command: its module, which has ``add_options`` and ``run``, and its description. Only the module of the asked
-command is loaded, since drawing and statistics take a second to load."""
+"""Every command: its module, and its description for the help. A module has ``add_options`` and ``run``. Only the
+module of the given command is loaded, since the modules for drawing and statistics take a second to load."""
 
 
 def parser(asked: str | None) -> Parser:
-    """The parser of all commands. Only the asked command has its options."""
-    whole = Parser(PROGRAM, "Compares servers, runs the studies, and checks what was measured.", EXITS)
+    """The parser of all commands. Only the command ``asked`` has its options."""
+    whole = Parser(PROGRAM, "Compares servers, runs the studies, and checks the measurements.", EXITS)
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(name, prog=f"{PROGRAM} {name}", help=text, description=text)

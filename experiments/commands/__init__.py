@@ -1,1 +1,1 @@
-"""The commands of ``python -m experiments``, a module each: ``add_options`` and ``run``."""
+"""The commands of ``python -m experiments``. Each command is a module with ``add_options`` and ``run``."""

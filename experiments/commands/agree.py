@@ -1,8 +1,8 @@
-"""``python -m experiments agree RESULTS…``: what whole runs from different hours say together.
+"""``python -m experiments agree RESULTS…``: whole runs from different hours, combined in one table.
 
-Reads folders of results and measures nothing. A table, as text or as Markdown; what the numbers are stands in
-``judge/agreement.py``. Runs of different sweeps, and runs that are not whole, are refused in one line. Runs of several
-versions stand in one table, and have nothing in common there: what differs is named below it.
+The command reads folders of results and measures nothing. The table is text or Markdown; ``judge/agreement.py``
+computes its numbers. Runs of different sweeps and incomplete runs are refused in one line. Runs of several versions
+stand in one table, but are not combined. The differences between versions are named below the table.
 """
 
 import argparse
@@ -27,17 +27,17 @@ from stock_service.rpc.process.command_line import Parser
 HEAD = ("comparison", "decided", "verdicts", "ratios", "pooled", "tau", "a further run", "contradictions")
 
 LEGEND = (
-    ("decided", "in how many runs the comparison has a verdict that is not INCONCLUSIVE"),
-    ("verdicts", "what the runs said, each verdict once"),
-    ("ratios", "the least and the greatest ratio of a run, of how many; two runs make no range: both stand there"),
-    ("pooled", f"the mean ratio over all such runs, with its {CONFIDENCE:.0%} interval (random effects)"),
+    ("decided", "number of runs in which the verdict on the comparison is not INCONCLUSIVE"),
+    ("verdicts", "verdicts of the runs, each verdict once"),
+    ("ratios", "the least and the greatest ratio, with the number of runs; of two runs both ratios"),
+    ("pooled", f"the mean ratio over these runs, with its {CONFIDENCE:.0%} interval (random effects)"),
     (
         "tau",
-        f"how far true ratios lie apart between runs, as a standard deviation, and its upper limit ({CONFIDENCE:.0%}); "
-        "'none seen': no more than chance explains, and the limit says what that leaves open",
+        f"standard deviation of the true ratios between runs, and its upper limit ({CONFIDENCE:.0%}); "
+        "'none seen': chance alone explains the spread, and the true deviation is under the limit",
     ),
-    ("a further run", f"where the true ratio of one more run would lie, with {CONFIDENCE:.0%} (prediction interval)"),
-    ("contradictions", "pairs of runs of which one says the opposite of the other"),
+    ("a further run", f"{CONFIDENCE:.0%} prediction interval for the true ratio of one more run"),
+    ("contradictions", "pairs of runs with opposite verdicts"),
 )
 """Meaning of each column after the first."""
 
@@ -46,7 +46,7 @@ SEVERAL_VERSIONS = "of several versions"
 THREE_NEEDED = f"{SPREAD_FROM} runs needed"
 
 TAU_SHOWN = 0.0005
-"""Smallest deviation that is shown as a number: a smaller one would be shown as 0.0%."""
+"""Smallest deviation that is shown as a number: a smaller deviation would be shown as 0.0%."""
 
 
 def add_options(parser: Parser) -> None:
@@ -55,12 +55,13 @@ def add_options(parser: Parser) -> None:
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
     parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
-    keep = f"keeps the runs' ratios in a study's {EARLIER_FILE}, of any versions, and prints no table"
+    keep = f"adds the runs' ratios to a study's {EARLIER_FILE}, for runs of any versions, and prints no table"
     parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table, or keeps the runs."""
+    """Prints the table, or adds the runs to the file of ``--keep``. Returns the exit code. Raises UsageError,
+    OSError."""
     if options.keep is not None:
         known = earlier.save(options.keep, [earlier_run(folder) for folder in options.results])
         print(f"{options.keep}: {counted(known, 'run')}")
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def earlier_run(folder: Path) -> EarlierRun:
-    """A folder's whole run, as it is kept. Raises UsageError."""
+    """The whole run of a folder, in the form of the file of ``--keep``. Raises UsageError."""
     judgement, of = whole_run(folder), environment.load(folder)
     logs = {each.comparison.name: list(each.log_ratios.values()) for each in judgement.comparisons("headline")}
     ratios = {
@@ -83,7 +84,7 @@ def earlier_run(folder: Path) -> EarlierRun:
 
 
 def table(folders: Sequence[Path], markdown: bool = False) -> str:
-    """The table of these runs, with a line break at its end. UsageError for runs that cannot be compared."""
+    """Text of the table of these runs, with a line break at the end. UsageError for runs that cannot be compared."""
     if len(folders) < 2:
         raise UsageError("RESULTS", " ".join(map(str, folders)) or None, "two folders of results or more")
     twice = [
@@ -105,12 +106,13 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
 
 
 def run_sources(folder: Path) -> Sources:
-    """The fingerprint of a folder's run; empty where it has none, or no record of the machine. Raises UsageError."""
+    """Fingerprint of the sources of a folder's run; empty where it was not recorded. Raises UsageError."""
     return environment.load(folder).sources if (folder / environment.ENVIRONMENT_FILE).exists() else {}
 
 
 def versions(found: Sequence[Agreement]) -> Iterator[str]:
-    """A line for each run that is of another version than the first, with what differs and in how many comparisons."""
+    """A line for each run of another version than the first run: the differing sources, and the number of comparisons
+    that they change."""
     for place in sorted({place for each in found for place in each.apart}):
         apart = [each.apart[place] for each in found if place in each.apart]
         named = dict.fromkeys(name for names in apart for name in names)
@@ -119,8 +121,8 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
-    """Sentences with three counts: comparisons that every run decided, those with runs that contradict each other, and
-    those with runs of several versions, which are not compared."""
+    """Sentences with three counts of comparisons: decided by every run; of several versions, so that their runs are not
+    compared; with runs that contradict each other."""
     decided, apart = sum(each.decided == runs for each in found), sum(bool(each.apart) for each in found)
     against = sum(bool(each.contradictions) for each in found)
     told = [f"Every one of the {runs} runs decided {decided} of the {counted(len(found), 'comparison')}."]
@@ -137,12 +139,12 @@ def _has(number: int) -> str:
 
 
 def whole_run(folder: Path) -> Judgement:
-    """A folder's run, judged. UsageError for one that stands at no look, and so has no verdicts."""
+    """Judgement of a folder's run. UsageError for a run without verdicts: one that did not end at a look."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     judgement = judge(sweep, blocks)
     if judgement.look is None:
         given = f"{len(blocks)} blocks, of a sweep with looks at {', '.join(map(str, sweep.looks))}"
-        raise UsageError(str(folder), given, "a whole run, that has verdicts")
+        raise UsageError(str(folder), given, "a whole run, which has verdicts")
     return judgement
 
 
@@ -172,6 +174,7 @@ def _tau_words(pooled: Pooled) -> str:
 
 
 def _text(lines: Sequence[tuple[str, ...]]) -> str:
+    """The table in columns, for a terminal."""
     table = [HEAD, *lines]
     widths = [max(len(line[place]) for line in table) for place in range(len(HEAD))]
     return "".join(
@@ -180,5 +183,5 @@ def _text(lines: Sequence[tuple[str, ...]]) -> str:
 
 
 def _legend(line: str) -> str:
-    """A line for each column."""
+    """The meanings of the columns, on a line each."""
     return "".join(f"{line}\n".format(name, meaning) for name, meaning in LEGEND)

@@ -1,4 +1,4 @@
-"""Estimate of the duration of a measurement, before it begins, from the numbers of slices, windows and starts. Pure."""
+"""Estimated duration of a measurement, from its numbers of slices, windows and starts. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,18 +12,17 @@ REPORT_S = 8.0
 """Seconds for drawing and reporting."""
 
 START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
-"""Seconds for the start of a block's processes, for a slice, and for a window in addition to its own duration."""
+"""Seconds for the start of a block's processes; for a slice; and for a window, in addition to its set duration."""
 
 CALL_S = 1e-4
-"""Seconds for a call in a closed loop of a peer's client."""
+"""Seconds for a call of a peer's client in a closed loop."""
 
 GROUP_START_S, SERVER_START_S = 0.2, 0.15
-"""Seconds for the start of a group's servers, where these start for the group's turn: for the group, and for each
-server."""
+"""Seconds for a group whose servers start for its turn: for the group, and for each server."""
 
 
 def block_s(sweep: Sweep) -> float:
-    """Seconds for a block."""
+    """Estimated seconds for a block of a sweep."""
     turns = [sweep.arms[arm] for _, _, arm in order(sweep, "")]
     if isinstance(sweep.turns, Slices):
         return START_S + min(SLICE_S * len(turns), sweep.turns.block_s)
@@ -32,7 +31,7 @@ def block_s(sweep: Sweep) -> float:
 
 
 def _starts_s(sweep: Sweep) -> float:
-    """Seconds for the starts of groups' servers, each for its turn."""
+    """Seconds for the starts of all servers that start for the turn of their group."""
     total_s = 0.0
     for group in sweep.groups:
         turns = group.times * -(-sweep.rounds // group.every)
@@ -47,6 +46,6 @@ def _window_s(arm: Arm, of: Windows) -> float:
 
 
 def after_s(after: Mapping[str, Sweep], runs: Sequence[Plan] = ()) -> float:
-    """Seconds for all measurements after a part's own sweep, and for the report."""
+    """Estimated seconds after a part's own sweep: for the sweeps and runs that follow, and for the report."""
     swept = sum(each.looks[-1] * block_s(each) for each in after.values())
     return REPORT_S + swept + sum(each.lasts_s for each in runs)

@@ -1,6 +1,6 @@
 """``index``: one page of all studies, in HTML and in Markdown, from folders of results or from the recordings.
 
-``experiments/studies/README.md`` is that page of the recordings, in Markdown alone.
+``experiments/studies/README.md`` is the page of the recordings, in Markdown only.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from experiments.show.content import Content
 from experiments.show.report import index
 from experiments.show.report.index import Entry, Index, Missing
 from experiments.studies import STUDIES
+from experiments.studies.by_clients import SUFFIX
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
@@ -26,17 +27,17 @@ HERE = Path(experiments.studies.__file__).parent
 ROOT = HERE.parents[1]
 
 RECORDED = "quick"
-"""The profile whose recording of a study's main part is shown."""
+"""Name of the recording of a study's main part that the page shows."""
 
 OUT = Path("results/index")
 
 WORDS, WORDS_HEADING = HERE.parent / "README.md", "How two servers are compared"
 """Page and heading that explain the words and verdicts of every study."""
 
-NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
+NO_REASONS: Mapping[str, str] = MappingProxyType({})
 
 LISTS = ("Figures and tables", "Factors and levels", "Metrics", "Claims", "What may not be concluded")
-"""Headings of a study's README to which the page leads, where it has them."""
+"""Headings of a study's README to which the page has links, where the README has the heading."""
 
 
 def add_options(parser: Parser) -> None:
@@ -47,14 +48,14 @@ def add_options(parser: Parser) -> None:
         type=Path,
         nargs="*",
         metavar="RESULTS",
-        help="folders that 'run' has written, or one that 'run all' has (default: the recordings)",
+        help="folders that 'run' wrote, or the folder that 'run all' wrote (default: the recordings)",
     )
-    add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"where {index.HTML} and {index.MARKDOWN} go")
-    add("--markdown", type=Path, metavar="FILE", help="writes the Markdown alone, into this file")
+    add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"folder for {index.HTML} and {index.MARKDOWN}")
+    add("--markdown", type=Path, metavar="FILE", help="writes only the Markdown, into this file")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page, and prints the files' paths. Raises UsageError, OSError."""
+    """Writes the page, and prints the paths of the files. Raises UsageError, OSError."""
     folders = swept(options.results) if options.results else recordings()
     found = {folder: read(folder) for folder in folders}
     if options.markdown is not None:
@@ -65,19 +66,20 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NOTHING_SAID) -> tuple[Path, Path]:
-    """Writes both forms into a folder, which is made if it is not there, and gives the files' paths. ``why``: reasons
-    for studies without results, by name. ``found``: content of each folder."""
+def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_REASONS) -> tuple[Path, Path]:
+    """Writes the page in both forms into a folder, and returns the files' paths. Makes the folder if it is missing.
+
+    ``found``: the content of each folder of results. ``why``: reasons for missing results, by the study's name.
+    """
     out.mkdir(parents=True, exist_ok=True)
     of = made(found, out, why)
-    files = {out / index.HTML: index.html(of), out / index.MARKDOWN: index.markdown(of)}
-    for file, text in files.items():
-        write_at_once(file, text.encode())
+    write_at_once(out / index.HTML, index.html(of).encode())
+    write_at_once(out / index.MARKDOWN, index.markdown(of).encode())
     return out / index.HTML, out / index.MARKDOWN
 
 
 def recordings() -> Iterator[Path]:
-    """Recording of every study's main part, and recordings of its other parts where there are any."""
+    """Folders of the recordings that exist, of every part of every study."""
     for name, study in STUDIES.items():
         for part in study.parts:
             folder = HERE / name / "recorded" / (RECORDED if part == name else part)
@@ -86,25 +88,30 @@ def recordings() -> Iterator[Path]:
 
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
-    """Folders that hold a sweep: each given one, or the folders inside it."""
+    """Folders that hold a sweep: each given folder, or the folders inside it where it holds no sweep itself."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
 
 
-def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NOTHING_SAID) -> Index:
-    """Index of these folders' content, for a page in ``at``. UsageError where a study's main part is there twice, or
-    where another part is there without it."""
+def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_REASONS) -> Index:
+    """Index of these folders' content, for a page in the folder ``at``. A study's servers by numbers of clients
+    (``run all --clients``) stand in for a missing main part. UsageError where the main part of a study is given twice,
+    or is missing and another part is given."""
     mains: dict[str, tuple[Path, Content]] = {}
-    further: dict[str, list[Content]] = {}
+    further: dict[str, list[tuple[Path, Content]]] = {}
     for folder, content in found.items():
         name, part = content.judgement.sweep.study, content.judgement.sweep.part
         if part != name:
-            further.setdefault(name, []).append(content)
+            further.setdefault(name, []).append((folder, content))
         elif name in mains:
             raise UsageError("RESULTS", f"{name} twice, in {mains[name][0]} and {folder}", "each study once")
         else:
             mains[name] = folder, content
+    for name in further.keys() - mains.keys():
+        for each in further[name]:
+            if each[1].judgement.sweep.part == f"{name}{SUFFIX}":
+                mains[name] = each
     if alone := further.keys() - mains.keys():
         raise UsageError("RESULTS", f"parts of {', '.join(alone)} alone", f"a folder of `run {min(alone)}` beside them")
     entries = tuple(_entry(name, *mains[name], further.get(name, ()), at) for name in STUDIES if name in mains)
@@ -114,14 +121,14 @@ def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NOTHI
     return Index(entries, missing, f"{_way(WORDS, at)}#{_anchor(WORDS_HEADING)}")
 
 
-def _entry(name: str, folder: Path, content: Content, further: Sequence[Content], at: Path) -> Entry:
+def _entry(name: str, folder: Path, content: Content, further: Sequence[tuple[Path, Content]], at: Path) -> Entry:
     readme = HERE / name / "README.md"
     way = partial(_way, at=at)
     return Entry(
         name=name,
         question=STUDIES[name].question,
         content=content,
-        claims=index.merged(content, further),
+        claims=index.merged(content, [each for _, each in further if each is not content]),
         readme=readme.relative_to(ROOT).as_posix(),
         lists=tuple((heading, f"{way(readme)}#{_anchor(heading)}") for heading in _headings(readme)),
         figures=way(folder / gallery.FOLDER),
@@ -131,7 +138,7 @@ def _entry(name: str, folder: Path, content: Content, further: Sequence[Content]
 
 
 def _way(path: Path, at: Path) -> str:
-    """Path from a page's folder to a file; empty where the file is not there."""
+    """Relative path from the folder ``at`` to a file; empty where the file does not exist."""
     return Path(os.path.relpath(path, at)).as_posix() if path.exists() else ""
 
 
@@ -141,5 +148,5 @@ def _headings(readme: Path) -> list[str]:
 
 
 def _anchor(heading: str) -> str:
-    """A heading's anchor, made as GitHub makes it."""
+    """Anchor that GitHub makes for a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

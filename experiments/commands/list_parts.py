@@ -1,4 +1,4 @@
-"""``list``: prints the parts that can be run."""
+"""``list``: prints the studies and parts that ``run`` takes."""
 
 import argparse
 
@@ -11,7 +11,7 @@ def add_options(_: Parser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Prints every part, with its question or title."""
+    """Prints each part on a line, with its question or title."""
     width = max(map(len, PARTS))
     for name, (study, part) in PARTS.items():
         print(f"{name:{width}}  {study.question if name in STUDIES else part.title}")

@@ -1,8 +1,8 @@
-"""Notebooks with their outputs: every cell is run, and the output of its last line is kept in Jupyter's form.
+"""Notebooks with their outputs: every cell is run, and the value of its last line is kept in Jupyter's format.
 
-The cells run in this process, which takes seconds; a kernel for each would take minutes. Left out of the files: counts
-of executions, times, the version of Python. A picture stays as it is if it differs by no more than drawings of two
-machines. Its numbers stand beside it in words, and these are compared exactly.
+The cells run in this process, which takes seconds; one kernel for each notebook would take minutes. The files have no
+execution counts, times or Python version. Two machines draw slightly different pixels: within that difference the kept
+picture stays. The numbers of a picture are also kept as text, which is compared exactly.
 """
 
 import ast
@@ -33,22 +33,23 @@ METADATA = {
 PICTURE, WORDS, MARKDOWN = "image/png", "text/plain", "text/markdown"
 
 LEVELS, SHARE = 48, 1 / 1000
-"""Levels of 255 by which a pixel counts as different; share of such pixels from which a picture does."""
+"""Brightness, of 255, by which a different pixel differs at least; largest share of different pixels in like
+pictures."""
 
 
 def open_folder(folder: str) -> Notebook:
-    """A folder of results, to be shown piece by piece in a notebook. Takes seconds. Raises UsageError."""
+    """A folder of results for a notebook, which shows it piece by piece. Takes seconds. Raises UsageError."""
     return Notebook(recording.read(Path(folder).resolve()))
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Every notebook with the text that it should have. Blocks for a minute. Raises UsageError."""
+    """Every notebook with its recomputed text. Blocks for a minute. Raises UsageError."""
     for file in sorted(NOTEBOOKS.glob("*.ipynb")):
         yield file, filled(file)
 
 
 def filled(file: Path) -> str:
-    """Text of a notebook with its outputs. Raises UsageError, with the notebook's name, as its cells do."""
+    """Text of a notebook with its outputs. A UsageError of a cell is raised with the notebook's name."""
     notebook = json.loads(file.read_text(encoding="utf-8"))
     notebook["metadata"] = METADATA
     names: dict[str, object] = {}
@@ -68,7 +69,7 @@ def filled(file: Path) -> str:
 
 
 def _run(source: str, file: Path, names: dict[str, object]) -> object:
-    """Runs a cell. Gives the value of its last line; None where that is no expression."""
+    """Runs a cell. Returns the value of its last line; None where the last line is not an expression."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), file.name, "exec"), names)
@@ -76,7 +77,7 @@ def _run(source: str, file: Path, names: dict[str, object]) -> object:
 
 
 def _outputs(shown: object, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Outputs of a cell, in the form of Jupyter's files."""
+    """Outputs of a cell, in the format of Jupyter's files. ``before``: the outputs that the file has."""
     match shown:
         case None:
             return []
@@ -96,7 +97,6 @@ def _picture(shown: Drawn, before: dict[str, Any]) -> dict[str, Any]:
 
 
 def alike(png: bytes, kept: str) -> bool:
-    """True where two pictures differ by no more than drawings of one figure on two machines. The second is in
-    Base64."""
+    """True where two pictures differ no more than two machines' drawings of one figure. ``kept`` is in Base64."""
     one, other = (np.asarray(Image.open(BytesIO(each)).convert("L"), int) for each in (png, b64decode(kept)))
     return one.shape == other.shape and bool((np.abs(one - other) > LEVELS).mean() <= SHARE)

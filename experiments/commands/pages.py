@@ -1,17 +1,15 @@
-"""``pages``: writes every number of the recordings into pages and notebooks, so that none is typed.
+"""``pages``: writes the numbers of the recordings into pages and notebooks, so that no number is typed.
 
-The command writes the index of studies and each recorded report. Of a report of an earlier edition it writes one line:
-its server. In ``filled_pages`` it writes the text from ``<!--= FOLDERS QUANTITY -->`` to ``<!--/-->``. FOLDERS are
-those in ``experiments/studies/STUDY/recorded``, as ``STUDY/quick*``. A ``?`` behind them allows that there is no
-recording yet: then the page has ``NOT_YET``. QUANTITY is one of these:
+The command writes the index of studies, each recorded report, and the outputs of each notebook (``notebooks.py``). In
+``filled_pages`` it writes the text between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``. FOLDERS, such as
+``STUDY/quick*``, are folders in ``experiments/studies/STUDY/recorded``. With a ``?`` after FOLDERS the recording may be
+missing: the page then has the text ``NOT_YET``. QUANTITY is one of these:
 
-- the name of a comparison: its ratio; with ``1÷`` before it the inverse, with ``interval`` behind it the ends;
-- ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks;
+- the name of a comparison: its ratio. ``1÷`` before the name gives the inverse, ``interval`` after it the interval;
+- ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks. An arm is one measured setting;
 - one of ``QUANTITIES``.
 
-Of each notebook it writes the outputs (``notebooks.py``).
-
-With ``--check`` nothing is written: pages that differ are named.
+With ``--check`` nothing is written, and the pages that differ are named.
 """
 
 import argparse
@@ -44,10 +42,10 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
 MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
-"""Markers to be filled in: the folders, the quantity, and the present text."""
+"""A marked text: the folders, the quantity, and the present text."""
 
 MEASURING = ("compare", "recommend")
-"""Commands that measure, each with a page of its own."""
+"""Commands that measure and have a README."""
 
 WIDTH = 118
 """Characters of a line of a page."""
@@ -57,19 +55,19 @@ NOT_YET = "not recorded yet"
 LATENCY = "latency"
 
 BRACKETS = "Brackets: the interval over blocks."
-"""Meaning of the brackets behind a ratio."""
+"""Sentence on the brackets after a ratio."""
 
 Runs = Sequence[tuple[Path, Content]]
 """Recordings, each with its folder."""
 
 
 def add_options(parser: Parser) -> None:
-    """Options of ``pages``."""
+    """Adds the options of ``pages``."""
     parser.add_argument("--check", action="store_true", help="write nothing, and name the pages that differ")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the pages that change, and prints their paths. Raises UsageError, OSError."""
+    """Writes the pages that change, and prints their paths. Returns the exit code. Raises UsageError, OSError."""
     changed = {page: text for page, text in chain(written(), notebooks.written()) if text != _text(page)}
     for page, text in changed.items():
         if not options.check:
@@ -79,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Every page with the text that it should have, notebooks apart. Raises UsageError."""
+    """Every page except notebooks, each with its recomputed text. Raises UsageError."""
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made({folder: _read(folder) for folder in recordings()}, HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
@@ -89,14 +87,14 @@ def written() -> Iterator[tuple[Path, str]]:
 
 
 def filled_pages() -> Iterator[Path]:
-    """Pages with markers: the front page, pages of the studies, pages of the commands that measure."""
+    """Pages with marked texts: the front page, pages of the studies, and the READMEs of commands that measure."""
     yield ROOT / "README.md"
     yield from sorted(HERE.glob("*/*.md"))
     yield from (page for name in MEASURING if (page := HERE.parent / name / "README.md").exists())
 
 
 def filled(text: str, page: Path) -> str:
-    """A page's text with the numbers of the recordings. UsageError for a marker without a recording."""
+    """The text of a page with the numbers of the recordings. UsageError for a marker without a recording."""
 
     def one(found: re.Match[str]) -> str:
         folders, quantity, _ = found.groups()
@@ -106,57 +104,54 @@ def filled(text: str, page: Path) -> str:
 
 
 def _said(folders: str, quantity: str, page: Path) -> str:
+    """The text for a marker of a page."""
     study, _, name = folders.removesuffix("?").partition("/")
-    found = sorted(folder for folder in (HERE / study / "recorded").glob(name) if (folder / SWEEP_FILE).exists())
+    found = sorted(HERE.glob(f"./{study}/recorded/{name}/{SWEEP_FILE}"))
     if not found and folders.endswith("?"):
         return NOT_YET
-    if not found:
+    if not name or not found:
         raise UsageError(str(page), folders, "a recording, as STUDY/quick")
-    runs = [(folder, _read(folder)) for folder in found]
+    runs = [(file.parent, _read(file.parent)) for file in found]
     if quantity in QUANTITIES:
         return QUANTITIES[quantity](runs)
-    what, _, arm = quantity.partition(" of ")
-    is_time = what in (LATENCY, *STAGES)
-    return _time(runs[0][1].judgement, what, arm, page) if is_time else _ratio(runs, quantity, page)
+    stage, _, arm = quantity.partition(" of ")
+    is_time = stage in (LATENCY, *STAGES)
+    return _time(runs[0][1].judgement, stage, arm, page) if is_time else _ratio(runs, quantity, page)
 
 
-def _time(judgement: Judgement, what: str, name: str, page: Path) -> str:
-    """Mean latency of an arm's requests, or the mean of a stage that the server stamped. UsageError for neither."""
+def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
+    """Mean latency of an arm's requests, or mean duration of a stage that the server stamped. UsageError where the arm
+    has neither."""
     sweep, blocks = judgement.sweep, judgement.blocks
+    means_us: list[float] = []
     for arm in (each for each in sweep.arms if each.name == name):
-        if what == LATENCY and (mean_us := points(sweep, blocks)[arm, ALL].mean_us):
-            return _time_words(mean_us.value)
-        means_us = [getattr(each, what).mean_us for each in stages(sweep, blocks, arm).get(ALL, ()) if what != LATENCY]
-        if means_us:
-            return _time_words(fmean(means_us))
-    raise UsageError(str(page), f"{what} of {name}", ", ".join((LATENCY, *STAGES)) + " of an arm that has it")
-
-
-def _time_words(mean_us: float) -> str:
-    unit, us = time_unit([mean_us])
-    return f"{number(mean_us / us)} {unit}"
+        if stage != LATENCY:
+            means_us += [getattr(each, stage).mean_us for each in stages(sweep, blocks, arm).get(ALL, ())]
+        elif (mean_us := points(sweep, blocks)[arm, ALL].mean_us) is not None:
+            means_us.append(mean_us.value)
+    if not means_us:
+        raise UsageError(str(page), f"{stage} of {name}", ", ".join((LATENCY, *STAGES)) + " of an arm that has it")
+    unit, us = time_unit([fmean(means_us)])
+    return f"{number(fmean(means_us) / us)} {unit}"
 
 
 def _ratio(runs: Runs, quantity: str, page: Path) -> str:
-    """The typical ratio of each run, or the ends of its interval."""
-    _, inverse, name = re.fullmatch(r"((1÷ )?)(.+)", quantity).groups()  # type: ignore[union-attr]
-    name, ends = name.removesuffix(" interval"), name.endswith(" interval")
+    """Text of the typical ratio of each run, or of its interval."""
+    of = quantity.removeprefix("1÷ ")
+    name = of.removesuffix(" interval")
     for folder, content in runs:
         if name not in content.judgement.judged:
             raise UsageError(str(page), f"{name} of {folder.name}", ", ".join((*content.judgement.judged, *QUANTITIES)))
     ratios = [content.judgement.judged[name].typical for _, content in runs]
-    ratios = [_inverse(each) if inverse else each for each in ratios]
-    if ends:
+    if of != quantity:
+        ratios = [Estimate(1 / each.value, 1 / each.high, 1 / each.low, each.n) for each in ratios]
+    if name != of:
         return " and ".join(ratio_words(each)[1] for each in ratios)
     return ratio_words(ratios[0])[0] if len(ratios) == 1 else spread_words([each.value for each in ratios])
 
 
-def _inverse(ratio: Estimate) -> Estimate:
-    return Estimate(1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.n)
-
-
 def _minutes(runs: Runs) -> str:
-    """Minutes of each run, from the first look at the machine to the last."""
+    """Minutes of each run, from the first reading of the machine to the last, rounded up."""
     return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
 
 
@@ -167,12 +162,12 @@ def _took_s(folder: Path) -> float:
 
 
 def _versions(runs: Runs) -> str:
-    """Versions of the runs, each once."""
+    """Versions of the runs. Equal versions stand once."""
     return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
 
 
 def _answers(runs: Runs) -> str:
-    """Every answer of the first run as a block, with the ratios of all where there are several."""
+    """Every answer of the first run, each on new lines. With several runs, each answer has the ratios of all runs."""
     (_, first), *others = runs
     lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
     for place, answer in enumerate(first.answers, 1):
@@ -194,14 +189,14 @@ def _begun(runs: Runs) -> str:
 
 
 def _changes(runs: Runs) -> Iterator[str]:
-    """Changes of the sources since the runs, in a few words. The reports have the list."""
+    """A sentence on the sources that have changed since the runs. The full list stands in the reports."""
     first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
     if first:
         yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """Ratio of every run that has one."""
+    """Least and greatest ratio over the runs, as text."""
     name = judged.comparison.name
     return spread_words(
         [content.judgement.judged[name].typical.value for _, content in runs if name in content.judgement.judged]
@@ -217,12 +212,12 @@ QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "pairs": lambda runs: _table(("A/A pair", "ratio of each run"), _pairs(runs)),
     "recordings": lambda runs: _table(("recording", "servers"), _recordings(runs)),
 }
-"""Quantities that are not a ratio: every answer; the first run's first, within a line; which server; how many minutes
-it took; how many runs; the A/A pairs; a list of recordings."""
+"""Quantities other than ratios and times: all answers of the first run; its first answer, in one line; the version; the
+duration in minutes; the number of runs; a table of A/A pairs; a table of recordings."""
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:
-    """A/A pairs of the first run, with the ratios of all."""
+    """A/A pairs (equal arms) of the first run, each with its ratios in all runs."""
     for each in runs[0][1].judgement.judged.values():
         if each.comparison.kind == "same":
             yield each.comparison.title.removeprefix("A/A: "), _in_all(each, runs)
@@ -239,7 +234,7 @@ def _table(head: tuple[str, str], lines: Iterator[tuple[str, str]]) -> str:
 
 @cache
 def _read(folder: Path) -> Content:
-    """Content of a recording. Each recording is read once, since several pages use it."""
+    """Content of a recording. The content is cached, since several pages use it."""
     return read(folder)
 
 

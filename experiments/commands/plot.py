@@ -1,4 +1,4 @@
-"""``plot``: draws the figures of a folder of results anew."""
+"""``plot``: draws the figures of a folder of results again."""
 
 import argparse
 
@@ -10,7 +10,7 @@ __all__ = ["add_options", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws, and prints the files' paths."""
+    """Draws the figures, and prints the paths of their files. Raises UsageError, OSError."""
     for path in gallery.draw(options.results / gallery.FOLDER, read(options.results).pictures):
         print(path)
     return 0

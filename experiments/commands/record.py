@@ -1,10 +1,11 @@
-"""``record``: makes the recordings of studies anew, in order, and writes the pages.
+"""``record``: repeats the recordings of studies, one after the other, and writes the pages.
 
-A study has a recording of its main part, ``quick``, and a recording of each part that is not measured with the main
-part. The stock study has a second recording of its main part, ``quick-2``, last of all. ``run`` measures each recording
-into ``results/record``, so that the working tree stays as it is meanwhile. At the end the new recordings replace those
-in ``experiments/studies``, and ``pages`` writes their numbers. An interrupted recording goes on where it was. It is
-measured again if the sources, the commit or the machine have changed since.
+A recording is a folder of results that the repository keeps. A study has a recording of its main part, named ``quick``.
+Each part that is not measured with the main part has its own recording. The stock study has a second recording of its
+main part, ``quick-2``, which is made last. ``run`` measures each recording into ``results/record``, so that the working
+tree does not change meanwhile. At the end the new recordings replace the recordings in ``experiments/studies``, and
+``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``. If the sources, the commit
+or the machine have changed since, the recording is begun again.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from experiments.commands.index import HERE, RECORDED
 from experiments.commands.recording import beside
 from experiments.commands.run import add_options as add_run_options
 from experiments.commands.run import planned
-from experiments.commands.run_all import span
+from experiments.commands.run_all import FAILED_EXIT, span
 from experiments.results import environment
 from experiments.results.environment import Environment
 from experiments.results.files import SWEEP_FILE, read_sweep
@@ -35,15 +36,13 @@ from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.lifeline import tied
 
 AGAIN = ("stock", "quick-2")
-"""The study whose main part is recorded twice, and the folder of the second run."""
+"""Study whose main part is recorded twice, and name of the second recording."""
 
 SCRATCH = Path("results/record")
-"""Folder of the recordings until all of them are whole."""
-
-FAILED_EXIT = 1
+"""Folder where recordings are measured, and where they stay until the last one has ended."""
 
 _LEFT_OUT = shutil.ignore_patterns(report.HTML, "*.png", "*.tmp")
-"""Files that git does not keep of a folder of results."""
+"""Files of a folder of results that git does not keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +58,29 @@ class Recording:
 
     @property
     def folder(self) -> Path:
-        """Folder where the recording is kept."""
+        """Folder of the recording in the repository."""
         return HERE / self.study / "recorded" / self.name
 
     @property
     def scratch(self) -> Path:
-        """Folder where it is measured."""
+        """Folder where the recording is measured."""
         return SCRATCH / self.study / self.name
 
     @property
     def mark(self) -> Path:
-        """File that marks the recording as measured to its end."""
+        """File that exists once the recording in ``scratch`` is complete."""
         return self.scratch.with_suffix(".whole")
 
 
 def add_options(parser: Parser) -> None:
-    """Options of ``record``."""
+    """Adds the options of ``record``."""
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="a study with all its parts, a part, or STUDY/FOLDER (default: all)")
-    add("--list", action="store_true", help="measure nothing: say which recordings there are, and of which server")
+    add("--list", action="store_true", help="measure nothing: list the recordings, and the version of their servers")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures the recordings that are missing, then replaces the kept ones; gives the exit code. Blocks.
+    """Measures the recordings that ``scratch`` lacks, then replaces the kept recordings. Returns the exit code. Blocks.
 
     Raises UsageError, OSError; KeyboardInterrupt, with every whole block kept.
     """
@@ -101,10 +100,9 @@ def run(options: argparse.Namespace) -> int:
             failed.append(f"{each} is to be measured again: its sources were changed meanwhile")
     for each in (each for each in chosen if each.mark.exists()):
         put(each)
+    print("".join(f"{line}\n" for line in failed), end="", flush=True)  # before the pages, which may be refused
     pages.run(argparse.Namespace(check=False))
-    print(
-        "\n".join((*failed, f"{counted(len(chosen) - len(failed), 'recording')} made anew: `git add` and commit them"))
-    )
+    print(f"{counted(len(chosen) - len(failed), 'recording')} replaced: `git add` and commit them")
     return FAILED_EXIT if failed else 0
 
 
@@ -120,7 +118,7 @@ def every() -> Iterator[Recording]:
 
 
 def selected(names: Sequence[str]) -> list[Recording]:
-    """Recordings that the names stand for. UsageError for a name that stands for no recording."""
+    """Recordings with these names; all recordings if no name is given. UsageError for the name of no recording."""
     known = list(every())
     for name in names:
         if not any(name in _names(each) for each in known):
@@ -134,17 +132,18 @@ def _names(recording: Recording) -> tuple[str, ...]:
 
 
 def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[str]:
-    """Lines before the start: the duration of all, and for each recording its duration and the kept one's server."""
+    """Lines before the start: the whole duration; each recording's duration, and the version of the kept recording."""
     took = {each: (0.0, 0.0) if each in done else _span_s(each) for each in chosen}
     least_s, most_s = (sum(seconds[place] for seconds in took.values()) for place in (0, 1))
     lines = [f"{counted(len(chosen), 'recording')}, one after the other; about {span(least_s, most_s)} in all:"]
     for each in chosen:
         told = "measured already" if each in done else f"about {span(*took[each])}"
         lines.append(f"  {each!s:26} {told:22} {age(each)}")
-    return [*lines, "On a machine that does nothing else. The same command goes on where it was interrupted."]
+    return [*lines, "Use a machine that does nothing else. After an interruption the same command goes on."]
 
 
 def _span_s(recording: Recording) -> tuple[float, float]:
+    """Least and most estimated seconds of a recording."""
     parser = Parser("run", "")
     add_run_options(parser)
     options = parser.parse_args([recording.part, "--seed", "1"])
@@ -153,7 +152,7 @@ def _span_s(recording: Recording) -> tuple[float, float]:
 
 
 def age(recording: Recording) -> str:
-    """Version of the server in the kept recording, its age in days, and the changes since."""
+    """Version of the servers in the kept recording, the age of the recording in days, and the changes since."""
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     made = datetime.fromisoformat(environment.load(recording.folder).before.at)
@@ -166,14 +165,14 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Version of a folder and of the folders inside it: the first version that is not today's, if there is one."""
+    """Version of a folder and of the folders inside it: the first version that is not the present version, if any."""
     settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
     found = [version.of(each, settings) for each in _environments(folder)] if settings else []
     return next((each for each in found if not each.is_this), found[0]) if found else UNKNOWN
 
 
 def _environments(folder: Path) -> list[Environment]:
-    """Environments of a folder and of those inside it."""
+    """Environments of a folder and of the folders inside it."""
     return [environment.load(file.parent) for file in sorted(folder.glob(f"**/{environment.ENVIRONMENT_FILE}"))]
 
 
@@ -182,7 +181,7 @@ def _changed(found: Version) -> str:
 
 
 def _hindrance(folder: Path) -> str:
-    """Reason why a recording that was begun cannot be continued; empty where it can. Blocks for some 0.5 s."""
+    """Reason why an interrupted recording cannot be resumed; empty where it can. Blocks for some 0.5 s."""
     found = _version(folder)
     if not found.is_this:
         return _changed(found)
@@ -192,25 +191,28 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """True where the recording was measured to its end, with the sources that are here."""
+    """True where ``scratch`` has a complete recording of the present sources."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 
 def measure(recording: Recording) -> int:
-    """Measures a recording, or goes on with it. Gives the exit code of ``run``. Blocks. A recording that ``run`` would
-    refuse to go on with is begun anew. A recording whose sources were changed meanwhile gets no mark. Raises
-    KeyboardInterrupt once ``run`` has ended, too. A second KeyboardInterrupt ends ``run`` at once."""
+    """Measures a recording, or resumes its measurement. Returns the exit code of ``run``. Blocks.
+
+    A recording that ``run`` would refuse to resume is begun again. A recording whose sources were changed meanwhile
+    gets no mark. Raises KeyboardInterrupt after Ctrl-C, once ``run`` has ended too. A second Ctrl-C ends ``run`` at
+    once.
+    """
     recording.mark.unlink(missing_ok=True)
     if recording.scratch.exists() and (why := _hindrance(recording.scratch)):
-        print(f"begun anew: {why}", flush=True)
+        print(f"begun again: {why}", flush=True)
         shutil.rmtree(recording.scratch)
     command = [sys.executable, "-m", "experiments", "run", recording.part, "--out", str(recording.scratch)]
     command += ["--resume"] * recording.scratch.exists()
-    with subprocess.Popen(tied(command), process_group=0) as measuring:  # so a terminal's Ctrl-C is passed on, once
+    with subprocess.Popen(tied(command), process_group=0) as measuring:  # own group: Ctrl-C reaches it below, once
         try:
             code = measuring.wait()
         except KeyboardInterrupt:
-            measuring.send_signal(signal.SIGTERM)  # which it hears also where SIGINT is ignored, as behind `nohup … &`
+            measuring.send_signal(signal.SIGTERM)  # not SIGINT, which is ignored behind `nohup … &`
             measuring.wait()
             raise
     if code == 0 and _version(recording.scratch).is_this:
@@ -219,11 +221,11 @@ def measure(recording: Recording) -> int:
 
 
 def put(recording: Recording) -> None:
-    """Puts a whole recording in the place of the kept one. Raises OSError."""
+    """Replaces the kept recording by the complete one in ``scratch``. An interruption loses neither. Raises OSError."""
     fresh = recording.folder.with_name(f"{recording.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.copytree(recording.scratch, fresh, ignore=_LEFT_OUT)
     shutil.rmtree(recording.folder, ignore_errors=True)
     fresh.rename(recording.folder)
+    recording.mark.unlink()  # before the folder: a mark beside half a folder would replace the kept recording by it
     shutil.rmtree(recording.scratch)
-    recording.mark.unlink()

@@ -1,4 +1,4 @@
-"""A folder of results: read, computed anew, and compared with its part's design. Shared by the commands."""
+"""A folder of results: its content, its recomputed texts, and the sweeps that its part could have. For all commands."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -30,7 +30,7 @@ AFTER_BLOCKS, FIRST_BLOCKS = 3, 1
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
-    """Adds the folder that a command reads."""
+    """Adds the argument for the folder that a command reads."""
     parser.add_argument("results", type=Path, metavar="RESULTS", help=help_text)
 
 
@@ -43,7 +43,8 @@ def read(folder: Path) -> Content:
 
 
 def recorded_beside(folder: Path) -> Mapping[str, Path]:
-    """Folders of the parts that decide claims of a folder's part: beside it, or in the study's own recordings."""
+    """Folders of further parts, by the parts' names. Their results decide some claims of the folder's part. Such a
+    folder lies next to the given folder, or among the recordings of its own study."""
     name = read_sweep(folder).part
     if name not in PARTS:
         return {}
@@ -57,19 +58,19 @@ def recorded_beside(folder: Path) -> Mapping[str, Path]:
 
 
 def expected(folder: Path) -> Expected:
-    """Content that a folder should hold, computed anew. A sweep of ``compare`` is made from its two sides. A sweep of
-    no part here has no expected content. Raises UsageError."""
+    """Recomputed content of a folder. A sweep of ``compare`` is made from its two sides. A sweep of an unknown part has
+    no expected content. Raises UsageError."""
     sweep = read_sweep(folder)
     if sweep.part == COMPARED:
-        return Expected({}, (Design(of_compare(sweep), (), {}),))
+        return Expected({}, (Design(of_compare(sweep), (), ()),))
     if sweep.part not in PARTS:
         return Expected({}, ())
     return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)))
 
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
-    """Texts that a folder's report and figures should have, and the predictions for its arms. Each is computed when it
-    is called."""
+    """Recomputed texts of a folder's report, figures and predictions, by file name. Each text is computed when its
+    function is called."""
     found = read(folder)
     told = {FORETOLD_FILE: partial(_foretold, folder, found)} if (folder / FORETOLD_FILE).exists() else {}
     figures = {f"{gallery.FOLDER}/{each.name}.svg": partial(_svg, each) for each in found.pictures}
@@ -77,7 +78,7 @@ def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """True where a folder holds a part that was measured before or after that of the folder around it."""
+    """True where a folder holds a part that was measured before or after the part of the folder around it."""
     around = folder.resolve().parent
     if not (around / SWEEP_FILE).exists() or (main := read_sweep(around).part) not in PARTS:
         return False
@@ -85,12 +86,12 @@ def _is_inside(folder: Path, name: str) -> bool:
 
 
 def beside(part: Part) -> tuple[str, ...]:
-    """The parts that are measured before a part and after it, into folders of their names."""
+    """Names of the parts that are measured before and after a part. Each has a folder of its name."""
     return (*([part.first] if part.first else []), *part.also, *part.after)
 
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
-    """Sweeps of a part at every scale that ``run`` could have had: by profile, senders, clients, blocks and peers."""
+    """Sweeps of a part at every scale that ``run`` can have: each profile, sender, number of clients and of blocks."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     counts = sorted({arm.connections for arm in sweep.arms})
@@ -106,11 +107,11 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
             with suppress(ValueError):  # a scale without a decision
                 asked = replace(each, looks=at)
                 made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)
-                yield Design(made, part.runs(asked), {name: name for name in beside(part)})
+                yield Design(made, part.runs(asked), beside(part))
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
-    """The looks of a part without verdicts that is measured before or after another."""
+    """Looks of a part without verdicts: a part that is measured before or after another part."""
     for other in study.parts.values():
         if study.parts.get(other.first or "") is part:
             yield (min(FIRST_BLOCKS, scale.looks[-1]),)
@@ -127,7 +128,7 @@ def _foretold(folder: Path, found: Content) -> str:
     told = [part.foretell(first, arm.setting) for arm in found.judgement.sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)
-    if text == prediction.text(kept, written_at):  # as read, with the defaults of later factors
+    if text == prediction.text(kept, written_at):  # equal as read: the file may lack later factors
         return (folder / FORETOLD_FILE).read_text(encoding="utf-8")
     return text
 

@@ -1,4 +1,4 @@
-"""``report``: writes the report of a folder of results anew."""
+"""``report``: writes the report of a folder of results again."""
 
 import argparse
 
@@ -10,6 +10,6 @@ __all__ = ["add_options", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes, and prints the files' paths."""
+    """Writes the report, and prints the paths of its files. Raises UsageError, OSError."""
     print("\n".join(map(str, report.write(options.results, read(options.results)))))
     return 0

@@ -1,7 +1,7 @@
 """``run``: measures a part of a study and the parts that follow it, then draws and reports.
 
-The name of a study stands for its first part. Each part has a name of its own. ``all`` is the first part of every study
-(``run_all``).
+The name of a study selects its first part, and the name of a part selects this part. ``all`` selects the first part of
+every study (``run_all``).
 """
 
 import argparse
@@ -15,12 +15,13 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
+from itertools import chain, count
 from pathlib import Path
 from typing import get_args
 
 from experiments.commands import estimate, run_all
 from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, beside, read
-from experiments.commands.run_all import ALL, Planned
+from experiments.commands.run_all import ALL, PROGRAM, Planned
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import WORDS
 from experiments.design.sweep import BLOCKS_MIN, Sweep
@@ -47,23 +48,20 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import Parser, address, integer
 
-PROGRAM = "python -m experiments"
-
 RESULTS = Path("results")
-"""Folder of the folders of results, unless another is given."""
+"""Folder for the folders of results, where ``--out`` is not given."""
 
 BUSY_SHARE = 0.04
-"""Largest share of the cores' time that others may take. An idle machine's own services took 1 to 2 % here."""
+"""Largest share of the cores' time that other processes may take without a warning. The services of an idle machine
+took 1 to 2 % here."""
 
-INTERRUPTED_EXIT = 130
-
-BY_CLIENTS = "The loads of {name} are its own. In their place each of its servers gets the numbers of --clients."
-"""Line said where numbers of clients are asked of a part with fixed loads."""
+BY_CLIENTS = "{name} has fixed loads. In place of these, each of its servers gets the numbers of --clients."
+"""Line that is printed where ``--clients`` is given for a part with fixed loads."""
 
 BEYOND = (
     "left out: {name}: other hosts cannot reach this server, its load program is not our client, or it has an updater"
 )
-"""Line said of a server that a load from other hosts leaves out."""
+"""Line that is printed for each server that cannot be loaded from other hosts."""
 
 
 def add_options(parser: Parser) -> None:
@@ -76,47 +74,49 @@ def add_options(parser: Parser) -> None:
         metavar="NAME",
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
-    add("--profile", choices=get_args(ProfileName), default="quick", help="how much: seconds, minutes, or far more")
+    add("--profile", choices=get_args(ProfileName), default="quick", help="duration: seconds, minutes, or far more")
     add(
         "--clients",
         type=integer(1, 64),
         nargs="+",
         metavar="N",
-        help="numbers of clients (default: the part's). A part with loads of its own then measures its servers by them",
+        help="numbers of clients (default: the part's). For a part with fixed loads they replace these loads",
     )
-    many = "send the load from every worker of the Dask cluster with this scheduler, to the part's servers by --clients"
+    many = "sends the load from every worker of the Dask cluster with this scheduler. Each server gets --clients"
     add("--cluster", type=address, metavar="HOST:PORT", help=many)
-    reached = (
-        "with --cluster: this machine's address, at which its servers listen in the clear and the hosts reach them"
-    )
+    reached = "with --cluster: address of this machine. Its servers listen there without TLS, and the hosts reach them"
     add("--host", metavar="ADDRESS", help=reached)
-    add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="measure exactly N (default: until decided)")
+    add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="exact number of blocks (default: until decided)")
     add_seed(parser)
-    add("--out", type=Path, metavar="FOLDER", help=f"where the results go (default: a new one in {RESULTS}/)")
-    add("--resume", action="store_true", help="go on where --out was interrupted")
+    add("--out", type=Path, metavar="FOLDER", help=f"folder for the results (default: a new folder in {RESULTS}/)")
+    add("--resume", action="store_true", help="continue the interrupted run in --out")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures, draws, reports; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
+    """Measures, draws and reports. Returns the exit code. Blocks.
+
+    Raises UsageError, ProgramFailed, a Fault; KeyboardInterrupt after Ctrl-C, with every whole block kept.
+    """
     options.hosts = _hosts(options)
     folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
     if options.resume and (options.out is None or not options.out.exists()):
-        given = "no folder" if options.out is None else f"{options.out}, which is not there"
-        raise UsageError("--resume", given, "--out FOLDER, one that was begun")
+        given = "no folder" if options.out is None else f"{options.out}, which does not exist"
+        raise UsageError("--resume", given, "--out FOLDER, with the folder of an interrupted run")
     options.seed = seed_for(options.seed, folder if options.resume else None)
     if options.blocks is not None and options.blocks < BLOCKS_MIN:
-        print(f"{options.blocks} blocks give no verdicts: {BLOCKS_MIN} at least do", file=sys.stderr)
+        print(f"{options.blocks} blocks give no verdict. A verdict needs at least {BLOCKS_MIN}.", file=sys.stderr)
     try:
         return _run_all(options, folder) if options.name == ALL else _run_one(options, folder)
     except KeyboardInterrupt:
-        print(f"interrupted; whole blocks are kept. To go on: {_again(options, folder)}", file=sys.stderr)
-        return INTERRUPTED_EXIT
+        kept = f"whole blocks are kept. To go on: {_again(options, folder)}"
+        print(f"interrupted; {kept if folder.exists() else 'nothing was measured yet'}", file=sys.stderr)
+        raise
 
 
 def _run_one(options: argparse.Namespace, folder: Path) -> int:
     name = part_for(options.name, options)
     study, part = PARTS[name]
-    _sweep(part, scale_of(study, part, options))  # a part that cannot be measured so is refused before a word is said
+    _sweep(part, scale_of(study, part, options))  # refuses a part that these options do not fit, before any output
     if name != options.name and options.cluster is None:
         print(BY_CLIENTS.format(name=options.name), file=sys.stderr)
     for line in (*_left_out([part]), *_unreachable([options.name], options)):
@@ -130,7 +130,8 @@ def _run_one(options: argparse.Namespace, folder: Path) -> int:
 def _run_all(options: argparse.Namespace, folder: Path) -> int:
     if not options.resume:
         run_all.check_new(folder)
-    to_do = [planned(part_for(name, options), options, folder / name) for name in STUDIES]
+    parts = [part_for(name, options) for name in STUDIES]
+    to_do = [planned(name, options, folder / name) for name in parts]
     left_out = [*_left_out([study.parts[name] for name, study in STUDIES.items()]), *_unreachable(STUDIES, options)]
 
     def measure(name: str, own: Path) -> Content:
@@ -140,7 +141,7 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
-    """Measures a part and its companions into a folder, and writes the report."""
+    """Measures a part, and the parts before and after it, into a folder. Writes the report."""
     study, part = PARTS[name]
     on = bench(CATALOG, seed=options.seed)
     if options.cluster is not None:
@@ -154,26 +155,25 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 
 
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
-    """A part as it is measured into a folder, with the predictions that the folder has."""
+    """The plan for a part that is measured into a folder, by the predictions that the folder has."""
     study, part = PARTS[name]
     unmeasured = tuple(each for each in study.parts if each not in (name, *beside(part)))
     scale = scale_of(study, part, options)
-    if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
-        scale = replace(scale, foretell=partial(part.foretell, judged(folder / part.first)))
     try:
-        sweep = _sweep(part, scale)
-    except UsageError:  # measuring it prints the line
+        if part.first and part.foretell and (folder / FORETOLD_FILE).exists():
+            scale = replace(scale, foretell=partial(part.foretell, judged(folder / part.first)))
+        sweep, beside_s = _sweep(part, scale), _after_s(study, part, scale)
+        if part.first:
+            first = _first(study, part, scale)
+            beside_s += first.looks[0] * estimate.block_s(first)
+    except UsageError:  # the measurement of this part will print the same line
         return Planned(name, 0.0, 0.0, unmeasured)
-    beside_s = _after_s(study, part, scale)
-    if part.first:
-        first = _first(study, part, scale)
-        beside_s += first.looks[0] * estimate.block_s(first)
     least_s, most_s = (sweep.looks[place] * estimate.block_s(sweep) + beside_s for place in (0, -1))
     return Planned(name, least_s, most_s, unmeasured, sweep, _beside(part, scale))
 
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
-    """Files and folders that measuring a part leaves beside its sweep."""
+    """Files and folders that the measurement of a part leaves, in addition to its sweep."""
     return (
         *([FORETOLD_FILE] if part.first else []),
         *(kind_of(plan).form.plan_file for plan in part.runs(scale)),
@@ -182,9 +182,10 @@ def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
-    """The sweeps that are measured after a part, by their names: those with verdicts, then those without."""
-    also = {name: _sweep(study.parts[name], scale) for name in part.also}
-    return also | {name: study.parts[name].sweep(replace(scale, looks=(AFTER_BLOCKS,))) for name in part.after}
+    """The sweeps that are measured after a part, by name: first the sweeps with verdicts, then the sweeps without."""
+    few = replace(scale, looks=(AFTER_BLOCKS,), fixed=False)
+    scales = dict.fromkeys(part.also, scale) | dict.fromkeys(part.after, few)
+    return {name: _sweep(study.parts[name], of) for name, of in scales.items()}
 
 
 def _after_s(study: Study, part: Part, scale: Scale) -> float:
@@ -192,7 +193,7 @@ def _after_s(study: Study, part: Part, scale: Scale) -> float:
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:
-    """The command that continues a run."""
+    """The command that continues an interrupted run."""
     words = ["run", options.name, "--profile", options.profile, "--seed", str(options.seed)]
     if options.clients is not None:
         words += ["--clients", *map(str, options.clients)]
@@ -204,7 +205,7 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
 
 
 def conclusion(found: Content) -> list[str]:
-    """Answers as sentences. An undecided answer has its reason, and the command that would decide it."""
+    """Lines of the answers. After an undecided answer stands the command that would decide it."""
     lines = [""]
     for answer in found.answers:
         lines += [answer.question, f"  {answer.sentence}"]
@@ -214,7 +215,7 @@ def conclusion(found: Content) -> list[str]:
 
 
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
-    """Measures a part's sweep, and everything before and after it. Raises UsageError."""
+    """Measures a part: the parts before it, its own sweep, then the runs and parts after it. Raises UsageError."""
     scale = _foretelling(study, part, scale, on, folder, resume)
     sweep = _sweep(part, scale)
     if scale.foretell is not None and not (folder / FORETOLD_FILE).exists():
@@ -237,8 +238,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
 
 
 def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> Scale:
-    """The scale with the part's predictions, after the measurements that they need; the same scale where it predicts
-    nothing."""
+    """Measures the first part, and returns the scale with the predictions that follow from it. Returns the given scale
+    for a part without predictions."""
     if part.first is None or part.foretell is None:
         return scale
     if not resume:
@@ -251,13 +252,13 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 
 
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
-    """The sweep that is measured before a part, if there is one."""
+    """The sweep that is measured before a part. Only for a part with ``first``."""
     assert part.first is not None
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
 
 def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
-    """Measures a run beside the sweep, into the folder of the sweep."""
+    """Measures a run of another kind, into the folder of the sweep."""
     kind = kind_of(plan)
 
     def began(done: int) -> None:
@@ -268,7 +269,7 @@ def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress:
 
 
 def _say_busy(progress: Progress, first: Block) -> None:
-    """Warns after the first block if the machine is too busy for small differences."""
+    """Prints a warning after the first block, if the machine is too busy to show small differences."""
     stolen_s = sum(each.steal_ticks for each in first.rounds) * TICK_S
     foreign_s = sum(each.foreign_ticks or 0 for each in first.rounds) * TICK_S
     lasted_s = sum(each.duration_s for each in first.rounds) * first.cores
@@ -276,63 +277,63 @@ def _say_busy(progress: Progress, first: Block) -> None:
     if stolen_s + foreign_s > BUSY_SHARE * lasted_s or lost > 0.1 * len(first.slices.fate):
         stolen, foreign = (each / lasted_s if lasted_s else 0.0 for each in (stolen_s, foreign_s))
         progress.say(
-            f"The machine is busy: of its time {stolen:.0%} was stolen, and other processes took {foreign:.0%}; "
-            f"{lost} of {len(first.slices.fate)} slices lost. Differences of a few per cent may stay undecided."
+            f"The machine is busy: {stolen:.0%} of its time was stolen, and other processes took {foreign:.0%}. "
+            f"{lost} of {len(first.slices.fate)} slices were lost. Differences of a few per cent may stay undecided."
         )
 
 
 def part_for(name: str, options: argparse.Namespace) -> str:
-    """The part to be measured: its servers by numbers of clients, where its loads are its own or come from other
-    hosts."""
+    """Name of the part that is measured: the part ``name``, or its servers by numbers of clients. The latter for a load
+    from other hosts, and where ``--clients`` is given for a part with fixed loads."""
     study, part = PARTS[name]
-    asked = options.cluster is not None
-    asked = asked or (options.clients is not None and is_fixed(part, study.scales[options.profile]))
-    return f"{name}{SUFFIX}" if asked else name
+    by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
+    return f"{name}{SUFFIX}" if by_clients or options.cluster is not None else name
 
 
 def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
-    """Scale of the run. Raises UsageError."""
-    profile: ProfileName = options.profile
-    built = frozenset(filter(is_built, part.peers))
-    scale = replace(study.scales[profile], seed=options.seed, peers=built, hosts=options.cluster is not None)
-    scale = replace(scale, clients=part.clients or scale.clients)
-    if options.clients is not None:
-        scale = replace(scale, clients=tuple(sorted(set(options.clients))))
-    if options.blocks is not None:
-        scale = replace(scale, looks=(options.blocks,), fixed=True)
-    return scale
+    """The scale that the options ask for."""
+    usual = study.scales[options.profile]
+    return replace(
+        usual,
+        seed=options.seed,
+        peers=frozenset(filter(is_built, part.peers)),
+        hosts=options.cluster is not None,
+        clients=tuple(sorted(set(options.clients or part.clients or usual.clients))),
+        looks=usual.looks if options.blocks is None else (options.blocks,),
+        fixed=options.blocks is not None,
+    )
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """A part's sweep. UsageError where this number of blocks or clients could not decide it."""
+    """The sweep of a part at a scale. UsageError where this number of blocks or clients decides nothing."""
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:
         if part.peers and not scale.peers:
-            raise UsageError("peers", "none that is built", "one at least of this part: run make peers") from error
-        raise UsageError("how much is run", str(error), "more --blocks, or other --clients") from error
+            raise UsageError("peers", "none that is built", "at least one of this part: run make peers") from error
+        raise UsageError("the size of the run", str(error), "more --blocks, or other --clients") from error
 
 
 def _left_out(parts: Iterable[Part]) -> list[str]:
-    """A line for each peer of these parts that is not built here, with how to get it."""
+    """A line for each peer of these parts that is not built here. The line says how to build the peer."""
     peers = dict.fromkeys(name for part in parts for name in part.peers)
     return [f"left out: {why_absent(name)}" for name in peers if not is_built(name)]
 
 
 def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
-    """Names of the hosts of ``--cluster``; none without it. Raises UsageError where ``--cluster`` and ``--host`` do not
-    go together, or a host would have no client."""
+    """Names of the hosts of ``--cluster``; empty without ``--cluster``. Raises UsageError where only one of
+    ``--cluster`` and ``--host`` is given, and where a host would have no client."""
     if (options.cluster is None) != (options.host is None):
         lacking, given = ("--host", "--cluster") if options.host is None else ("--cluster", "--host")
-        raise UsageError(lacking, "nothing", f"an address beside {given}")
+        raise UsageError(lacking, "nothing", f"an address, together with {given}")
     if options.cluster is None:
         return ()
-    with suppress(ValueError):  # a name of a host
+    with suppress(ValueError):  # the name of a host
         if ip_address(options.host).is_unspecified:
             raise UsageError("--host", options.host, "the one address of this machine that the hosts reach")
     if find_spec("distributed") is None:
         raise UsageError("--cluster", "no Dask here", "with the library of the extra cluster (pip install distributed)")
-    from clients.load.hosts.cluster import names  # which needs Dask
+    from clients.load.hosts.cluster import names  # here, since this module needs Dask
 
     hosts = names(shown_address(options.cluster))
     if min(options.clients or (1,)) < len(hosts):
@@ -343,7 +344,7 @@ def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _check_hosts(folder: Path, hosts: Sequence[str]) -> None:
-    """Refuses to add blocks of other hosts. Raises UsageError."""
+    """Refuses a resumed run with other hosts than those of its blocks. Raises UsageError."""
     shares = (
         {share.name for share in window.hosts}
         for block in read_blocks(folder)
@@ -360,15 +361,12 @@ def _unreachable(names: Iterable[str], options: argparse.Namespace) -> list[str]
     """A line for each server of these parts that a load from other hosts leaves out."""
     found = []
     for study, part in (PARTS[name] for name in names if options.cluster is not None):
-        with suppress(ValueError):  # of a scale without servers: measuring it prints the line
+        with suppress(ValueError):  # no server at this scale: the measurement will print the line
             found += [BEYOND.format(name=name) for name in unreachable(part, scale_of(study, part, options))]
     return found
 
 
 def _new(folder: Path) -> Path:
-    """The folder, or the first of FOLDER-2, FOLDER-3 … that is not there yet."""
-    number, found = 1, folder
-    while found.exists():
-        number += 1
-        found = folder.with_name(f"{folder.name}-{number}")
-    return found
+    """The folder, or the first of FOLDER-2, FOLDER-3 … that does not exist."""
+    names = chain([folder], (folder.with_name(f"{folder.name}-{number}") for number in count(2)))
+    return next(each for each in names if not each.exists())

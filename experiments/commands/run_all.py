@@ -1,8 +1,8 @@
-"""``run all``: the main part of every study with its companions, one after the other; then the index of all studies.
+"""``run all``: the main parts of all studies, one after the other; then the index of all studies.
 
-Each study goes into a folder of its own, so that it can be resumed. A study that fails does not end the others: its
-error is one line, and the exit code is 1. Left out: how a study is measured, which is a parameter, and the other parts
-of studies.
+A main part includes the parts that are measured before and after it. Each study has its own folder, so that it can be
+resumed. After a failed study the next study begins: the error is printed in one line, and the exit code is 1. Left out:
+the measurement of a study, which is a parameter, and the other parts of studies.
 """
 
 import sys
@@ -17,6 +17,7 @@ from experiments.measure.progress import duration
 from experiments.results.files import SWEEP_FILE
 from experiments.show import report
 from experiments.show.content import Content
+from experiments.studies.by_clients import SUFFIX
 from experiments.verify import unfinished
 from stock_service.rpc.errors import StockServiceError, UsageError
 
@@ -26,11 +27,8 @@ ALL = "all"
 
 FAILED_EXIT = 1
 
-KNOWN = (StockServiceError, OSError)
-"""Errors of measuring whose cause lies outside of it."""
-
 Measure = Callable[[str, Path], Content]
-"""Measures a study's main part into a folder, or goes on where that was begun, and writes its report. Blocks."""
+"""Measures the main part of a study into a folder, or resumes it there, and writes the report. Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +37,22 @@ class Planned:
 
     name: str
     least_s: float
-    """Seconds, about, if its first look decides."""
+    """Estimated seconds, if the first look decides."""
     most_s: float
-    """Seconds, about, if only its last look decides."""
+    """Estimated seconds, if only the last look decides."""
     others: tuple[str, ...]
     """Parts of the study that are not measured here."""
     sweep: Sweep | None = None
-    """The sweep to be measured; None where these options do not fit it. Measuring it prints the reason."""
+    """The sweep to be measured; None where the options do not fit the part. The measurement then prints the reason."""
     beside: tuple[str, ...] = ()
-    """Files and folders that measuring leaves beside the sweep's own."""
+    """Files and folders that the measurement leaves, in addition to those of the sweep."""
 
 
 def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measure: Measure, again: str) -> int:
-    """Measures what the folder lacks, writes the index, and prints an answer a study; gives the exit code. Blocks.
+    """Measures the studies that the folder lacks, and writes the index. Prints one answer for each study. Returns the
+    exit code. Blocks.
 
-    ``left_out`` are lines on what cannot be measured here, ``again`` is the command that goes on. Raises
+    ``left_out``: lines on servers that cannot be measured here. ``again``: the command that resumes this run. Raises
     KeyboardInterrupt, with every whole block kept; OSError where the index cannot be written.
     """
     done = {each.name for each in planned if is_whole(folder / each.name, each)}
@@ -67,19 +66,24 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
             if each.name not in done:
                 print(f"\n{each.name} ({number} of {len(planned)})", file=sys.stderr)
             found[each.name] = read(own) if each.name in done else measure(each.name, own)
-        except Exception as error:  # whatever the error is, the other studies are measured
+        except Exception as error:  # after any error the next study is measured
             failed[each.name] = _line(error)
             print(f"{each.name} failed: {failed[each.name]}", file=sys.stderr)
-    print("\n" + "\n".join(concluded(planned, found, failed)))
+    lines = concluded(planned, found, failed)
     if failed:
-        print(f"\nTo measure what failed: {again}")
-    if found:
-        print(f"\nIndex: {index.write(folder, {folder / name: each for name, each in found.items()}, failed)[0]}")
+        lines.append(f"\nTo measure what failed: {again}")
+    try:
+        if found:  # written before anything is printed: the reader of the output may have gone
+            why = {name.removesuffix(SUFFIX): reason for name, reason in failed.items()}
+            page, _ = index.write(folder, {folder / name: each for name, each in found.items()}, why)
+            lines.append(f"\nIndex: {page}")
+    finally:
+        print("\n" + "\n".join(lines))
     return FAILED_EXIT if failed else 0
 
 
 def is_whole(folder: Path, planned: Planned) -> bool:
-    """True where the study was measured into the folder to its end: its report is there, with all its files."""
+    """True where the folder has a completed measurement of the study: its report, and all its files."""
     if not all((folder / name).exists() for name in (report.MARKDOWN, *planned.beside)):
         return False
     try:
@@ -92,20 +96,21 @@ def is_whole(folder: Path, planned: Planned) -> bool:
 
 
 def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[str]:
-    """Lines before the start: the studies, the folder, the duration, and the studies that are left out."""
+    """Lines before the start: the studies, the folder, the duration, and the parts that are left out."""
     to_do = [each for each in planned if each.name not in done]
     least_s, most_s = sum(each.least_s for each in to_do), sum(each.most_s for each in to_do)
     lines = [f"{len(planned)} studies into {folder}, one after the other; about {span(least_s, most_s)} in all:"]
     for each in planned:
         takes = "measured already" if each.name in done else f"about {span(each.least_s, each.most_s)}"
         lines.append(f"  {each.name:14} {takes}")
-    lines += ["Each is its main part, with what is measured after it. These parts are not in it:"]
+    lines += ["Each study is its main part, with the parts after it. These parts are left out:"]
     lines += [f"  {each.name:14} {', '.join(each.others)}" for each in planned if each.others]
-    return [*lines, f"A part by its name: {PROGRAM} run {next((e.others[0] for e in planned if e.others), 'NAME')}"]
+    part = next((each.others[0] for each in planned if each.others), "NAME")
+    return [*lines, f"This command measures one part: {PROGRAM} run {part}"]
 
 
 def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: Mapping[str, str]) -> list[str]:
-    """A line for each study: its first answer, or the reason why it has none."""
+    """A line for each study: its first answer, or the reason for a missing answer."""
     lines = []
     for each in planned:
         answers = found[each.name].answers if each.name in found else ()
@@ -115,18 +120,18 @@ def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: 
 
 
 def check_new(folder: Path) -> None:
-    """Refuses a folder that holds results, unless ``--resume`` goes on with them. Raises UsageError."""
-    if any(folder.glob(f"*/{SWEEP_FILE}")) or (folder / SWEEP_FILE).exists():
+    """Refuses a folder that holds results. Only for a run without ``--resume``. Raises UsageError."""
+    if any(folder.rglob(SWEEP_FILE)):
         raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
 
 
 def span(least_s: float, most_s: float) -> str:
-    """Two durations, or one if they are shown alike."""
+    """Two durations as text, or one if both have the same text."""
     least, most = duration(least_s), duration(most_s)
     return least if least == most else f"{least} to {most}"
 
 
 def _line(error: Exception) -> str:
-    """An error in one line, with its type where it is a bug of ours."""
+    """An error in one line. An error whose cause is inside this program has its type before it."""
     said = " ".join(str(error).split())
-    return said if isinstance(error, KNOWN) else f"{type(error).__name__}: {said}"
+    return said if isinstance(error, StockServiceError | OSError) else f"{type(error).__name__}: {said}"

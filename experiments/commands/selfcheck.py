@@ -13,12 +13,12 @@ def add_options(parser: Parser) -> None:
     """Adds the options of ``selfcheck``."""
     add = parser.add_argument
     add("checks", nargs="*", metavar="CHECK", help=f"{', '.join(checks.CHECKS)} (default: all)")
-    add("--overnight", action="store_true", help="the long versions, which take hours")
-    add("--out", type=Path, default=Path("results/selfcheck"), metavar="FOLDER", help="where what was found is kept")
+    add("--overnight", action="store_true", help="run the long versions, which take hours")
+    add("--out", type=Path, default=Path("results/selfcheck"), metavar="FOLDER", help="folder for the findings")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs checks; all of them unless some are named. Raises UsageError."""
+    """Runs the named checks, or all. Prints the report's path; returns the exit code. Raises UsageError, OSError."""
     for name in options.checks:
         if name not in checks.CHECKS:
             raise UsageError("CHECK", name, ", ".join(checks.CHECKS))

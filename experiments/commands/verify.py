@@ -1,6 +1,7 @@
-"""``verify``: computes a recording anew, and names the differences."""
+"""``verify``: recomputes a recording, and names the differences."""
 
 import argparse
+from itertools import chain
 
 from experiments.commands.recording import DIFFERS_EXIT, add_results, expected
 from experiments.results.files import SWEEP_FILE
@@ -9,14 +10,20 @@ from stock_service.rpc.process.command_line import Parser
 
 
 def add_options(parser: Parser) -> None:
-    """Adds the option for the folder."""
+    """Adds the argument for the folder."""
     add_results(parser, "a folder that 'run' or 'compare --out' wrote")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line for each difference, in the folder and in the folders inside it, at any depth."""
-    inside = sorted(file.parent for file in options.results.rglob(SWEEP_FILE))
-    folders = inside or [options.results]
-    found = [each for folder in folders for each in differences(folder, expected)]
-    print("\n".join(found) if found else f"{options.results}: everything is as its blocks have it")
-    return DIFFERS_EXIT if found else 0
+    """Prints a line for each difference, in the folder and in all folders inside it, and returns the exit code.
+
+    Raises UsageError for a damaged folder. The differences found before it are printed.
+    """
+    folders = sorted(file.parent for file in options.results.rglob(SWEEP_FILE)) or [options.results]
+    code = 0
+    for line in chain.from_iterable(differences(folder, expected) for folder in folders):
+        code = DIFFERS_EXIT
+        print(line, flush=True)
+    if not code:
+        print(f"{options.results}: everything agrees with the blocks")
+    return code

@@ -1,1 +1,1 @@
-"""``python -m experiments compare A B``: which of two servers answers sooner, and by how much."""
+"""``python -m experiments compare A B``: the ratio of two servers' response times, with its interval and a verdict."""

@@ -1,4 +1,4 @@
-"""The command ``compare``: measures, shows the interval narrowing, stops when it is decided, and says one sentence."""
+"""The command ``compare``: measures two servers until their ratio is decided, and prints one sentence and a table."""
 
 import argparse
 import re
@@ -56,16 +56,16 @@ EXITS = {
     1: "a server or a load failed",
     USAGE_EXIT: "bad usage, options that a server refuses, or something that is not here",
     BEYOND_EXIT: "--fail-if: B is beyond the limit",
-    UNDECIDED_EXIT: "--fail-if: it is not known whether B is beyond it",
-    INTERRUPTED_EXIT: "Ctrl-C; what was measured is shown",
+    UNDECIDED_EXIT: "--fail-if: it is not known whether B is beyond the limit",
+    INTERRUPTED_EXIT: "Ctrl-C; the result so far is shown",
 }
 """Meaning of each exit code."""
 
 BEGINS = (
-    "Each block starts {started} anew. A block takes some 6 s, and some 19 s where the load runs in windows, as load "
+    "Each block starts {started} again. A block takes some 6 s, and some 19 s where the load runs in windows, as load "
     "programs do. A busy machine or slow servers make a block longer."
 )
-"""First line, printed at once: the first block prints no other before its servers have started."""
+"""First line. It is printed at once, since the first block prints nothing until its servers have started."""
 
 RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
 
@@ -73,25 +73,26 @@ UNEQUAL = (
     "{running} runs already and keeps its cores; {started} is started on one core. "
     "Give both by address, or both by command, for equal conditions."
 )
-"""Hint where one side runs already and the other one is started."""
+"""Hint where one server runs already and the other server is started."""
 
 UNREAD = "{side}'s processor time is not read: {why}."
-"""Hint for a server that runs already and whose process cannot be read, with the reason."""
+"""Hint for a server that runs already and whose processor time cannot be read, with the reason."""
 
 ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more than the threads, to tell them apart."
 )
-"""Hint where the sides differ, or may differ, in their pools alone: one connection does not fill a pool."""
+"""Hint where the sides differ, or may differ, only in their pools: one connection does not fill a pool."""
 
 ON_DISK = (
-    "A stock server that was started by hand keeps its stocks on disk, and one that is started here in memory. A Trade "
-    "on disk takes 3 to 4 times as long as a Lookup: start it with --store memory to leave the disk out."
+    "A stock server that was started by hand keeps its stocks on disk. A server that is started here keeps them in "
+    "memory. A Trade on disk takes 3 to 4 times as long as a Lookup: start the server with --store memory to leave the "
+    "disk out."
 )
 """Hint where trades go to a server that runs already."""
 
 _OF_A_POOL = {"workers", "executor"}
-"""Factors whose effect needs several concurrent requests."""
+"""Factors that have an effect only with several concurrent requests."""
 
 _DEFAULTS = dict(setting().levels)
 
@@ -100,14 +101,14 @@ _LOAD = tuple(factor for factor in FACTORS.values() if factor.of == "load")
 _EPILOG = """\
 {words}
 
-Words of a setting: a transport, then FACTOR=LEVEL. What is not said is at its default.
+Words of a setting: a transport, then FACTOR=LEVEL. Other factors are at their defaults.
 {factors}
 
 Loads:
   lean, library    our own client and the transport's, in slices of 20 ms
   c, c-http,       programs in C, for sockets, routes of HTTP/1.1 and gRPC, in
-  h2load           windows of 0.5 s:
-                   take them for servers so fast that our client would be the limit
+  h2load           windows of 0.5 s. Use them for servers so fast that our client
+                   would be the limit
   grpc-go          gRPC by grpc-go, likewise, with --headers and --in-flight
 
 Examples:
@@ -124,8 +125,8 @@ def add_options(parser: Parser) -> None:
     add = parser.add_argument
     parser.epilog = _epilog()
     add("a", metavar="A", help="a setting ('sockets workers=8'), a command that prints 'ready HOST:PORT', or HOST:PORT")
-    add("b", metavar="B", help="what it is compared with, likewise")
-    spoken = f"what commands and addresses speak: {', '.join(TRANSPORTS)}"
+    add("b", metavar="B", help="the other server, likewise")
+    spoken = f"the transport of commands and addresses: {', '.join(TRANSPORTS)}"
     add("--transport", choices=TRANSPORTS, metavar="NAME", default="grpc", help=spoken)
     for factor in _LOAD:
         default = DEFAULT_LOAD if factor.name == "client" else factor.default_among(_DEFAULTS)
@@ -136,24 +137,17 @@ def add_options(parser: Parser) -> None:
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
     add_credentials(parser)
     add("--catalog", type=Path, default=CATALOG, metavar="FILE", help="stocks that our servers serve, in TOML")
-    add(
-        "--blocks",
-        type=integer(1, BLOCKS_MAX),
-        metavar="N",
-        help=f"measure exactly N (default: until decided, {LOOKS[-1]} at most)",
-    )
+    exactly = f"exact number of blocks (default: until decided, {LOOKS[-1]} at most)"
+    add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help=exactly)
     add_seed(parser)
-    add("--out", type=Path, metavar="FOLDER", help="keeps every block there; 'verify' reads it")
-    add("--json", type=Path, metavar="FILE", help="where to write the outcome")
-    add(
-        "--fail-if",
-        metavar="LIMIT",
-        help="'slower>5%%' or 'faster>5%%': exit 4 where B is beyond it, 5 where that is not known",
-    )
+    add("--out", type=Path, metavar="FOLDER", help="folder that keeps every block; 'verify' reads it")
+    add("--json", type=Path, metavar="FILE", help="file for the result, in JSON")
+    limits = "'slower>5%%' or 'faster>5%%': exit 4 where B is beyond the limit, 5 where that is not known"
+    add("--fail-if", metavar="LIMIT", help=limits)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compares; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
+    """Compares the two servers. Returns the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
     limit = None if options.fail_if is None else parsed_limit(options.fail_if)
     check_writable("--json", options.json)
     load: dict[str, Level] = {"client": DEFAULT_LOAD}
@@ -179,8 +173,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
-    """Lines before the first block: the servers that are started, and warnings where conditions are unequal or the load
-    may not tell the sides apart."""
+    """Lines before the first block: the servers that are started; warnings where conditions are unequal, or where the
+    load may not tell the sides apart."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:
@@ -201,7 +195,7 @@ def hints(sides: Sequence[Setting]) -> Iterator[str]:
 
 
 def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, limit: Limit | None) -> int:
-    """Measures, prints and writes; gives the exit code."""
+    """Measures, writes the files, and prints the result. Returns the exit code."""
     looks = LOOKS if options.blocks is None else (options.blocks,)
     ratio = None if limit is None else limit.ratio
     planned = sweep(sides[0], sides[1], looks, options.seed, ratio, mean_response_s(sides, on, sys.stderr))
@@ -216,10 +210,10 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
                 return code
             judgement = judged(folder)
         found = outcome(judgement, environment.load(folder))
+    if options.json is not None:  # before anything is printed: the reader of the output may have gone
+        save(found, options.json)
     told = (found.sentence, undecided(judgement, limit), *table(found))
     print("\n".join(line for line in told if line))
-    if options.json is not None:
-        save(found, options.json)
     return code or exit_code(judgement, limit)
 
 
@@ -231,7 +225,7 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
     if options.arrivals is not None and sides[0]["rate_hz"] is None:
         raise UsageError("--arrivals", options.arrivals, "with --rate-hz")
     if options.call is not None and any(each["transport"] not in REFLECTING for each in sides):
-        raise UsageError("--call", options.call, "two servers that speak gRPC")
+        raise UsageError("--call", options.call, "for two servers that speak gRPC")
     if options.call is not None and not re.fullmatch(r"[\w.]+/\w+", options.call):
         raise UsageError("--call", options.call, "package.Service/Method")
     if options.out is not None and options.out.exists() and any(options.out.iterdir()):
@@ -239,8 +233,8 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
 
 
 def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> ClientCredentials:
-    """Credentials that clients show to a command or an address, on both sides alike, and the metadata that they send to
-    each side. Raises UsageError."""
+    """Credentials and metadata of the clients, the same for both sides. Credentials are shown to commands and
+    addresses, metadata is sent to every server. Raises UsageError."""
     files = [(option, str(file)) for option, file in credential_files(options).items() if file is not None]
     given = [*files, *(("--metadata", "=".join(sent)) for sent in options.metadata or ())]
     if not given:
@@ -259,7 +253,8 @@ def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> Clien
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
-    """The full name of the method of ``--call``, from a running server or from its file. Starts a command for this."""
+    """The request of ``--call``: its method's full name and its payload, from ``--proto`` or from a server's
+    reflection. Starts the command of a server that does not run yet."""
     if options.mix is not None:
         raise UsageError("--call", options.call, "no --mix beside it")
     server = Arm(of).server
@@ -273,19 +268,14 @@ def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
 
 
 def _epilog() -> str:
-    factors = [factor for factor in FACTORS.values() if factor.of == "server"]
-    lines = "\n".join(_words(each) for each in factors)
+    factors = "\n".join(_words(each) for each in FACTORS.values() if each.of == "server")
     exits = "\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items())
-    return _EPILOG.format(words=WORDS, factors=lines, exits=exits)
+    return _EPILOG.format(words=WORDS, factors=factors, exits=exits)
 
 
 def _words(of: Factor) -> str:
-    """A factor's words, in lines of 80 that break after a level."""
-    words = f"{of.name}={of.kind.levels}{_default(of)}".replace("|", "| ")
+    """Help on a factor: its levels and default, in lines of at most 80 characters that break after a level."""
+    default = "" if callable(of.default) else f" (default: {shown(of.default)})"  # else the transport decides
+    words = f"{of.name}={of.kind.levels}{default}".replace("|", "| ")
     filled = textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     return filled.replace("| ", "|")
-
-
-def _default(of: Factor) -> str:
-    """The default in brackets; empty where the default follows from the transport."""
-    return "" if callable(of.default) else f" (default: {shown(of.default)})"

@@ -1,8 +1,8 @@
-"""The load of both sides: checks that it can speak to them, and measures how soon they answer it.
+"""The load of both sides: the check that both servers can take the load, and a first look at their response times.
 
 Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. The other clients are load
-programs: where our client would be the limit, they drive both sides. They send one request again and again, in a closed
-loop, on kept connections. Other loads are refused by name.
+programs, for servers that are so fast that our client would be the limit. A load program repeats one request in a
+closed loop, on kept connections. A load that a load program cannot send is refused by name.
 """
 
 from collections.abc import Sequence
@@ -31,16 +31,16 @@ _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms"
 """Factors of the load that must be at their defaults for a load program."""
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
-"""Requests of routes, in JSON."""
+"""Names of the requests that are sent to routes of HTTP/1.1, in JSON."""
 
-NAMED = "Requests name the stocks of --catalog: give the one that the server has."
+NAMED = "Requests name the stocks of --catalog: give the catalog that the server has."
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
-"""Seconds of a first load on a server; the second number where no reply came within the first."""
+"""Seconds of a first load on a server; seconds of the second load, where no reply came in the first."""
 
 
 def option(factor: str) -> str:
-    """Name of the option for a factor of the load: ``--rate-hz``. ``--load`` is the option for the client."""
+    """Name of the option for a factor of the load, such as ``--rate-hz``. The option for the client is ``--load``."""
     return "--load" if factor == "client" else f"--{factor.replace('_', '-')}"
 
 
@@ -67,7 +67,7 @@ def check(a: Setting, b: Setting) -> None:
                 "--load", program, f"{allowed} ({program} speaks {', '.join(LOAD_PROGRAMS[program])} alone)"
             )
     for name in _PLAIN:
-        if (program, name) in (("c-http", "connection"), (GRPC_GO, "deadline_ms")):  # which they are told
+        if (program, name) in (("c-http", "connection"), (GRPC_GO, "deadline_ms")):  # these programs take the level
             continue
         if a[name] != FACTORS[name].default:
             more = ", and --connections for more" if name == "clients" else ""
@@ -80,7 +80,7 @@ def check(a: Setting, b: Setting) -> None:
 
 
 def _check_mix(of: Setting) -> None:
-    """Refuses requests that a service of ours does not answer. Raises UsageError."""
+    """Refuses requests that the service, if it is ours, does not answer. Raises UsageError."""
     service = of.text("service")
     if service not in OURS:
         return
@@ -92,18 +92,18 @@ def _check_mix(of: Setting) -> None:
 
 
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
-    """Mean response time of the slower side under this load, in s; 0 where it is not needed.
+    """Mean response time of the slower side under this load, in seconds; 0 where it is not needed.
 
-    Loads servers that are not ours, and every server before a load program, with our own client, which checks every
-    reply. A line of ``said`` names a side that does not know a stock. Blocks for some 0.5 s a server. Raises
-    ProgramFailed or a Fault where a server does not answer.
+    It is needed for servers that are not ours, and for every server under a load program. Our own client loads these
+    servers and checks every reply. A line to ``said`` names a server that does not know a stock. Blocks for some 0.5 s
+    a server. Raises ProgramFailed or a Fault where a server does not answer.
     """
-    asked = [each for each in sides if each["rate_hz"] is None and _is_unknown(each)]
+    asked = (
+        each
+        for each in sides
+        if each["rate_hz"] is None and (each["service"] not in OURS or each["client"] in LOAD_PROGRAMS)
+    )
     return max((_mean_response_s(each, on, said) for each in asked), default=0.0)
-
-
-def _is_unknown(of: Setting) -> bool:
-    return of["service"] not in (STOCK, *SERVICES) or of["client"] in LOAD_PROGRAMS
 
 
 def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:

@@ -1,7 +1,7 @@
 """Result of a comparison: one sentence, a small table, JSON, and an exit code for CI.
 
-The sentence is that of ``show.sentences``. Table and verdict are of the same blocks, without those that a gate left
-out.
+``show.sentences`` makes the sentence. Table and verdict use the same blocks: all except the blocks that a gate left
+out. A gate is a check of a block's measurements.
 """
 
 import math
@@ -49,18 +49,18 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
         7: "its processor time",
     },
 }
-"""Gates that need values which a load program does not give: by program, each with the missing value."""
+"""Numbers of the gates that cannot check a load program, and the values that the program does not record."""
 
 LOST_SAID = 0.02
-"""Share of lost slices from which they are mentioned."""
+"""Share of lost slices over which the table has a line on them."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
-"""Exit codes of ``--fail-if``: the whole interval is beyond the limit; the limit lies inside it after the last look."""
+"""Exit codes of ``--fail-if``: the whole interval is beyond the limit; the limit lies inside the interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of ``--fail-if``: B slower, or faster, than A by more than a share. ``ratio`` is the limit of B ÷ A."""
+    """A limit of ``--fail-if``: B is slower, or faster, than A by more than a share. ``ratio``: the limit as B ÷ A."""
 
     text: str
     ratio: float
@@ -76,7 +76,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side, over all blocks."""
+    """Numbers of one side, over all blocks."""
 
     server: str
     mean_us: float | None
@@ -84,16 +84,16 @@ class Side:
     p99_us: float | None
     """None where there are too few requests for this percentile."""
     server_cpu_us: float | None
-    """The server's processor time for each request; None for a process that was not started here."""
+    """Processor time of the server for each request; None where it cannot be read."""
     p99_needs: int | None
-    """Requests with which there would be a 99th percentile, where these are too few."""
+    """Requests that a 99th percentile needs, where there are too few; else None."""
     requests: int
     errors: int
     lost_share: float
-    """Share of its slices that a pause outlasted. These slices are in no pair."""
+    """Share of the slices that were lost to a long pause. A lost slice is in no pair."""
     load_limited: bool | None
-    """True where the latency is that of client and server together; None where the load's processor time is not
-    recorded."""
+    """True where the load was at its limit, so that the latency is that of client and server together; None where the
+    load's processor time is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,37 +101,37 @@ class Outcome:
     """Content of the file of ``--json``. Ratios are B ÷ A of mean response times."""
 
     load: str
-    """Load that both sides were sent: ``lean``, ``c connections=16``."""
+    """Load of both sides, such as ``lean`` or ``c connections=16``."""
     a: Side
     b: Side
     blocks: int
     seed: int
     """Seed that drew cores, requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
-    """Blocks that are left out of all numbers, each with its reason."""
+    """Blocks that are left out of all numbers, each with the reason."""
     rounds: str
-    """A sentence on the rounds that are left out of all numbers, since others took the cores."""
+    """Sentence on the rounds that are left out of all numbers, since other processes took the cores."""
     not_checked: tuple[str, ...]
-    """Measurements that the load does not record, by the gate that needs them."""
+    """Gates that could not check, each with the measurement that the load does not record."""
     confidence: float
     ratio: float | None
     low: float | None
     high: float | None
     whole_ratio: float | None
-    """Ratio of whole means, with nothing trimmed. The next two are the ends of its interval."""
+    """Ratio of untrimmed means. ``whole_low`` and ``whole_high`` are the ends of its interval."""
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
-    """None where the comparison was interrupted, or stands at no declared look."""
+    """None where the comparison was interrupted, or did not end at a declared look."""
     blocks_needed: int | None
-    """Number of blocks in all that decide with 80 % power. Only where the verdict is INCONCLUSIVE."""
+    """Total number of blocks that decides with 80 % power; None unless the verdict is INCONCLUSIVE."""
     refusals: tuple[str, ...]
     sentence: str
     environment: Environment
 
 
 def parsed_limit(text: str) -> Limit:
-    """``slower>5%`` or ``faster>10%``. Raises UsageError."""
+    """Parses a limit such as ``slower>5%`` or ``faster>10%``. Raises UsageError."""
     match = _LIMIT.fullmatch(text.strip())
     share = float(match[2]) / 100 if match else math.nan
     if match is None or (match[1] == "faster" and share >= 1):
@@ -175,7 +175,7 @@ def outcome(judgement: Judgement, environment: Environment) -> Outcome:
 
 
 def sentence(judgement: Judgement) -> str:
-    """The answer in a sentence or two; without verdict words where it stands at no declared look."""
+    """The answer in one or two sentences. They have no verdict where the comparison did not end at a declared look."""
     judged, blocks = judgement.judged.get(COMPARED), counted(len(judgement.blocks), "block")
     if judged is None:
         return " ".join((f"Nothing to compare after {blocks}.", *_left_out(judgement)[:1]))
@@ -193,7 +193,7 @@ def sentence(judgement: Judgement) -> str:
 
 
 def table(of: Outcome) -> Iterator[str]:
-    """Table of both sides, a line each, under a heading; then facts beside them."""
+    """Lines of the table: a heading, a line for each side, then the further facts."""
     yield f"{'':2}{'mean':>10}{'p50':>10}{'p99':>10}{'server CPU':>13}   server"
     for name, side in (("A", of.a), ("B", of.b)):
         numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
@@ -203,7 +203,7 @@ def table(of: Outcome) -> Iterator[str]:
     yield f"Load: {of.load}. Times are for each request. Verdict: {of.verdict or 'none'}; {interval}."
     for name, side in (("A", of.a), ("B", of.b)):
         if side.p99_needs is not None:
-            yield f"{name}'s p99 cannot be told from {side.requests:,} replies: some {side.p99_needs:,} would do."
+            yield f"{side.requests:,} replies are too few for {name}'s p99: some {side.p99_needs:,} are needed."
     if of.a.load_limited or of.b.load_limited:
         yield "† The load side was at its limit, or late: this is the time of client and server together."
     if of.a.mean_us is not None and (of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID):
@@ -217,7 +217,7 @@ def table(of: Outcome) -> Iterator[str]:
 
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:
-    """Sentence on the blocks that would decide a limit which lies inside the interval; empty for other limits."""
+    """Sentence on the number of blocks that would decide an undecided limit; empty for a decided limit."""
     judged = judgement.judged.get(COMPARED)
     if limit is None or judged is None or not judged.rulings or judged.refusals or not limit.is_inside(judged.typical):
         return ""
@@ -234,7 +234,7 @@ def undecided(judgement: Judgement, limit: Limit | None) -> str:
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
-    """Exit code for CI: 0 where the limit is kept, or without a limit."""
+    """Exit code for CI: 0 where B keeps the limit, or where no limit is given."""
     judged = judgement.judged.get(COMPARED)
     if limit is None:
         return 0
@@ -267,14 +267,14 @@ def _side(point: points.Point | None, of: Setting) -> Side:
 
 
 def _served(of: Setting) -> str:
-    """The server: a command or address as it was given; else the words of its setting."""
+    """Words for a server: the command or address as given, or the words of its setting."""
     service = of.text("service")
     return str(setting(**dict(of.of("server")))) if service in OURS else service
 
 
 def _load(of: Setting) -> str:
-    """The client that sends, and the factors of its load that are not at their defaults; for ``--call`` the method's
-    name."""
+    """Words for a load: the client, then the factors that are not at their defaults. With ``--call`` the method's name
+    stands in place of the mix."""
     own = dict(of.of("load"))
     called = "/" in of.text("mix")
     words = (
@@ -303,7 +303,7 @@ def _left_out(judgement: Judgement) -> list[str]:
 
 
 def _time(value_us: float | None) -> str:
-    """Text of a time: ``72.4 µs``."""
+    """Text of a time, such as ``72.4 µs``."""
     if value_us is None:
         return NOTHING
     unit, factor = time_unit((value_us,))
@@ -311,7 +311,7 @@ def _time(value_us: float | None) -> str:
 
 
 def _numbers(of: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    """An estimate's value and both ends of its interval; None for a missing one."""
+    """Value of an estimate and both ends of its interval. A missing number is None."""
     if of is None:
         return None, None, None
     return (of.value, of.low, of.high) if has_interval(of) else (of.value, None, None)

@@ -1,8 +1,9 @@
 """``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, and keeps the
-screen.
+screen as text and as a picture.
 
-It keeps the rewritten line at the end of the second block and of the last block, and the final output. They go to
-standard output, and into the file as a picture, which ``README.md`` shows. Left out: the screen between these moments.
+``compare`` rewrites one line while it measures. This line is kept at the end of the second block and of the last block,
+then the final output. The text goes to standard output, and the picture, which ``README.md`` shows, into the file. Left
+out: the screen between these moments.
 """
 
 import os
@@ -22,19 +23,19 @@ from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.lifeline import tied
 
 COLUMNS = 118
-"""Columns of the terminal: as many as the longest line that is rewritten."""
+"""Columns of the terminal: the length of the longest rewritten line."""
 
 REWRITTEN = "\r\x1b[K"
-"""Characters before every state of the line that ``Progress`` rewrites."""
+"""Characters before each version of the line that ``Progress`` rewrites."""
 
 _BLOCK = re.compile(r"block (\d+) of")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs ``compare``; gives its exit code. Blocks for as long as that takes."""
-    parser = Parser("python -m experiments.compare.recorded", "Runs compare in a terminal, and keeps what is seen.")
-    parser.add_argument("--picture", type=Path, required=True, metavar="FILE", help="where it goes, as SVG")
-    parser.add_argument("words", nargs="+", metavar="A B", help="what compare is given")
+    """Runs ``compare``, and returns its exit code. Blocks until ``compare`` has ended."""
+    parser = Parser("python -m experiments.compare.recorded", "Runs compare in a terminal, and keeps the screen.")
+    parser.add_argument("--picture", type=Path, required=True, metavar="FILE", help="file for the picture, in SVG")
+    parser.add_argument("words", nargs="+", metavar="A B", help="the arguments of compare")
     options, rest = parser.parse_known_args(arguments)
     words = ["compare", *options.words, *rest]
     said, code = in_terminal([sys.executable, "-m", "experiments", *words])
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def in_terminal(command: Sequence[str]) -> tuple[str, int]:
-    """Text that a program writes to a terminal, and the program's exit code. Blocks until the program has ended."""
+    """Runs a program in a terminal. Returns its output and its exit code. Blocks until the program has ended."""
     ours, its = pty.openpty()
     try:
         termios.tcsetwinsize(its, (40, COLUMNS))
@@ -64,7 +65,7 @@ def in_terminal(command: Sequence[str]) -> tuple[str, int]:
 
 
 def screen(said: str) -> list[str]:
-    """The rewritten line at the ends of two blocks, and the output after it."""
+    """The rewritten line at the ends of two blocks, then the output after the last block."""
     *states, end = said.replace("\r\n", "\n").split(REWRITTEN)
     last_of = {match[1]: state.strip() for state in states if (match := _BLOCK.match(state))}
     seen = list(last_of.values())
@@ -72,7 +73,7 @@ def screen(said: str) -> list[str]:
 
 
 def picture(lines: Sequence[str]) -> str:
-    """The lines as they stand in a terminal, as SVG that loads nothing: the reader's own fonts draw it."""
+    """Picture of the lines in a terminal, in SVG. The picture loads no other file: it uses the fonts of the reader."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), highlight=False, markup=False, emoji=False)
     for line in lines:
         console.print(line, soft_wrap=False)

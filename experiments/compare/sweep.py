@@ -1,11 +1,12 @@
-"""The sweep of two settings, commands or addresses: A and B side by side, and each beside itself.
+"""The sweep of ``compare``: the pair of A and B, and an A/A pair of each transport.
 
-The pair A and B is in every round, and twice where both have the same transport, since their ratio may be near 1. Each
-transport also has an A/A pair: the same setting as two processes, under the same loads. For a process that is given by
-its address, the A/A pair is two loads on it.
+Every round measures the pair of A and B once, or twice where both have the same transport, since the ratio may then be
+near 1. An A/A pair is one setting as two processes, under the same load. For a server that is given by its address, the
+A/A pair is two loads on one process.
 
-Both sides are measured in slices. They are measured in windows where a side needs these for its load, or takes 5 ms or
-more to answer. A window has twenty mean responses, and lasts half a second at least.
+Both sides are measured in slices of 20 ms. They are measured in windows where the load of a side needs windows, or
+where a side takes 5 ms or more to answer. A window lasts twenty mean response times, from half a second to three
+seconds.
 """
 
 import re
@@ -28,16 +29,16 @@ ROUNDS, WINDOW_ROUNDS = 30, 4
 """Rounds of a block: in slices, and in windows."""
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
-"""Least length of a window in mean responses, and its longest duration in seconds."""
+"""Least length of a window in mean response times, and its longest duration in seconds."""
 
 LOOKS = (10, 14, 20)
 
 
 def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
-    """The setting that one side's words stand for. ``load`` is the load of both sides.
+    """Parses the words of one side. ``load``: the load of both sides.
 
     Words that begin with a transport or with FACTOR=LEVEL are a setting. HOST:PORT is a server that runs. Other words
-    are a command. ``transport`` is that of a command or a running server. Raises UsageError.
+    are a command. ``transport``: the transport of a command or a running server. Raises UsageError.
     """
     first = words.split()[0] if words.split() else ""
     if first in PROTOCOLS or re.fullmatch(r"[a-z_]+=\S*", first):
@@ -55,9 +56,10 @@ def is_running(of: Setting) -> bool:
 def sweep(
     a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None, response_s: float = 0.0
 ) -> Sweep:
-    """The sweep that compares two sides. It goes on while the interval holds ``limit``.
+    """The sweep that compares two sides. The sweep goes on while ``limit`` lies inside the interval.
 
-    ``response_s``: the slower side's mean response time, where it was measured. UsageError for the same process twice.
+    ``response_s``: mean response time of the slower side, or 0 where it was not measured. UsageError where both sides
+    are the same process.
     """
     if a == b and is_running(a):
         raise UsageError("a server", b.text("service"), "another address than A's")
@@ -77,12 +79,12 @@ def sweep(
 
 
 def again(of: Sweep) -> Sweep:
-    """The sweep that compares the two sides of another sweep, with turns of the same length."""
+    """Makes a recorded sweep of ``compare`` again, from its two sides and the length of its windows."""
     headline = next(each for each in of.comparisons if each.family == "headline")
     looks = of.looks if of.fixed else LOOKS
     made = sweep(headline.below.setting, headline.above.setting, looks, of.seed, of.apart_from)
-    turned = replace(made, turns=of.turns, fixed=of.fixed)
-    return replace(turned, rounds=WINDOW_ROUNDS if isinstance(of.turns, Windows) else ROUNDS)
+    rounds = WINDOW_ROUNDS if isinstance(of.turns, Windows) else ROUNDS
+    return replace(made, turns=of.turns, fixed=of.fixed, rounds=rounds)
 
 
 def _windows(response_s: float) -> Windows:

@@ -1,1 +1,1 @@
-"""The command ``recommend``: the number and kind of workers that a server should have. See its README."""
+"""The command ``recommend``: advice on the number and kind of a server's workers. See its README."""

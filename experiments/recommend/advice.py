@@ -1,10 +1,16 @@
 """Advice on a pool, from the demands of a request and a wish. Pure. ``words`` puts the advice into words.
 
-The rule. Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool that comes within a few per cent of the best
-one. Without a wished rate, pools are compared by their highest rates. With one, they are compared by their p99 at that
-rate, against the largest pool. A pool carries a rate that is at most ``BUSIEST`` of its highest rate. Several processes
-are advised only for a rate that one process does not carry, and asyncio only where 64 threads are too few. So small
-errors of the demands seldom change the advice.
+Demands are the times that a request needs, with the GIL, without the GIL, and waiting. A wish is a rate and a p99. The
+rule for the advice:
+
+- Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool within a few per cent of the best pool.
+- Without a wished rate, pools are compared by their highest rates.
+- With a wished rate, pools that carry the rate are compared by their p99 at this rate, against the largest pool. A pool
+  carries a rate that is at most ``BUSIEST`` of its highest rate.
+- Several processes are advised only for a rate that one process does not carry, or a p99 that it does not keep. Asyncio
+  is advised only where 64 threads are too few.
+
+Under this rule small errors of the demands seldom change the advice.
 """
 
 import math
@@ -18,29 +24,29 @@ from experiments.recommend.tail import tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""Pools that can be advised. Each has twice the threads of the one before, since a smaller difference is not worth a
-choice."""
+"""Numbers of threads of the pools that can be advised. Each pool is twice the pool before, since a smaller difference
+is not worth a choice."""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
-"""Share of the best pool's highest rate from which a smaller pool is preferred; and factor on the largest pool's p99 up
-to which it is."""
+"""Limits within which a smaller pool is preferred: least share of the best pool's highest rate; largest factor on the
+largest pool's p99."""
 
 BUSIEST = 0.8
-"""Largest share of its highest rate that a server should be asked for. Beyond it small changes make long queues."""
+"""Largest share of its highest rate that a server should carry. Over this share, small changes make long queues."""
 
 USUAL = 0.7
-"""Share of the highest rate at which the tail is predicted without a wished rate."""
+"""Share of the highest rate at which the tail is predicted, where no rate is wished."""
 
 UNLIMITED = 512
 """Number of concurrent requests that stands for any number, on a server without a pool."""
 
 SHORT_OF = 0.5
-"""Threads are too few where 64 of them reach less than this share of the rate of a server without a pool. A program
-that is rewritten for asyncio should gain much."""
+"""Share of the highest rate of a server without a pool. Threads are too few where 64 threads reach less than this
+share: a program that is rewritten for asyncio should gain much."""
 
 
 class Kind(StrEnum):
-    """Kind of the workers."""
+    """Kind of the advised workers."""
 
     THREADS = "threads"
     ASYNCIO = "asyncio"
@@ -49,7 +55,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Wish: the rate and times that the server should reach."""
+    """The wish of the user: the cores, the rate and the p99 of the server."""
 
     cores: int
     """Cores that the server may use."""
@@ -59,7 +65,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice, whose predictions are not computed yet."""
+    """A number and kind of workers. Its predictions are computed only when they are needed."""
 
     workers: int
     """Threads of each process; ``UNLIMITED`` for asyncio."""
@@ -71,7 +77,7 @@ class Choice:
         return capacity_hz(demands, self.workers, wish.cores, self.processes)
 
     def __str__(self) -> str:
-        """The choice in a few words: ``16 threads``, ``asyncio``, ``2 processes of 8 threads``."""
+        """Words for the choice, such as ``16 threads``, ``asyncio``, ``2 processes of 8 threads``."""
         if self.kind is Kind.ASYNCIO:
             return "asyncio"
         threads = "1 thread" if self.workers == 1 else f"{self.workers} threads"
@@ -88,35 +94,35 @@ class Size:
     highest_hz: float
     """Highest number of replies a second."""
     limit: str
-    """Resource that is busy at this rate; see ``Bounds.limit``."""
+    """Resource that is always busy at the highest rate; see ``Bounds.limit``."""
     rate_hz: float
-    """Rate at which the tail is predicted."""
+    """Rate at which the p99 is predicted."""
     p99_s: float
-    """99th percentile; inf where the server cannot keep up."""
+    """99th percentile of response times; inf where the server cannot keep up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Advice, and the pools that were compared."""
+    """The advice, and the pools that were compared."""
 
     kind: Kind
     chosen: Size
     pools: tuple[Size, ...]
-    """Every pool, each with the same number of processes."""
+    """Every pool, each with the number of processes of ``chosen``."""
     carried: bool
-    """True where the wished rate is carried and the wished p99 is kept, and where there is no wish."""
+    """True where the wished rate is carried and the wished p99 is kept. Also true without a wish."""
     highest_in_target_hz: float | None
-    """Highest rate that keeps the wished p99; None without such a wish, 0 where no rate does."""
+    """Highest rate that keeps the wished p99; None without a wished p99, 0 where no rate keeps it."""
     changes: tuple[tuple[str, str], ...]
-    """Changes that would change the advice: each has a condition, and the advice under this condition."""
+    """Conditions that would change the advice, each with the advice under this condition."""
 
     def __str__(self) -> str:
-        """The advice in a few words."""
+        """Words for the advice, as of ``Choice``."""
         return str(Choice(self.chosen.workers, self.chosen.processes, self.kind))
 
 
 def advise(demands: Demands, wish: Wish) -> Advice:
-    """Gives the advice. Computes for some seconds."""
+    """Computes the advice. Blocks for some seconds."""
     choice = _chosen(demands, wish)
     pools = tuple(sized(demands, workers, choice.processes, wish) for workers in POOLS)
     chosen = sized(demands, choice.workers, choice.processes, wish)
@@ -126,7 +132,7 @@ def advise(demands: Demands, wish: Wish) -> Advice:
 
 
 def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
-    """A server of this size, with its predictions."""
+    """Predictions for a server of this size."""
     highest_hz = capacity_hz(demands, workers, wish.cores, processes)
     rate_hz = wish.rate_hz or USUAL * highest_hz
     p99_s = _tail_s(demands, workers, processes, wish.cores, rate_hz)
@@ -135,8 +141,8 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """Applies the rule. Several processes are for a rate that one process does not carry, or a p99 that it does not
-    keep."""
+    """The choice by the rule. More processes are tried while the choice does not carry the wished rate, or does not
+    keep the wished p99."""
     choice = alone = _of_processes(demands, 1, wish)
     if wish.rate_hz is None:
         return choice
@@ -151,7 +157,7 @@ def _chosen(demands: Demands, wish: Wish) -> Choice:
 
 
 def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
-    """The rule's choice for a number of processes."""
+    """The choice by the rule, for a given number of processes."""
     choice = Choice(_pool(demands, processes, wish), processes, Kind.PROCESSES if processes > 1 else Kind.THREADS)
     if processes > 1 or (wish.rate_hz is not None and _is_enough(demands, choice, wish)):
         return choice
@@ -161,7 +167,7 @@ def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
 
 
 def _pool(demands: Demands, processes: int, wish: Wish) -> int:
-    """The smallest pool that comes near the best one, by the rule."""
+    """Threads of the smallest pool near the best pool, by the rule."""
     highest_hz = {workers: capacity_hz(demands, workers, wish.cores, processes) for workers in POOLS}
     least_hz = RATE_NEAR * max(highest_hz.values())
     if wish.rate_hz is not None:
@@ -188,7 +194,7 @@ def _tail_s(demands: Demands, workers: int, processes: int, cores: int, rate_hz:
 
 
 def _process_counts(cores: int) -> Iterator[int]:
-    """Numbers of processes: 2, 4, 8 … and the number of cores."""
+    """Numbers of processes that are tried: 2, 4, 8 … and the number of cores."""
     count = 2
     while count < cores:
         yield count
@@ -198,7 +204,7 @@ def _process_counts(cores: int) -> Iterator[int]:
 
 
 def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | None:
-    """Highest rate at which a server keeps the wished p99, within some per cent; 0 where no rate does."""
+    """Highest rate at which a server keeps the wished p99, within some per cent; 0 where no rate keeps it."""
     if wish.target_p99_s is None:
         return None
     low, high = 0.0, 1.0
@@ -210,7 +216,7 @@ def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | Non
 
 
 def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """Other advices: each with the change of a demand or of the wish that leads to it."""
+    """Changes of a demand or of the wish that lead to another advice, each with that advice."""
     others = [
         ("requests waited twice as long", replace(demands, wait_s=2 * demands.wait_s), wish),
         ("requests waited half as long", replace(demands, wait_s=demands.wait_s / 2), wish),
@@ -227,7 +233,7 @@ def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str
 
 
 def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """Gain from a free-threaded Python, where the GIL limits the server."""
+    """The advice for a Python without a GIL, if the GIL limits the server and the advice differs."""
     if bounds(demands, choice.workers, wish.cores, choice.processes).limit != "gil":
         return
     then = _chosen(demands.without_gil, wish)

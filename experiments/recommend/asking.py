@@ -1,10 +1,11 @@
-"""Measures a running server: loads of several numbers of connections by turns, and the server's processor time.
+"""Measurement of a running server: its rate at several numbers of connections, and its processor time.
 
-The loads are closed loops of the lean client, from one process. The levels take turns, so that the noise of a neighbour
-hits no level alone. A level that is far from the best is loaded once. Rounds end where they agree.
+A level is one number of connections. Each load is a closed loop of the lean client, from one process. The levels take
+turns, so that the noise of a neighbour hits no level alone. A level far from the best level is loaded once. Rounds end
+once the rates of each level agree.
 
-Processor time is that of the processes that listen on the port, and of the processes that these started. It is read
-where the system lets this user read it. Elsewhere, and on another machine, it is None.
+The server's processor time is the time of the processes that listen on the port, and of their child processes. It is
+None where the system does not let this user read it, and for a server on another machine.
 """
 
 import contextlib
@@ -32,42 +33,43 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 GROWS = 1.05
-"""Smallest gain from twice the connections that counts as growth."""
+"""Factor by which more connections must raise the rate to count as growth."""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
-"""Fewest and most rounds. Between them the rounds end where they agree."""
+"""Fewest and most rounds. After the fewest, the rounds end once they agree."""
 
 AGREE = 1.06
-"""Factor between a level's lowest rate and its highest under which rounds agree."""
+"""Largest factor between the highest and the lowest rate of a level whose rounds agree."""
 
 NEAR_BEST = 0.5
-"""A level whose rate in the first round is under this share of the best is not loaded again."""
+"""Share of the best rate of the first round. A level under this share is not loaded again."""
 
 TRIES = 3
-"""Tries of a window during which other processes took the cores."""
+"""Most tries of a window in which other processes took the cores."""
 
 BUDGET_S = 15.0
-"""Seconds after which no round may end; the first round runs in any case."""
+"""Seconds within which each further round must end. The first round has no limit."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
-"""Shortest and longest counted time of a load. Between them it is ``RESPONSES`` response times of one connection."""
+"""Shortest and longest counted time of a load, in seconds. Between these limits a load lasts ``RESPONSES`` response
+times of one connection."""
 
 RESPONSES = 20
 
 LONGER = 5
-"""Factor on the length of a window that is repeated since no reply came and no request failed."""
+"""Factor by which a window grows when it is repeated, since it had no reply and no failed request."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
-"""Seconds of warm-up before a window of a closed loop, and of an open loop, whose first queue must be gone."""
+"""Seconds of warm-up before a window: of a closed loop, and of an open loop, whose first queue must end meanwhile."""
 
 TIMEOUT_S = 10.0
-"""Longest time for a reply. Slower servers cannot be measured here."""
+"""Longest time for a reply, in seconds. Slower servers cannot be measured here."""
 
 NO_GIL = re.compile(r"python3\.\d+t\b")
-"""Words in the name of a program or library of a Python without a GIL."""
+"""Part of the name of a program or library of a Python without a GIL."""
 
 Watch = Callable[[str], None]
-"""Function that receives each step of the work, in a few words."""
+"""Function that is called with a few words before each step of the measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Asked:
     stocks: tuple[str, ...]
 
     def plan(self, connections: int, duration_s: float, rate_hz: float | None = None, seed: int = 1) -> LoadPlan:
-        """A load of one client process."""
+        """Plan of a load from one client process: a closed loop, or an open loop at ``rate_hz``."""
         return LoadPlan(
             transport=self.transport,
             address=self.address,
@@ -100,13 +102,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Processes of a server on this machine. Empty where the server is on another machine, or this user may not read
-    them."""
+    """Processes of a server on this machine. There are none for a server on another machine, and for a server whose
+    processes this user may not read."""
 
     pids: tuple[int, ...]
 
     def processor_s(self) -> float | None:
-        """Processor time so far; None where it cannot be read."""
+        """Processor time of all processes so far, in seconds; None where it cannot be read."""
         if not self.pids:
             return None
         try:
@@ -115,7 +117,7 @@ class Server:
             return None
 
     def has_gil(self) -> bool:
-        """True where the server is a Python with a GIL, or its program is not known."""
+        """True for a Python with a GIL, and for an unknown program."""
         try:
             programs = [Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace") for pid in self.pids]
             programs += [psutil.Process(pid).exe() for pid in self.pids]
@@ -126,10 +128,11 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """Processes of the server that listens at the address, with their children, as far as this user may read them."""
+    """Processes of the server that listens at the address, and their child processes. Empty where this user may not
+    read their processor time."""
     found: dict[int, None] = {}
     for pid in listening(address).pids:
-        with contextlib.suppress(psutil.Error):  # it has ended
+        with contextlib.suppress(psutil.Error):  # the process has ended
             children = psutil.Process(pid).children(recursive=True)
             found |= dict.fromkeys([pid, *(child.pid for child in children)])
     server = Server(tuple(found))
@@ -137,29 +140,27 @@ def server_at(address: Address) -> Server:
 
 
 def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
-    """Measures every number of connections, up to the one where throughput stops growing. Blocks for half a minute at
-    most.
-
-    Raises as ``loaded`` does.
-    """
+    """Measures the levels in ascending order, until the rate stops growing. Blocks for half a minute at most. Raises as
+    ``loaded`` does."""
     long_s = alone_s(asked, server, watch)
     load = partial(loaded, asked, server, window_s=window_s(long_s))
     return by_turns(CONNECTIONS, load, "connections", watch, is_over=has_stopped)
 
 
 def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
-    """Response time with one connection. Blocks and raises as ``loaded`` does."""
+    """Response time with one connection, in seconds. Blocks and raises as ``loaded`` does."""
     watch("1 connection")
     return 1 / loaded(asked, server, 1, WINDOW_S).throughput_hz
 
 
 def window_s(response_s: float) -> float:
-    """Counted time of a load, where one connection has this response time."""
+    """Counted time of a load in seconds, for a server that answers one connection in ``response_s``."""
     return min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * response_s))
 
 
 def has_stopped(rates_hz: Sequence[float]) -> bool:
-    """True where the last two rising levels gained nothing over the levels before."""
+    """True where the last two levels gained nothing over the levels before. ``rates_hz``: the rates of rising
+    levels."""
     return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
 
 
@@ -170,10 +171,11 @@ def by_turns(
     watch: Watch,
     is_over: Callable[[Sequence[float]], bool] | None = None,
 ) -> tuple[Level, ...]:
-    """Measures every level once, until ``is_over``; then the levels near the best by turns, until rounds agree or the
-    time is up.
+    """Measures every level once, or until ``is_over`` is true. Then measures the levels near the best level by turns,
+    until the rounds agree or the time is up.
 
-    Without ``is_over`` every server was started here, so that other programs are seen. Raises as ``load`` does.
+    Without ``is_over`` every server was started here, so that other programs can be told from the servers. Raises as
+    ``load`` does.
     """
     load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()
@@ -197,7 +199,7 @@ def by_turns(
 
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
-    """Loads a level in a window during which no other process took the cores, or in the last try. ``is_alone``: see
+    """Loads a level until no other process took the cores in the window, ``TRIES`` times at most. ``is_alone``: see
     ``MachineWatch``."""
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
@@ -213,8 +215,8 @@ def _agree(rounds: Sequence[Load]) -> bool:
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
-    """Loads one window, and blocks for it. Repeats it with longer windows where the machine stood still and no reply
-    came.
+    """Loads the server for one window. Blocks for that time. A window without any reply and error is repeated with a
+    longer window, since the machine stood still.
 
     Raises Unavailable where no server answers, KeyboardInterrupt after Ctrl-C.
     """

@@ -1,5 +1,4 @@
-"""The command ``recommend``: advice for a service that is described, for one that runs, or for one that a command
-starts.
+"""The command ``recommend``: advice on the number of workers, for a described service, a running server, or a command.
 
 Standard output has the advice, standard error the progress. Advice on a server that runs takes 90 s at most. Advice on
 a described service takes seconds, or longer for a description that is far from any real service.
@@ -7,8 +6,6 @@ a described service takes seconds, or longer for a description that is far from 
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from clients.load.plan.load_plan import REFLECTING, RequestType
 from experiments.design.demands import Demands
 from experiments.measure.bench import CATALOG, stocks_of
 from experiments.recommend import started, words
-from experiments.recommend.advice import Advice, Wish, advise
+from experiments.recommend.advice import Wish, advise
 from experiments.recommend.asking import Asked
 from experiments.recommend.measured import of_command, of_running
 from experiments.recommend.seen import Found
@@ -31,13 +28,15 @@ from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, 
 from stock_service.rpc.transports import TRANSPORTS, Address
 
 RPC_MS = 0.15
-"""Processor time of an RPC itself, for gRPC in Python under load: 0.10 to 0.17 ms were measured."""
+"""Processor time of an RPC without the service's own code. For gRPC in Python under load, 0.10 to 0.17 ms were
+measured."""
 
 IO_VARIATION = 0.5
-"""Variation of a described wait: a database that answers some requests twice as late as others."""
+"""Variation of a described wait (standard deviation ÷ mean), as of a database that answers some requests twice as late
+as others."""
 
 OVERHEAD_S = 0.0001
-"""Seconds for the client, the wire and wake-ups of a described service."""
+"""Seconds of a described request outside the server: in the client, on the wire, and for wake-ups."""
 
 EXITS = {
     0: "advised",
@@ -49,125 +48,86 @@ EXITS = {
 _BESIDE = (
     (("io_share", "gil_share", "io_variation", "rpc_ms"), ("service_ms",)),
     (("transport", "call", "data", "proto"), ("address", "start")),
-    (("rate_hz", "target_p99_ms", "cores", "json", "figure"), ("service_ms", "address", "start")),
 )
-"""Options in groups, each with the options that name the service. An option of a group needs one of these."""
+"""Groups of options, each with the options that choose the service. An option of a group needs one of these options."""
 
 _EPILOG = """\
-Say one of three things:
-  a described service    --service-ms, and what of it waits (--io-share)
+Give one of three things:
+  a described service    --service-ms, and the share of it that waits (--io-share)
   a running server       --address, and --call for a gRPC method of your own
-  a command              --start, with {{workers}} and {{port}} in it; it is started at every size to check the advice
+  a command              --start, with {{workers}} and {{port}} in it. The command is started at every size.
 
 Examples:
   recommend --service-ms 4 --io-share 0.95 --target-p99-ms 20 --rate-hz 300
   recommend --address 127.0.0.1:50051 --call shop.v1.Shop/Price --data '{{"name": "tea"}}'
   recommend --start 'python shop.py --workers {{workers}} --port {{port}}' --call shop.v1.Shop/Price
 
-A running server is asked with up to 128 connections, for up to a minute. Do not ask one that others use.
-The rule: pools are 1, 2, 4 … 64. Advised is the smallest within 5 % of the best rate.
-With --rate-hz: the smallest that carries the rate, with a p99 near the largest pool's. Near is within 10 % of a
-predicted p99, and within 25 % of a measured one.
+A running server is loaded by up to 128 connections, for up to a minute. Do not load a server that others use.
+The rule: pools have 1, 2, 4 … 64 workers. The advice is the smallest pool within 5 % of the best rate.
+With --rate-hz: the smallest pool that carries the rate, with a p99 near the largest pool's. Near is within 10 % of a
+predicted p99, and within 25 % of a measured p99.
 
 Exit codes:
 {exits}"""
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """JSON of ``--json`` for a described service. Times are in seconds, rates a second; an infinite time is null."""
-
-    demands: Demands
-    wish: Wish
-    advice: Advice
-    sentences: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """JSON of ``--json`` for a measured server."""
-
-    wish: Wish
-    advice: Found
-    sentences: Sequence[str]
 
 
 def add_options(parser: Parser) -> None:
     """Adds the options of ``recommend``."""
     parser.epilog = _EPILOG.format(exits="\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items()))
     add = parser.add_argument_group("a described service").add_argument
-    add(
-        "--service-ms",
-        type=number(0.001, 60_000),
-        metavar="MS",
-        help="time of a request in your code, alone",
-    )
-    add(
-        "--io-share",
-        type=number(0, 1),
-        metavar="SHARE",
-        help="of it, what waits, off the processor (default: 0)",
-    )
-    add("--gil-share", type=number(0, 1), metavar="SHARE", help="of the rest, what holds the GIL (default: 1)")
-    add(
-        "--io-variation",
-        type=number(0, 3),
-        metavar="RATIO",
-        help=f"how waits vary, standard deviation ÷ mean: 0 never, 1 exponential (default: {IO_VARIATION:g})",
-    )
+    add("--service-ms", type=number(0.001, 60_000), metavar="MS", help="time of a request in your code, without load")
+    waits = "share of this time that waits, off the processor (default: 0)"
+    add("--io-share", type=number(0, 1), metavar="SHARE", help=waits)
+    add("--gil-share", type=number(0, 1), metavar="SHARE", help="share of the rest that holds the GIL (default: 1)")
+    varies = f"variation of waits, standard deviation ÷ mean: 0 none, 1 exponential (default: {IO_VARIATION:g})"
+    add("--io-variation", type=number(0, 3), metavar="RATIO", help=varies)
     add("--rpc-ms", type=number(0, 1000), metavar="MS", help=f"processor time of the RPC itself (default: {RPC_MS:g})")
     add = parser.add_argument_group("a running server, or a command").add_argument
-    add("--address", type=address, metavar="HOST:PORT", help="where it listens")
-    add(
-        "--start",
-        metavar="COMMAND",
-        help="starts it: with {workers}, {processes} if it knows them, and {port} unless it prints 'ready HOST:PORT'",
-    )
-    spoken = f"what it speaks: {', '.join(TRANSPORTS)} (default: grpc)"
+    add("--address", type=address, metavar="HOST:PORT", help="address of the running server")
+    command = "command that starts a server: with {workers}, {processes} if the command takes them, and {port} unless "
+    add("--start", metavar="COMMAND", help=f"{command}the server prints 'ready HOST:PORT'")
+    spoken = f"transport of the server: {', '.join(TRANSPORTS)} (default: grpc)"
     add("--transport", choices=TRANSPORTS, metavar="NAME", help=spoken)
     add("--call", metavar="METHOD", help="a unary gRPC method, as package.Service/Method (default: a stock's lookup)")
     add("--data", metavar="JSON", help="the request of --call, as protobuf has it in JSON (default: {})")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
-    add = parser.add_argument_group("what you wish").add_argument
-    add(
-        "--rate-hz",
-        type=number(0.01, 1e6),
-        metavar="R",
-        help="requests a second (default: as many as can be)",
-    )
-    add("--target-p99-ms", type=number(0.01, 600_000), metavar="MS", help="99 of 100 replies are to come within this")
+    add = parser.add_argument_group("the wish").add_argument
+    add("--rate-hz", type=number(0.01, 1e6), metavar="R", help="requests a second (default: the highest rate)")
+    add("--target-p99-ms", type=number(0.01, 600_000), metavar="MS", help="time within which 99 of 100 replies come")
     add("--cores", type=integer(1, 1024), metavar="N", help="cores that the server may use (default: this machine's)")
     add = parser.add_argument_group("the results").add_argument
-    add("--json", type=Path, metavar="FILE", help="where to write the advice and all numbers")
-    add("--figure", type=Path, metavar="FILE", help="where to draw it: a name that ends in .svg or .png")
+    add("--json", type=Path, metavar="FILE", help="file for the advice and all numbers, in JSON")
+    add("--figure", type=Path, metavar="FILE", help="file for the figure: a name that ends in .svg or .png")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Advises; gives the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
+    """Gives the advice. Returns the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault, OSError."""
     _check(options)
     target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
     wish = Wish(options.cores or len(cores()), options.rate_hz, target_s)
-    answer: Described | Measured
+    answer: dict[str, object]  # content of the file: seconds, requests a second; null for an infinite time
     if options.service_ms is not None:
         demands = described(options)
         advice = advise(demands, wish)
-        answer = Described(demands, wish, advice, list(words.sentences(demands, wish, advice)))
+        lines = list(words.sentences(demands, wish, advice))
+        answer = {"demands": demands, "wish": wish, "advice": advice, "sentences": lines}
         table, picture = words.table(advice), partial(words.pictured, demands, wish, advice)
     else:
         found = _measured(options, wish)
-        answer = Measured(wish, found, list(words.measured_sentences(wish, found)))
+        lines = list(words.measured_sentences(wish, found))
+        answer = {"wish": wish, "advice": found, "sentences": lines}
         table, picture = words.measured_table(found), partial(words.measured_picture, wish, found)
-    print("\n".join([*answer.sentences, "", *table]))
-    if options.json is not None:
+    if options.json is not None:  # before anything is printed: the reader of the output may have gone
         write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
     if options.figure is not None:
         is_png = options.figure.suffix == ".png"
         write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
+    print("\n".join([*lines, "", *table]))
     return 0
 
 
 def described(options: argparse.Namespace) -> Demands:
-    """Demands of a request on a described service."""
+    """Demands of a described request: its times with the GIL, without the GIL, waiting, and outside the server."""
     service_s = options.service_ms / 1000
     wait_s = service_s * (options.io_share or 0.0)
     rpc_s = (RPC_MS if options.rpc_ms is None else options.rpc_ms) / 1000
@@ -184,7 +144,7 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
-    """Address of the server and the request to send. May ask the server by reflection."""
+    """Address of the server, and the request to send. May ask the server for its methods, by reflection."""
     request: RequestType | None = None
     if options.call is not None:
         request = called(at, options.call, options.data or "{}", options.proto)
@@ -196,14 +156,14 @@ def _check(options: argparse.Namespace) -> None:
     ways = ("service_ms", "address", "start")
     subjects = [name for name in ways if getattr(options, name) is not None]
     if len(subjects) != 1:
-        given = " and ".join(f"--{name.replace('_', '-')}" for name in subjects) or None
+        given = " and ".join(map(_option, subjects)) or None
         allowed = "one of --service-ms MS, --address HOST:PORT, --start COMMAND"
         raise UsageError("the service", given, allowed)
     for names, beside in _BESIDE:
         if subjects[0] not in beside:
             for name in (each for each in names if getattr(options, each) is not None):
-                allowed = "beside " + " or ".join(f"--{each.replace('_', '-')}" for each in beside)
-                raise UsageError(f"--{name.replace('_', '-')}", str(getattr(options, name)), allowed)
+                allowed = "beside " + " or ".join(map(_option, beside))
+                raise UsageError(_option(name), str(getattr(options, name)), allowed)
     for name in ("data", "proto"):
         if getattr(options, name) is not None and options.call is None:
             raise UsageError(f"--{name}", str(getattr(options, name)), "beside --call package.Service/Method")
@@ -215,6 +175,10 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--figure", str(options.figure), "a name that ends in .svg or .png")
     check_writable("--json", options.json)
     check_writable("--figure", options.figure)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _say(what: str) -> None:

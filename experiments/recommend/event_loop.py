@@ -1,19 +1,19 @@
-"""Throughput of a closed loop on an event loop, predicted: asyncio serves in rounds, by a clock of milliseconds.
+"""Predicted throughput of a closed loop on an event loop: asyncio serves in rounds, by a clock of milliseconds.
 
-asyncio calls all ready callbacks, round by round (``BaseEventLoop._run_once``). A request takes several such turns, so
-that concurrent requests advance together. Without a ready callback the loop sleeps in epoll until the next timer. That
-sleep is rounded up to a whole millisecond (``EpollSelector.select``), so that all timers of this millisecond end
-together. So waits that began one after the other end together: requests gather into waves. While a wave waits the
-processor is idle. The model in ``model`` has no waves, and predicts more.
+In each round asyncio calls all ready callbacks (``BaseEventLoop._run_once``). A **turn** is one callback of a request.
+A request takes several turns, so that concurrent requests advance together. Without a ready callback the loop sleeps in
+epoll until the next timer. This sleep is rounded up to a whole millisecond (``EpollSelector.select``), so that all
+timers of one millisecond end together. Requests therefore gather into **waves**, which wait together. While a wave
+waits the processor is idle. The network in ``model`` has no waves, and predicts a higher throughput.
 
-No formula gives this throughput, so that the loop is simulated, turn by turn. The number of turns is that of grpcio's
-server on asyncio, which a test counts. Every turn has the same cost here. The clients start together, as in a load.
+No formula gives this throughput, so the loop is simulated, turn by turn. The number of turns is that of grpcio's server
+on asyncio; a test counts the turns. All turns cost the same here. The clients start together, as in a load.
 
 The error depends on the load of the loop. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16
 requests is within 2 %. On a selector that does not round, 16 clients got 1,390 replies a second in place of 1,200.
-Waves of 32 partly dissolve: 2,330 were measured, 1,940 are predicted. With 64 the costs of the turns decide. Equal
-costs, as here, give 4,300; the costs that one client has give 3,400; 3,850 were measured. Left out is the part of
-grpcio that runs beside the loop, on a thread of its own.
+Waves of 32 partly dissolve: 2,330 were measured, 1,940 are predicted. With 64 clients the costs of the turns decide:
+equal costs, as here, give 4,300; the costs with one client give 3,400; 3,850 were measured. Left out: the part of
+grpcio that runs on another thread.
 """
 
 import heapq
@@ -32,21 +32,21 @@ TURNS_BEFORE, TURNS_AFTER = 8, 6
 """Turns of a request before its wait and after it, on the asyncio server of grpcio 1.85."""
 
 REPLIED_AFTER = 2
-"""The turn after the wait in which the reply is sent. Later turns clean up."""
+"""Number of the turn, after the wait, that sends the reply. Later turns clean up."""
 
 _STARTS = 3
 """Number of simulations, each with another seed: waves may last, or dissolve after some time."""
 
 _REPLIES = 2_000
-"""Replies of each simulation, after a tenth that does not count."""
+"""Replies of each simulation that count. A tenth more is the warm-up before them."""
 
 
 @lru_cache(maxsize=256)
 def event_loop_hz(demands: Demands, clients: int) -> float:
-    """Replies a second to ``clients``, 1 or more, who each wait for their reply. Raises UsageError.
+    """Replies a second to ``clients``, 1 or more, in a closed loop. Raises UsageError.
 
-    All processor time blocks the loop. ``wait_s`` is the delay that the loop's timer gets. The first call with these
-    values computes for some 0.1 s; 256 results are cached.
+    All processor time blocks the loop. ``wait_s`` is the delay of the loop's timer. The first call with these arguments
+    blocks for some 0.1 s; 256 results are cached.
     """
     if clients < 1:
         raise UsageError("clients", str(clients), "1 or more")
@@ -54,7 +54,7 @@ def event_loop_hz(demands: Demands, clients: int) -> float:
 
 
 class _Loop:
-    """An event loop and its clients. Call ``run`` once."""
+    """Simulation of an event loop and its clients. ``run`` may be called once."""
 
     def __init__(self, demands: Demands, clients: int, seed: int) -> None:
         self._demands = demands
@@ -76,7 +76,7 @@ class _Loop:
         return _REPLIES / (self._replied_at[_REPLIES + skipped - 1] - self._replied_at[skipped - 1])
 
     def _look(self) -> None:
-        """Takes the requests that have arrived and those whose wait has ended. Sleeps until there is one."""
+        """Takes the requests that have arrived, and the requests whose wait has ended. Sleeps until there is one."""
         if not self._ready:
             next_s = self._arriving[0] if self._arriving else math.inf
             if self._timers:
@@ -90,7 +90,7 @@ class _Loop:
             self._ready.append((TURNS_BEFORE, heapq.heappop(self._timers)[1]))
 
     def _turn(self, turns: int, slowness: float) -> None:
-        """Runs the next turn of a request; ``turns`` is the number of its turns so far."""
+        """Runs the next turn of a request. ``turns``: the number of its turns so far."""
         self._now_s += self._turn_s * slowness
         turns += 1
         if turns == TURNS_BEFORE and self._demands.wait_s:

@@ -1,8 +1,8 @@
-"""Advice from measurements: of a server that runs, or of one that a command starts at every size.
+"""Advice from measurements: of a server that runs, or of servers that a command starts, one of every size.
 
-A server that runs is loaded with more and more connections. A command is started with every pool, side by side, and the
-pools take turns under load. In both cases ``seen`` gives the advice. The p99 is measured last: of the server that runs,
-or of the advised pool.
+A server that runs is loaded by a rising number of connections. Of a command, one server for each pool is started, and
+the servers take turns under load. In both cases ``seen`` gives the advice. The p99 is measured last: of the server that
+runs, or of the advised pool.
 """
 
 import math
@@ -19,32 +19,32 @@ from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.transports import Address
 
 TAIL_S = 2.0
-"""Duration of the measurement of a p99."""
+"""Duration of the measurement of a p99, in seconds."""
 
 TAIL_NEAR = 1.25
-"""Factor within which two pools' p99 count as equal: two windows of one pool differ by as much."""
+"""Factor within which the p99 of two pools count as equal: two windows of one pool differ by this factor."""
 
 TAIL_CONNECTIONS = 64
 
 TAIL_HZ_MOST = 20_000.0
-"""Highest rate at which a tail is measured. One client process keeps to its schedule at 30,000/s on gRPC. At 45,000/s
-it did not, and its late sends drove a server in C++ into seconds of timeouts."""
+"""Highest rate at which a p99 is measured. On gRPC one client process keeps its schedule at 30,000/s. At 45,000/s its
+sends were late, and drove a server in C++ into seconds of timeouts."""
 
 IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
-"""Shares of the highest rate that are tried, in this order, for a rate that keeps a wished p99."""
+"""Shares of the highest rate. They are tried in this order until the p99 is within the wished p99."""
 
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
     """Findings on a server that runs. Blocks for up to a minute. Raises as ``ask`` does."""
-    watch("the client's own floor")
-    try:
-        floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
-    except Unavailable:  # only its own library speaks this transport: the wait includes the library's time
-        floor_s = 0.0
     server = server_at(asked.address)
     if not server.pids:
         watch("the server's processor time cannot be read here")
     levels = ask(asked, server, watch)
+    watch("the client's own floor")
+    try:
+        floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
+    except Unavailable:  # the lean client does not speak this transport: the wait then includes the client's own time
+        floor_s = 0.0
     found = of_connections(levels, Program(server.has_gil(), len(cores())), floor_s, wish)
     return with_tails(found, wish, lambda workers, rate_hz: _tail(asked, workers, rate_hz, watch))
 
@@ -52,7 +52,7 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
     """Findings on servers that a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and ProgramFailed."""
     found = _of_processes(template, 1, asking, wish, watch)
-    if wish.rate_hz is None or found.carried(wish) or not started.takes_processes(template):
+    if wish.rate_hz is None or found.carried(wish) or started.PROCESSES not in template:
         return found
     processes = min(wish.cores, math.ceil(wish.rate_hz / (BUSIEST * found.best.throughput_hz)))
     more = _of_processes(template, processes, asking, wish, watch) if processes > 1 else found
@@ -75,7 +75,8 @@ def _of_processes(template: str, processes: int, asking: Callable[[Address], Ask
 
 
 def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
-    """The smallest pool that carries a rate with a p99 near that of the largest pool. ``tail_of`` measures a p99."""
+    """Findings with the smallest pool that carries a rate and has a p99 near the largest pool's. ``tail_of`` measures a
+    p99."""
     carrying = [level for level in found.levels if rate_hz <= BUSIEST * level.throughput_hz]
     largest = tail_of(carrying[-1].at_once, rate_hz)
     tails = [largest]
@@ -88,10 +89,10 @@ def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float]
 
 
 def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) -> Found:
-    """The p99 at the wished rate, or at the usual share of the highest rate; or the highest rate that kept the wished
-    p99.
+    """Findings with a p99 at the wished rate, or at ``USUAL`` of the highest rate. With a wished p99 and no wished
+    rate, the rate is lowered until the p99 is kept.
 
-    None for a rate that one client process does not send. ``tail_of`` measures a p99.
+    No p99 is measured over ``TAIL_HZ_MOST``. ``tail_of`` measures a p99.
     """
     most_hz = min(TAIL_HZ_MOST, (USUAL if wish.rate_hz is None else BUSIEST) * found.highest_hz)
     if wish.target_p99_s is None or wish.rate_hz is not None:

@@ -1,29 +1,29 @@
-"""Throughput and response time of a closed loop, predicted: bounds first, then a queueing network.
+"""Predicted throughput and response time of a closed loop: asymptotic bounds, then a queueing network.
 
-The network, from the inside out. Each level is one chain of states. The next one sees it as a single station, whose
-rate depends on how many requests are inside:
+The network has three levels. Each level is one chain of states. The level around it treats this level as a single
+station, whose rate depends on the number of requests inside. From the inside out:
 
-1. *Processor.* Requests need the GIL (``gil_s``, one at a time) and processor time without it (``free_s``). All of them
-   share the ``cores``.
-2. *Workers.* A request in a worker is at the processor or waits (``wait_s``) beside the others.
-3. *Clients.* A client is outside (``overhead_s``), or at the server, where at most so many requests are in workers and
-   the rest queue.
+1. *Processor.* Requests need the GIL (``gil_s``, one request at a time) and processor time without the GIL
+   (``free_s``). All requests share the ``cores``.
+2. *Workers.* A request in a worker is at the processor, or waits (``wait_s``) without the processor.
+3. *Clients.* A client is outside (``overhead_s``) or at the server. At the server each worker has one request at most,
+   and the other requests queue.
 
-Several processes are as many such servers, each with its part of the cores; together they have no more than all. The
-system spreads connections over them at random, and a connection stays where it is. So with few clients some processes
-have more to do than others.
+Several processes are several such servers, each with its part of the cores. Together they use no more than all cores.
+The system spreads connections over the processes at random, and a connection stays at its process. So with few clients
+some processes have more work than others.
 
 This is hierarchical decomposition with flow-equivalent stations (Chandy, Herzog and Woo, *Parametric analysis of
 queuing networks*, IBM J. Res. Dev. 19, 1975; Lazowska et al., *Quantitative System Performance*, 1984, chapters 8 and
-9). Without limit of workers and with cores to spare, it gives what exact mean value analysis gives. That is of Reiser
-and Lavenberg, *Mean-value analysis of closed multichain queuing networks*, JACM 27, 1980. The bounds are those of
-Denning and Buzen, *The operational analysis of queueing network models*, ACM Computing Surveys 10, 1978.
+9). With unlimited workers and spare cores, the result equals exact mean value analysis (Reiser and Lavenberg,
+*Mean-value analysis of closed multichain queuing networks*, JACM 27, 1980). The bounds are from Denning and Buzen, *The
+operational analysis of queueing network models*, ACM Computing Surveys 10, 1978.
 
-The network is that of exponential processor times. Constant ones get as far as the bounds. What varies less than
-exponential lies between: ``between`` says where, and a simulation in the tests how near that comes.
+The network assumes exponential processor times. Constant processor times reach the bounds. For times that vary less
+than exponential times, ``between`` interpolates. The tests compare the result with a simulation.
 
-Two things are left out. A change of threads costs time. And the processor time of a request falls under load, where a
-server need not be woken for each. Both are in demands that are measured under load.
+Two effects are left out. A change of threads costs time. And under load a request needs less processor time, since a
+busy server need not be woken for each request. Demands that are measured under load include both effects.
 """
 
 import math
@@ -35,50 +35,50 @@ from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95
-"""A pool is useful up to the size that reaches this share of the throughput of any pool."""
+"""Share of the throughput of the best pool. A pool is useful up to the size that reaches this share."""
 
 
 NEVER = 1e-9
-"""Least probability of a way of spreading clients over processes that is counted."""
+"""Probability up to which a distribution of clients over processes is left out of the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds that no load can go beyond."""
+    """Asymptotic bounds of a server: no load exceeds them."""
 
     capacity_hz: float
-    """Largest number of replies a second to any number of clients."""
+    """Largest number of replies a second, for any number of clients."""
     limit: str
-    """Resource that is busy at that rate: ``gil``, ``cores`` or ``workers``."""
+    """Resource that is always busy at the rate ``capacity_hz``: ``gil``, ``cores`` or ``workers``."""
     response_s: float
-    """Response time with one client alone."""
+    """Response time with a single client, in seconds."""
 
     def throughput_hz(self, clients: int) -> float:
-        """Largest number of replies a second to ``clients``."""
+        """Largest number of replies a second to this number of clients."""
         return min(self.capacity_hz, clients / self.response_s)
 
     @property
     def knee_clients(self) -> float:
-        """Number of clients at which the two asymptotes meet: with more clients, requests queue."""
+        """Number of clients at which the two asymptotes meet. With more clients, requests queue."""
         return self.capacity_hz * self.response_s
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Throughput and response time of a closed loop with a number of clients."""
+    """Predicted throughput and response time of a closed loop."""
 
     throughput_hz: float
     """Replies a second to all clients together."""
     response_s: float
-    """Mean response time: from a request's send to its reply."""
+    """Mean response time in seconds, from a request's send to its reply."""
     useful_workers: int
     """Size of the smallest pool (of each process) that reaches ``USEFUL_SHARE`` of the throughput of any pool."""
     knee_clients: float
-    """Number of clients at which the two asymptotes meet: with more clients, requests queue."""
+    """Number of clients at which the two asymptotes meet. With more clients, requests queue."""
 
 
 def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> Bounds:
-    """The asymptotic bounds of a server of ``processes`` with a pool of ``workers`` each, on ``cores``."""
+    """The asymptotic bounds of a server on ``cores``, with ``workers`` threads in each of its ``processes``."""
     busiest = {
         "gil": demands.gil_s / processes,
         "cores": demands.processor_s / cores,
@@ -89,10 +89,11 @@ def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1)
 
 
 def predict(demands: Demands, workers: int, clients: int, cores: float = 1, processes: int = 1) -> Prediction:
-    """Predicts a closed loop of ``clients`` on a server of ``processes``, with a pool of ``workers`` threads each.
+    """Predicts a closed loop of ``clients`` on a server with ``workers`` threads in each of its ``processes``.
 
-    ``cores`` are those that the server may use. A server without a pool, such as one on asyncio, has as many workers as
-    clients. Each number is 1 or more; raises UsageError. Takes milliseconds for 100 clients, half a second for 1,000.
+    ``cores``: cores that the server may use. For a server without a pool, such as a server on asyncio, give as many
+    workers as clients. Each number is 1 or more, else UsageError is raised. Blocks for milliseconds with 100 clients,
+    for half a second with 1,000.
     """
     for name, number in (("workers", workers), ("clients", clients), ("cores", cores), ("processes", processes)):
         if number < 1:
@@ -111,22 +112,24 @@ def predict(demands: Demands, workers: int, clients: int, cores: float = 1, proc
 
 
 def capacity_hz(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> float:
-    """Replies a second while every worker has a request: the largest number for any number of clients."""
+    """Replies a second while every worker has a request. No number of clients gives a higher rate."""
     bound_hz = bounds(demands, workers, cores, processes).capacity_hz
     full_hz = processes * inside_hz(demands, workers, _each(cores, processes))[-1]
     return between(min(full_hz, bound_hz), bound_hz, demands.variation)
 
 
 def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
-    """Throughput for times of this variation, between that of exponential times and the bound of constant times.
+    """Throughput for times of this variation (standard deviation ÷ mean): between the throughput for exponential times
+    and the bound, which constant times reach.
 
-    The square root is found by simulation: with a variation of 0.5 seven tenths of the gap are left.
+    The square root was found by simulation: with a variation of 0.5, the throughput is seven tenths of the gap under
+    the bound.
     """
     return bound_hz - math.sqrt(min(1.0, variation)) * (bound_hz - exponential_hz)
 
 
 def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, processes: int) -> float:
-    """Replies a second, averaged over all ways in which clients are spread over processes."""
+    """Replies a second, as the mean over all distributions of clients over processes."""
     found_hz = 0.0
     for here in range(1, clients + 1):
         share = math.comb(clients, here) * (1 / processes) ** here * (1 - 1 / processes) ** (clients - here)
@@ -136,12 +139,12 @@ def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, p
 
 
 def _each(cores: float, processes: int) -> float:
-    """Cores of a process: its part of all cores, but at least one, which it has while other processes are idle."""
+    """Cores of a process: its part of all cores, and at least one core, since other processes may be idle."""
     return max(1.0, cores / processes)
 
 
 def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> float:
-    """Replies a second of one process. At most ``workers`` requests are in workers, and the other requests queue."""
+    """Replies a second of one process. The requests beyond ``workers`` queue."""
     rates = inside_hz(demands, clients, cores)
     pooled = [rates[min(there, workers) - 1] for there in range(1, clients + 1)]
     bound_hz = bounds(demands, workers, cores).throughput_hz(clients)
@@ -150,16 +153,16 @@ def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> fl
 
 @cache
 def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
-    """Replies a second with 1, 2 … ``inside`` requests in workers at all times."""
+    """Replies a second of one process, while 1, 2 … ``inside`` requests are in workers at all times."""
     at_processor = [processor_hz(demands, count, cores) for count in range(1, inside + 1)]
     return tuple(alternating_hz(demands.wait_s, at_processor[:count]) for count in range(1, inside + 1))
 
 
 def processor_hz(demands: Demands, count: int, cores: float) -> float:
-    """Requests a second that the processor completes while it always has ``count`` requests; inf for requests that need
-    no processor time.
+    """Requests a second that the processor completes while ``count`` requests are always there; inf for requests that
+    need no processor time.
 
-    A state is the number of requests that need the GIL: one of these has it, and the others wait.
+    A state of the chain is the number of requests that need the GIL. One request has the GIL, and the others wait.
     """
     ups, downs = [], []  # from one state to the next, and back
     for at_gil in range(count + 1):
@@ -177,10 +180,10 @@ def processor_hz(demands: Demands, count: int, cores: float) -> float:
 
 
 def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
-    """Rounds a second of customers who are alternately away and at a station. There is one customer for each of
-    ``rates``.
+    """Rounds a second of customers who are alternately away and at a station.
 
-    ``rates`` are the rates of the station with 1, 2 … customers; inf for a station that takes no time.
+    ``away_s``: mean time away. ``rates``: rates of the station with 1, 2 … customers, up to the number of customers;
+    inf for a station that takes no time.
     """
     customers = len(rates)
     if math.isinf(rates[-1]):
@@ -192,12 +195,12 @@ def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
 
 
 def birth_death(ups: Sequence[float], downs: Sequence[float]) -> list[float]:
-    """Shares of time in the states 0, 1 … of a chain that moves up from each state but the last, and down from each but
-    the first."""
+    """Shares of time in the states 0, 1 … of a birth-death chain. ``ups``: rates from each state to the next one.
+    ``downs``: rates back."""
     logs = [0.0]
     for up, down in zip(ups, downs, strict=True):
         logs.append(logs[-1] + math.log(up) - math.log(down))
-    highest = max(logs)  # factored out, so that no power overflows
+    highest = max(logs)  # subtracted, so that no power overflows
     weights = [math.exp(each - highest) for each in logs]
     whole = sum(weights)
     return [weight / whole for weight in weights]

@@ -1,12 +1,12 @@
-"""Findings of measuring a server, and the advice: the pool that is enough, and what limits the rate. Pure.
+"""The advice from measurements of a server: the smallest pool that is enough, and the limit of the rate. Pure.
 
-Both ways of measuring have one model: a server's rate is a function of the number of concurrent requests. A pool of N
-workers has N concurrent requests. N connections in a closed loop have N, too, since each sends again after its reply.
-So ``--start`` measures rates of pools, and ``--address`` rates of connections. The advice is the smallest number whose
-rate is within ``RATE_NEAR`` of the best. Every stated rate was measured.
+The model: a server's rate is a function of the number of concurrent requests. A pool of N workers has N concurrent
+requests. N connections in a closed loop also have N, since each connection sends again after its reply. So ``--start``
+measures the rates of pools, and ``--address`` the rates of connections. The advice is the smallest number whose rate is
+within ``RATE_NEAR`` of the best rate. Every stated rate was measured.
 
-Connections differ from workers in one case. Where requests only compute, a connection is at the client or on the wire
-for much of the time, so that one busy worker needs several connections. Then the advice is one worker where the GIL is
+In one case connections differ from workers. Where requests only compute, a connection is at the client or on the wire
+for much of the time, so that one busy worker needs several connections. The advice is then one worker where the GIL is
 the limit, and one worker for each core elsewhere.
 """
 
@@ -19,20 +19,22 @@ from clients.load.record.result import CLIENT_CPU_LIMIT
 from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, Choice, Kind, Wish
 
 WAIT_LEAST_S = 0.0003
-"""Shortest wait that can be told from threads that wake up late."""
+"""Shortest wait of a request in seconds: a shorter wait cannot be told from threads that wake up late."""
 
 BUSY = 0.75
-"""Share of the GIL, or of the free cores, in use. A server whose throughput stops growing under this share is limited
-by something other than the processor."""
+"""Share of the GIL, or of the free cores, in use. A server whose rate stops growing under this share is limited by
+something other than the processor."""
 
 ALL_CORES = 0.85
-"""The same share of all cores together, where there is a GIL: the kernel computes for one thread beside the GIL."""
+"""Share of the free cores that a server with a GIL uses where the cores are the limit. It is larger than ``BUSY``,
+since the kernel computes for one thread while another thread has the GIL."""
 
 RATE_FAIR = 0.9
-"""A level under this share of the best rate in the middle round is not near it, whatever its other rounds show."""
+"""Share of the best rate in the median round. A level under this share is not near the best, whatever its other rounds
+show."""
 
 ONE_AT_A_TIME = 1.5
-"""Fewer concurrent requests than this count as one: the rate with one worker is known within some per cent."""
+"""Number of concurrent requests under which the number counts as one, since rates have errors of some per cent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,14 @@ class Load:
     processor_s: float | None
     """Processor time of the server for each request; None where it cannot be read."""
     client_share: float
-    """Share of a core that the client took. Beyond ``CLIENT_CPU_LIMIT`` the throughput is that of client and server
-    together."""
+    """Share of a core that the client took. Over ``CLIENT_CPU_LIMIT`` the client, too, limits the throughput."""
     is_disturbed: bool = False
-    """True where other programs, or the hypervisor, took the cores meanwhile, and in every try before."""
+    """True where other programs, or the hypervisor, took the cores in this window and in every try before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One number of concurrent requests, measured by turns with other levels."""
+    """A number of concurrent requests, and its loads. The loads of several levels take turns."""
 
     at_once: int
     """Workers of each process, or connections."""
@@ -61,23 +62,23 @@ class Level:
 
     @property
     def throughput_hz(self) -> float:
-        """Throughput of the middle round."""
+        """Median throughput over the rounds, in replies a second."""
         return median(load.throughput_hz for load in self.rounds)
 
     @property
     def busy_cores(self) -> float | None:
-        """Cores that the server kept busy in the middle round; None where its processor time cannot be read."""
+        """Median number of cores that the server kept busy; None where its processor time cannot be read."""
         read = [load.processor_s * load.throughput_hz for load in self.rounds if load.processor_s is not None]
         return median(read) if read else None
 
     @property
     def client_share(self) -> float:
-        """Share of a core that the client took in the middle round."""
+        """Median share of a core that the client took."""
         return median(load.client_share for load in self.rounds)
 
 
 class Limit(StrEnum):
-    """Limit that stops the growth of the rate."""
+    """Limit of the rate."""
 
     CLIENT = "client"
     CORES = "cores"
@@ -85,15 +86,15 @@ class Limit(StrEnum):
     INSIDE = "inside"
     """The processor is idle, and more concurrent requests add nothing: a lock or a pool of connections is the limit."""
     WORKERS = "workers"
-    """No limit yet: the largest level has the highest rate."""
+    """The number of workers, or of connections, is the limit: the largest level has the highest rate."""
     UNREAD = "unread"
-    """Unknown limit: more concurrent requests add nothing, and processor time cannot be read. The workers are not the
-    limit."""
+    """The limit is unknown: more concurrent requests add nothing, and processor time cannot be read. The workers are
+    not the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Program of the server, and its machine."""
+    """The server's program, and its machine."""
 
     has_gil: bool
     """True for a Python with a GIL."""
@@ -104,34 +105,34 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The p99 measured in an open loop."""
+    """A p99, measured in an open loop."""
 
     workers: int
-    """Workers of the measured pool. A server that runs has its own pool."""
+    """Workers of the advised pool. A server that runs was measured with its own pool."""
     rate_hz: float
     p99_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Measurements, and the advice."""
+    """Measurements of a server, and the advice."""
 
     workers: int
     processes: int
     by_workers: bool
-    """True where the levels are pools that were started. Else they are connections to a server that runs."""
+    """True where each level is a pool that was started. False where each level is a number of connections."""
     levels: tuple[Level, ...]
     highest_hz: float
-    """Measured replies a second of the advised pool, or of a server that runs with as many concurrent requests."""
+    """Measured rate of the advised pool, or of a running server under as many connections; in replies a second."""
     limit: Limit
     at_a_time: float
-    """Number of concurrent requests that the best rate needs, if each takes the time of a request alone."""
+    """Number of concurrent requests that the best rate needs, if each request takes ``alone_s``."""
     alone_s: float
-    """Time of a request without any other: in its worker, or until its reply."""
+    """Time of a single request, in seconds: in its worker, or until its reply."""
     processor_s: float | None
-    """Processor time of a request, at the highest rate; None where it cannot be read."""
+    """Processor time of a request at the highest rate, in seconds; None where it cannot be read."""
     tails: tuple[Tail, ...] = ()
-    """Tails. That of the advised pool is the last."""
+    """Measured p99. The last one is of the advised pool."""
 
     @property
     def best(self) -> Level:
@@ -139,12 +140,12 @@ class Found:
         return best_of(self.levels)
 
     def carried(self, wish: Wish) -> bool:
-        """True where the wished rate is carried and the wished p99 was kept, and where there is no wish."""
+        """True where the wished rate is carried and the wished p99 was kept. Also true without a wish."""
         is_kept = wish.target_p99_s is None or (bool(self.tails) and self.tails[-1].p99_s <= wish.target_p99_s)
         return is_kept and (wish.rate_hz is None or wish.rate_hz <= BUSIEST * self.highest_hz)
 
     def __str__(self) -> str:
-        """The advice in a few words."""
+        """Words for the advice, as of ``Choice``."""
         return str(Choice(self.workers, self.processes, Kind.PROCESSES if self.processes > 1 else Kind.THREADS))
 
 
@@ -154,11 +155,8 @@ def best_of(levels: Sequence[Level]) -> Level:
 
 
 def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
-    """The smallest level within ``RATE_NEAR`` of the best rate; for a wished rate the smallest level that carries it.
-
-    Noise does not count as a gain: a level within ``RATE_FAIR`` is also near the best if it reached the best rate in
-    one of the undisturbed rounds.
-    """
+    """The smallest level near the best rate (``is_near``), or the smallest level that carries a wished rate if that is
+    smaller."""
     best = best_of(levels)
     return next(
         level
@@ -168,8 +166,9 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 
 def is_near(level: Level, best: Level) -> bool:
-    """True where a level's rate is near the best rate: within ``RATE_NEAR`` in the middle round; or within
-    ``RATE_FAIR`` there, and as high in any undisturbed round."""
+    """True where a level's rate is near the best rate: within ``RATE_NEAR`` in the median round; or within
+    ``RATE_FAIR`` in the median round and not under the best rate in an undisturbed round. So noise does not count as a
+    gain."""
     pairs = list(zip(level.rounds, best.rounds, strict=False))
     middle = median(own.throughput_hz / other.throughput_hz for own, other in pairs)
     in_full = any(
@@ -179,7 +178,7 @@ def is_near(level: Level, best: Level) -> bool:
 
 
 def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
-    """Findings on pools that were started, the smallest first. With several processes, each has such a pool."""
+    """Findings on pools that were started. ``levels``: the smallest pool first, as the pool of each process."""
     best, chosen = best_of(levels), enough(levels, wish.rate_hz)
     alone_s = program.processes * levels[0].at_once / levels[0].throughput_hz
     return Found(
@@ -196,10 +195,8 @@ def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
 
 
 def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wish: Wish) -> Found:
-    """Findings on connections to a running server, one connection first.
-
-    ``floor_s`` is the response time of a server that does nothing, as our client reads it.
-    """
+    """Findings on connections to a running server. ``levels``: one connection first. ``floor_s``: the response time of
+    a server that does nothing, as our client measures it."""
     best, alone_s = best_of(levels), 1 / levels[0].throughput_hz
     limited_by = limit(best, enough(levels) is levels[-1], program)
     chosen = enough([level for level in levels if level.at_once <= max(POOLS)], wish.rate_hz)
@@ -223,7 +220,7 @@ def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wi
 
 
 def limit(best: Level, grows: bool, program: Program) -> Limit:
-    """Limit of the rate. ``grows``: the best level is the largest, and no smaller level comes near."""
+    """Limit of the rate. ``grows``: true where the largest level is the best, and no smaller level is near the best."""
     busy_cores, free_cores = best.busy_cores, program.cores - best.client_share
     if best.client_share > CLIENT_CPU_LIMIT:
         return Limit.CLIENT

@@ -1,20 +1,18 @@
-"""Starts a server at every size from a command with ``{workers}`` and ``{port}``, and measures each size.
+"""Servers that a command starts, one of every size, and their measurement. A size is a number of workers.
 
-A command with ``{processes}`` is started with one process, or with several for a rate that one does not carry. The
-servers are alive together and take turns under load, so that a neighbour's noise is the same for all. A server's output
-goes to its standard error. A server whose command has no ``{port}`` says its address by its first line ``ready
-HOST:PORT``. Every server is ended, with any exit code.
+The command has ``{workers}`` and ``{port}``. A command with ``{processes}`` is started with one process, or with
+several processes for a rate that one process does not carry. The servers are alive together and take turns under load,
+so that a neighbour's noise is the same for all. A server's output goes to its standard error. A server whose command
+has no ``{port}`` prints its address in its first line, ``ready HOST:PORT``. Every server is stopped, and its exit code
+does not count.
 """
 
-import contextlib
 import shlex
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Self
 
 from experiments.measure.programs import Program, ProgramFailed
 from experiments.recommend.asking import Asked, Server, Watch, alone_s, by_turns, loaded, window_s
@@ -25,14 +23,14 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Words before a command whose output is not read: a full pipe would stop it."""
+"""Words before a command whose output is not read: without them a full pipe would stop the server."""
 
 CONNECTIONS = 128
 """Connections that load a size: twice the workers of the largest size."""
 
 QUEUED_S = 0.5
-"""Longest time for which requests may queue for one worker, since every window ends with it. Slow servers get fewer
-connections."""
+"""Longest time for which requests may queue for one worker, in seconds. A window ends only after the last queued reply,
+so slow servers get fewer connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,56 +57,55 @@ def check_command(template: str) -> None:
 def serving(
     template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
 ) -> Iterator[Mapping[int, Started]]:
-    """Starts servers of these sizes side by side, and stops them after the block. A size is the workers of each
-    process.
+    """Context of servers of these sizes, which are started together. They are stopped at the end of the context.
 
-    Raises ProgramFailed, and the errors of ``asking``.
+    ``sizes``: workers of each process. Raises ProgramFailed, and the errors of ``asking``.
     """
     with ExitStack() as running:
-        ports = _free_ports(len(sizes) if PORT in template else 0)
-        listening = {
-            size: running.enter_context(_Starting(template, size, processes, port))
-            for size, port in zip_longest(sizes, ports)
+        ports = _free_ports(len(sizes)) if PORT in template else [None] * len(sizes)
+        begun = {}
+        for size, port in zip(sizes, ports, strict=True):
+            words = _words(template, {WORKERS: size, PROCESSES: processes, PORT: port})
+            begun[size] = words, port, running.enter_context(_running(words, port))
+        yield {
+            size: Started(asking(_listening(words, port, program)), Server(program.pids))
+            for size, (words, port, program) in begun.items()
         }
-        found = {}
-        for size, one in listening.items():
-            at = one.listening()
-            found[size] = Started(asking(at), Server(one.program.pids))
-        yield found
 
 
-class _Starting:
-    """A server that was started, and may not listen yet. Leaving ``with`` stops it."""
+def _words(template: str, values: Mapping[str, int | None]) -> list[str]:
+    """Words of a command, with the values in place of their names."""
+    words = shlex.split(template)
+    for name, value in values.items():
+        words = [word.replace(name, str(value)) for word in words]
+    return words
 
-    def __init__(self, template: str, workers: int, processes: int, port: int | None) -> None:
-        self._port = port
-        values = {WORKERS: workers, PROCESSES: processes, PORT: self._port}
-        self._words = shlex.split(template)
-        for name, value in values.items():
-            self._words = [word.replace(name, str(value)) for word in self._words]
-        path = shutil.which(self._words[0]) or self._words[0]
-        self.program = Program([*(() if self._port is None else _SILENCED), path, *self._words[1:]])
 
-    def listening(self) -> Address:
-        """Address of the server. Blocks until it listens. Raises ProgramFailed."""
-        if self._port is None:
-            return self.program.ready()
-        try:
-            self.program.listening(("127.0.0.1", self._port))
-        except ProgramFailed as error:  # names the given command, without the words that silence it
-            raise type(error)(self._words, error.what, error.stderr) from error
-        return "127.0.0.1", self._port
+@contextmanager
+def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
+    """Context of a started server, which may not listen yet. The end of the context stops the server."""
+    path = shutil.which(words[0]) or words[0]
+    program = Program([*(() if port is None else _SILENCED), path, *words[1:]])
+    try:
+        yield program
+    finally:
+        with suppress(ProgramFailed):  # of another exit code: many servers do not exit with 0
+            program.stop()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ProgramFailed):  # with any exit code: many servers do not exit with 0
-            self.program.stop()
+def _listening(words: Sequence[str], port: int | None, program: Program) -> Address:
+    """Address of a started server. Blocks until the server listens. Raises ProgramFailed."""
+    if port is None:
+        return program.ready()
+    try:
+        program.listening(("127.0.0.1", port))
+    except ProgramFailed as error:  # with the command as it was given, without ``_SILENCED``
+        raise type(error)(words, error.what, error.stderr) from error
+    return "127.0.0.1", port
 
 
 def _free_ports(count: int) -> list[int]:
-    """``count`` different free ports."""
+    """Different free ports of loopback, ``count`` of them."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -116,13 +113,8 @@ def _free_ports(count: int) -> list[int]:
         return [probe.getsockname()[1] for probe in probes]
 
 
-def takes_processes(template: str) -> bool:
-    """True where a command can be started with several processes."""
-    return PROCESSES in template
-
-
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
-    """Highest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
+    """Measures the highest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
     largest = servers[max(servers)]
     response_s = alone_s(largest.asked, largest.server, watch)
     long_s = window_s(response_s)

@@ -1,13 +1,13 @@
-"""A percentile of an open loop, predicted: requests arrive at random at a rate, and wait for a worker and for the GIL.
+"""Predicted percentile of response times in an open loop on a pool whose workers share a GIL.
 
-No formula gives the tail of a pool whose workers share a GIL, so it is simulated, event by event:
+No formula gives this percentile, so a discrete-event simulation computes it:
 
-- Requests arrive by a Poisson process. The pool is served in order.
-- Each process has a GIL. A thread gives it away after the switch interval where others want it (Beazley, *Understanding
-  the Python GIL*, 2010).
-- Cores are shared evenly.
+- Requests arrive by a Poisson process. A request waits in a queue for a worker, first come, first served.
+- Each process has a GIL. A thread releases the GIL after the switch interval where other threads want it (Beazley,
+  *Understanding the Python GIL*, 2010).
+- All running threads share the cores evenly.
 
-The seed is fixed, so that the same values give the same result.
+The seed is fixed, so that equal arguments give an equal result.
 """
 
 import math
@@ -23,10 +23,10 @@ from experiments.recommend.model import capacity_hz
 from stock_service.rpc.errors import UsageError
 
 SWITCH_S = 0.005
-"""Seconds for which a thread keeps a GIL that others want: CPython's ``sys.getswitchinterval()``."""
+"""Seconds for which a thread keeps a GIL that other threads want: CPython's ``sys.getswitchinterval()``."""
 
 REQUESTS = 20_000
-"""Requests that are simulated and count, after a tenth that does not. 200 of them are beyond the 99th percentile."""
+"""Simulated requests that count: 200 of them are over the 99th percentile. A tenth more is the warm-up before them."""
 
 
 @dataclass(slots=True)
@@ -34,9 +34,9 @@ class _Request:
     due_s: float
     process: int
     left_s: float = 0.0
-    """Processor time that the request still needs in its part."""
+    """Processor time that the request still needs in its present part, in seconds."""
     part: int = 0
-    """Part that the request is in: 0 and 3 with the GIL, 1 waiting, 2 without the GIL."""
+    """Number of the present part: 0 and 3 with the GIL, 1 waiting, 2 without the GIL."""
 
 
 @lru_cache(maxsize=256)
@@ -49,10 +49,10 @@ def tail(
     cores: float = 1,
     processes: int = 1,
 ) -> float:
-    """Response time in seconds that this share of requests keeps; inf where the server cannot keep up.
+    """Percentile of response times in seconds; inf where the server cannot keep up.
 
-    Open loop: requests are due at ``rate_hz`` at random moments, and a response time begins then. The first call with
-    these values computes for some 0.2 s; 256 results are cached. Raises UsageError.
+    Open loop: requests are due at random moments, at ``rate_hz``. A response time begins when the request is due. The
+    first call with these arguments blocks for some 0.2 s; 256 results are cached. Raises UsageError.
     """
     if not (rate_hz > 0 and 0 < quantile < 1 and workers >= 1):
         raise UsageError("a tail", f"{workers} workers, {rate_hz}/s, quantile {quantile}", "over 0; a quantile under 1")
@@ -63,7 +63,7 @@ def tail(
 
 
 class _Simulation:
-    """A server and its requests. Call ``run`` once. All running threads share the processor."""
+    """Simulation of a server and its requests. ``run`` may be called once."""
 
     def __init__(self, demands: Demands, workers: int, cores: float, processes: int) -> None:
         self._cores = cores
@@ -77,14 +77,14 @@ class _Simulation:
         self._held = [False] * processes
         self._now_s = 0.0
         self._work_s = 0.0
-        """Processor time that a thread would have by now if it had always run."""
+        """Processor time, so far, of a thread that has always been running."""
         self._running: list[tuple[float, int, _Request]] = []
         self._waits: list[tuple[float, int, _Request]] = []
         self._number = 0
         self._responses: list[float] = []
 
     def run(self, rate_hz: float) -> list[float]:
-        """Response times of all requests that count, in no order."""
+        """Response times of all requests that count, in the order of the replies."""
         skipped, processes = REQUESTS // 10, len(self._idle)
         cores, running, waits, responses = self._cores, self._running, self._waits, self._responses
         arrival_s = self._random.expovariate(rate_hz)
@@ -115,7 +115,7 @@ class _Simulation:
             self._queues[request.process].append(request)
 
     def _begin(self, request: _Request, part: int) -> None:
-        """Moves the request into a part, or into a later part where it needs nothing of this one."""
+        """Moves the request into a part, or into the next part that takes time."""
         draws = self._draws
         while part < len(draws):
             if (drawn := draws[part]) is not None:
@@ -134,7 +134,7 @@ class _Simulation:
             self._next_holder(request.process)
 
     def _part_done(self, request: _Request) -> None:
-        """Ends a thread's part on the processor, or its time with the GIL."""
+        """Ends a thread's part without the GIL, or its turn with the GIL."""
         if request.part == 2:
             self._begin(request, 3)
             return
@@ -168,7 +168,7 @@ class _Simulation:
         heappush(heap, (at_s, self._number, request))
 
     def _times(self, mean_s: float, variation: float) -> Callable[[], float] | None:
-        """A function that draws times of this mean and variation, of a gamma distribution; None where all times are
+        """Function that draws times from a gamma distribution of this mean and variation; None where all times are
         0."""
         if not mean_s:
             return None

@@ -1,10 +1,11 @@
-"""An advice in plain words, a table of pools, and a figure. Pure."""
+"""The advice in sentences, as a table of pools, and as a figure. Pure."""
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 from experiments.design.demands import Demands
-from experiments.recommend.advice import BUSIEST, RATE_NEAR, USUAL, Advice, Kind, Size, Wish
+from experiments.recommend.advice import BUSIEST, RATE_NEAR, USUAL, Advice, Kind, Wish
 from experiments.recommend.seen import ONE_AT_A_TIME, RATE_FAIR, Found, Limit
 from experiments.recommend.tail import tail
 from experiments.show.figures import advice as figure
@@ -12,18 +13,20 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.3, 0.35
-"""Errors of the model, as shares, in cases with known demands: nine of ten rates keep the first. Six of seven tails
-at up to 70 % of the capacity keep the second. In the recording of the study ``pool_size`` 21 of 33 rates are within
-10 %."""
+"""Errors of the model, as shares, where the demands are known. Nine of ten predicted rates are within the first error.
+Six of seven p99, at up to 70 % of the capacity, are within the second error. In the recording of the study
+``pool_size`` 21 of 33 rates are within 10 %."""
 
 MEASURED_ERROR = 0.15
-"""Error of a measured rate, as a share, that nine of ten repetitions keep: see ``tests/reliability/trials.py``."""
+"""Error of a measured rate, as a share. Nine of ten repetitions are within it: see ``tests/reliability/trials.py``."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
-"""Shares of the highest rate at which the figure has points of the tail."""
+"""Shares of the highest rate for which the figure shows a p99."""
 
 LITTLE = 0.001
-"""Smallest gain that is stated."""
+"""Smallest gain that is stated, as a share."""
+
+_MORE_PROCESSES = "For a higher rate, start more processes: each process has its own GIL, and needs"
 
 _LIMITS = {
     "gil": "the GIL: one thread computes at a time, so more threads add nothing",
@@ -34,7 +37,8 @@ _LIMITS = {
 
 def sentences(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
     """The advice on a described service, a line each."""
-    yield f"Advice: {_advised(advice)}."
+    few = ". 64 threads are too few, as requests wait most of their time" if advice.kind is Kind.ASYNCIO else ""
+    yield f"Advice: {_advised(str(advice), advice.chosen.processes)}{few}."
     yield _needs(demands)
     yield from _expected(wish, advice)
     yield from _why(demands, wish, advice)
@@ -42,12 +46,8 @@ def sentences(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
         yield f"If {what}: {then}."
 
 
-def _advised(advice: Advice) -> str:
-    if advice.kind is Kind.ASYNCIO:
-        return "asyncio, in one process. 64 threads are too few, as requests wait most of their time"
-    if advice.kind is Kind.PROCESSES:
-        return str(advice).replace(" of ", ", each with ")
-    return f"{advice}, in one process"
+def _advised(words: str, processes: int) -> str:
+    return f"{words}, in one process" if processes == 1 else words.replace(" of ", ", each with ")
 
 
 def _needs(demands: Demands) -> str:
@@ -69,7 +69,7 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
     within = f"within {percent(DESCRIBED_ERROR)}"
     yield f"Expect up to {_rate(chosen.highest_hz)}, {within}. The limit is {_LIMITS[chosen.limit]}."
     if math.isfinite(chosen.p99_s):
-        share = f" ({percent(chosen.rate_hz / chosen.highest_hz)} of that)" if wish.rate_hz is None else ""
+        share = _share(chosen.rate_hz, chosen.highest_hz, wish)
         is_known = chosen.rate_hz < 1.01 * USUAL * chosen.highest_hz
         within = f"within {percent(DESCRIBED_TAIL_ERROR)}" if is_known else "by a model that is less exact here"
         yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {within}."
@@ -80,39 +80,47 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
         if advice.highest_in_target_hz:
             yield f"A p99 of {target} is kept up to about {_rate(advice.highest_in_target_hz)}."
         else:
-            yield f"A p99 of {target} is kept at no rate."
+            yield f"No rate keeps a p99 of {target}."
 
 
 def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * highest_hz:
         most = _rate(BUSIEST * highest_hz)
-        yield f"This does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}: {most} is as much as is safe."
+        yield f"This server does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}. Up to {most} is safe."
     elif wish.target_p99_s is not None:
-        yield f"This misses the wished p99 of {_time(wish.target_p99_s)}; nothing on {_cores(wish.cores)} keeps it."
+        yield f"The wished p99 of {_time(wish.target_p99_s)} is not kept: no server on {_cores(wish.cores)} keeps it."
 
 
 def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
     chosen, largest = advice.chosen, advice.pools[-1]
     if advice.kind is Kind.ASYNCIO:
-        yield f"That asks for waits that can be awaited; 64 threads do up to {_rate(largest.highest_hz)}."
+        yield f"Asyncio needs waits that can be awaited. 64 threads reach up to {_rate(largest.highest_hz)}."
     elif chosen.workers < largest.workers:
         gain = largest.highest_hz / chosen.highest_hz - 1
-        raised = f"would raise the highest rate by {percent(gain)}" if gain >= LITTLE else "would do no more"
+        raised = (
+            f"would raise the highest rate by {percent(gain)}" if gain >= LITTLE else "would not raise the highest rate"
+        )
         yield f"{largest.workers} threads {raised}{_as_the_same(gain, RATE_NEAR)}."
     if advice.kind is Kind.THREADS and chosen.workers > 1 and demands.gil_s and demands.wait_s:
-        yield "On asyncio no size has to be chosen, if what a request waits for can be awaited."
+        yield "Asyncio needs no choice of a size, if the waits of a request can be awaited."
     if chosen.limit == "gil" and chosen.processes < wish.cores:
-        yield f"For more, start more processes: each has a GIL of its own, and needs one of the {wish.cores} cores."
+        yield f"{_MORE_PROCESSES} one of the {wish.cores} cores."
+
+
+def _share(rate_hz: float, highest_hz: float, wish: Wish) -> str:
+    """Words on a rate as a share of the highest rate; empty for a wished rate."""
+    return f" ({percent(rate_hz / highest_hz)} of the highest rate)" if wish.rate_hz is None else ""
 
 
 def _as_the_same(gain: float, near: float) -> str:
-    """Words on a gain beyond a rate that is near the best one; empty for a gain that is worth a larger pool."""
-    same = f"; within {percent(1 - near)} of the best counts as the same"
+    """Words on a gain that counts as none; empty for a gain that is worth a larger pool. ``near``: the share of the
+    best rate from which a rate counts as equal."""
+    same = f"; a rate within {percent(1 - near)} of the best counts as equal"
     return same if LITTLE <= gain <= 1 / near - 1 else ""
 
 
 def table(advice: Advice) -> Iterator[str]:
-    """Every pool, a line each, under a heading."""
+    """Lines of the table: a heading, then a line for each pool."""
     yield f"{'workers':>9}{'at most':>13}{'at':>12}{'p99':>11}"
     for size in advice.pools:
         mark = "  advised" if size.workers == advice.chosen.workers else ""
@@ -121,32 +129,32 @@ def table(advice: Advice) -> Iterator[str]:
 
 
 def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
-    """The advice on a measured server, a line each. Warnings come right after it."""
-    where = "one process" if found.processes == 1 else f"{found.processes} processes"
+    """The advice on a measured server, a line each. Warnings stand directly after the advice."""
     kind = "workers" if found.by_workers else "connections"
     rates = ", ".join(f"{level.at_once}: {_rate(level.throughput_hz)}" for level in found.levels)
-    yield f"Advice: {str(found).replace(' of ', ', each with ')}{', in one process' if found.processes == 1 else ''}."
+    where = "one process" if found.processes == 1 else f"{found.processes} processes"
+    yield f"Advice: {_advised(str(found), found.processes)}."
     every = [load for level in found.levels for load in level.rounds]
     if disturbed := sum(load.is_disturbed for load in every):
-        yield f"Other programs took the cores in {disturbed} of {len(every)} windows: ask again when they are at rest."
+        yield f"Other programs took the cores in {disturbed} of {len(every)} windows: measure again when they are idle."
     if not found.by_workers:
-        yield "The server ran with the workers that it has, which may be the limit: --start measures every pool."
-    yield f"Measured in {where}, by turns, {kind} and replies a second at most: {rates}."
-    within = f", within {percent(MEASURED_ERROR)}" if not disturbed else "; its error is not known"
-    yield f"Expect up to {_rate(found.highest_hz)}, beside a load on this machine{within}."
+        yield "The server ran with its own number of workers, which may be the limit: --start measures every pool."
+    yield f"Highest measured rates in {where}, by {kind}: {rates}."
+    within = f"within {percent(MEASURED_ERROR)}" if not disturbed else "with an unknown error"
+    yield f"Expect up to {_rate(found.highest_hz)}, {within}, while the load runs on this machine."
     yield _limit(found)
     gain = found.best.throughput_hz / found.highest_hz - 1
     if gain >= LITTLE:
-        yield f"With {found.best.at_once} {kind} it did {percent(gain)} more{_as_the_same(gain, RATE_FAIR)}."
+        yield f"With {found.best.at_once} {kind} the rate was {percent(gain)} higher{_as_the_same(gain, RATE_FAIR)}."
     yield from _measured_tails(wish, found)
     if not found.carried(wish):
         yield from _missed(wish, found)
     computes = "" if found.processor_s is None else f", and {_time(found.processor_s)} of processor time under load"
-    yield f"A request takes {_time(found.alone_s)} alone{computes}."
+    yield f"A single request takes {_time(found.alone_s)}{computes}."
 
 
 def _limit(found: Found) -> str:
-    """Limit in words, with its meaning for more workers."""
+    """Sentence on the limit, and on the effect of more workers."""
     most = found.best.at_once
     match found.limit:
         case Limit.CLIENT:
@@ -154,21 +162,20 @@ def _limit(found: Found) -> str:
         case Limit.CORES:
             return "The limit is the processor: all cores are busy, our load among them. More threads add nothing."
         case Limit.GIL:
-            more = "For more, start more processes: each has a GIL of its own, and needs a core"
-            return (
-                f"The limit is the GIL: one thread computes at a time, so more than {found.workers} add little. {more}."
-            )
+            few = f"one thread computes at a time, so more than {found.workers} threads add little"
+            return f"The limit is the GIL: {few}. {_MORE_PROCESSES} a core."
         case Limit.INSIDE:
             return _inside(found)
         case Limit.WORKERS:
-            more = "More threads may do more, and so may asyncio, if what a request waits for can be awaited"
+            more = "More threads may raise it, and so may asyncio, if the waits of a request can be awaited"
             return f"The rate grew up to the largest number tried, {most}. {more}."
         case Limit.UNREAD:
-            return "More at once add nothing. Its processor time cannot be read here: the limit may be that, or a lock."
+            unread = "The server's processor time cannot be read here: the processor may be the limit, or a lock"
+            return f"More concurrent requests add nothing. {unread}."
 
 
 def _inside(found: Found) -> str:
-    """Sentence on the lock or pool of connections that limits the rate, as far as the rates tell them apart."""
+    """Sentence on a limit inside the server: a lock, or a pool of connections. Some rates fit both."""
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:
@@ -176,12 +183,12 @@ def _inside(found: Found) -> str:
     else:
         many = f"{found.at_a_time:.0f} requests at a time, {_time(found.at_a_time / found.best.throughput_hz)} each"
         what = f"Something inside admits {many}: {pool}a pool of connections, or a lock held for {each}"
-    return f"{what}. The processor is at rest meanwhile, and more threads only wait."
+    return f"{what}. The processor is idle meanwhile, and more threads only wait."
 
 
 def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
     for each in found.tails:
-        share = f" ({percent(each.rate_hz / found.highest_hz)} of that)" if wish.rate_hz is None else ""
+        share = _share(each.rate_hz, found.highest_hz, wish)
         pool = "" if each.workers == found.workers else f" with {each.workers} threads"
         yield f"At {_rate(each.rate_hz)}{share}{pool}, 99 of 100 replies came within {_time(each.p99_s)}."
 
@@ -194,7 +201,7 @@ def _missed(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def measured_table(found: Found) -> Iterator[str]:
-    """Every level, a line each, under a heading."""
+    """Lines of the table: a heading, then a line for each level."""
     kind = "workers" if found.by_workers else "connections"
     yield f"{kind:>12}{'at most':>13}{'of the best':>14}{'busy cores':>13}"
     for level in found.levels:
@@ -205,8 +212,9 @@ def measured_table(found: Found) -> Iterator[str]:
 
 
 def pictured(demands: Demands, wish: Wish, advice: Advice) -> Picture:
-    """Figure of a described service. Computes for a second."""
+    """Figure of a described service. Blocks for a second."""
     chosen = advice.chosen
+    predicted_s = partial(tail, demands, chosen.workers, cores=wish.cores, processes=chosen.processes)
     rates_hz = [share * chosen.highest_hz for share in SHARES]
     shown = figure.Shown(
         advised=str(advice),
@@ -214,11 +222,11 @@ def pictured(demands: Demands, wish: Wish, advice: Advice) -> Picture:
         at_once="workers of a process",
         how="predicted",
         highest_hz=[(size.workers, size.highest_hz) for size in advice.pools],
-        p99_ms=[(rate_hz, 1000 * _tail_s(demands, wish, chosen, rate_hz)) for rate_hz in rates_hz],
+        p99_ms=[(rate_hz, 1000 * predicted_s(rate_hz)) for rate_hz in rates_hz],
         rate_hz=wish.rate_hz,
         target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
     )
-    return figure.picture("advice", _title(advice), shown)
+    return figure.picture("advice", f"How many workers? {str(advice).capitalize()}", shown)
 
 
 def measured_picture(wish: Wish, found: Found) -> Picture:
@@ -233,15 +241,7 @@ def measured_picture(wish: Wish, found: Found) -> Picture:
         rate_hz=wish.rate_hz,
         target_p99_ms=None if wish.target_p99_s is None else 1000 * wish.target_p99_s,
     )
-    return figure.picture("advice", _title(found), shown)
-
-
-def _title(advice: Advice | Found) -> str:
-    return f"How many workers? {str(advice).capitalize()}"
-
-
-def _tail_s(demands: Demands, wish: Wish, of: Size, rate_hz: float) -> float:
-    return tail(demands, of.workers, rate_hz, cores=wish.cores, processes=of.processes)
+    return figure.picture("advice", f"How many workers? {str(found).capitalize()}", shown)
 
 
 def _rate(rate_hz: float) -> str:
@@ -253,7 +253,7 @@ def _cores(cores: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    """``84.0 µs``, ``12.0 ms``, ``1.50 s``."""
+    """Text of a time, such as ``84.0 µs``, ``12.0 ms``, ``1.50 s``."""
     if seconds < 0.001:
         return f"{number(seconds * 1e6)} µs"
     return f"{number(seconds * 1000)} ms" if seconds < 1 else f"{number(seconds)} s"

@@ -1,12 +1,13 @@
 """A/A and A/B on this machine: equal arms are found equal, and an arm slowed by 5 % is found slower.
 
-A **triple** is the sweep of ``compare`` of an echo service: A, A again on a server of its own, and B. B's server
-computes longer over every request, by 5 % of A's typical response (the factor ``cpu_ms``). It does not sleep, since a
-sleep ends some 60 µs late. With one connection in a closed loop the response time grows by this time. The number of
-blocks is fixed, so nothing is corrected for looks. A's response is measured in a block of its own before.
+An arm is one setting that is measured. A **triple** is a sweep of ``compare`` with three servers of an echo service: A,
+a second server of the setting of A, and B. B's server computes longer for each request, by 5 % of A's typical response
+time (the factor ``cpu_ms``). The server does not sleep for this time, since a sleep ends some 60 µs late. With one
+connection in a closed loop the response time grows by exactly this time. A's response time is measured before, in
+another block. The number of blocks is fixed, so there is no correction for looks.
 
-Minutes: a triple of each transport. Overnight: 60, of both transports in turn. With 5 % of false differences, more than
-six A/A pairs are called different in 3 of 100 nights.
+The version of minutes has a triple of each transport. The version for a night has 60 triples, of both transports in
+turn. With 5 % of false differences, more than six A/A pairs are called different in 3 of 100 nights.
 """
 
 import sys
@@ -33,12 +34,12 @@ HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
 """Largest half width of an A/A pair's 95 % interval, by transport."""
 
 OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
-"""Bounds for 60 triples: the most A/A pairs called different, and the fewest B that are found."""
+"""Bounds for 60 triples: the most A/A pairs that are called different, and the fewest B that are found slower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     triples: int
     """Triples of each transport."""
@@ -50,12 +51,12 @@ MINUTES = Scale(triples=1, blocks=20, rounds=ROUNDS)
 OVERNIGHT = Scale(triples=30, blocks=20, rounds=ROUNDS)
 
 Measure = Callable[[Sweep, int], Block]
-"""Measures a block of a sweep, by its number. Blocks."""
+"""Measures the block of a sweep with this number. Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """Result of a triple."""
+    """Judgements on a triple."""
 
     transport: str
     same: Judged
@@ -73,7 +74,7 @@ class Triple:
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
-    """Measures and judges. Blocks: minutes' version four minutes; raises KeyboardInterrupt."""
+    """Measures and judges the triples. Blocks, for four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     return found("A/A and A/B", "equal arms equal, a slowed one slower", lambda: _check(scale, measure))
 
 
@@ -87,7 +88,7 @@ def _check(scale: Scale, measure: Measure) -> list[Finding]:
 
 
 def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
-    """One triple, measured and judged. Raises LoadFailed where a comparison has no value in any block."""
+    """Measures and judges a triple. Raises LoadFailed where a comparison has no value in any block."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
     judged = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)]).judged
@@ -98,7 +99,7 @@ def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
 
 
 def typical_us(sweep: Sweep, block: Block) -> float:
-    """Response time of the first arm: the median of its slices' means, which leaves pauses of the machine out.
+    """Response time of the first arm in µs: the median of its slices' means, which pauses of the machine do not change.
 
     Raises LoadFailed where no request was answered in a slice that counts.
     """
@@ -112,14 +113,14 @@ def typical_us(sweep: Sweep, block: Block) -> float:
 
 
 def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
-    """The sweep of a triple. Without an injected slowness B is A once more."""
+    """The sweep of a triple. B computes for ``extra_us`` in addition; with 0 B equals A."""
     plain = read(f"{transport} service=echo mix=echo")
     of = compared(plain, plain.but(cpu_ms=extra_us / 1000), (scale.blocks,), seed)
     return replace(of, rounds=scale.rounds)
 
 
 def half_width(ratio: Estimate) -> float:
-    """Half the width of an interval on the logarithmic scale, as a share of the ratio."""
+    """Half the width of an interval, on the logarithmic scale: upper end ÷ ratio - 1."""
     return ratio.high / ratio.value - 1
 
 
@@ -142,7 +143,7 @@ def of_each(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
-    """Findings on a night's triples; the bounds are for 60."""
+    """Findings on the triples of a night. The bounds are for 60 triples, and are scaled for other numbers."""
     different, b_found = sum(each.called_different for each in triples), sum(each.found for each in triples)
     ratios_seen = [each.same.typical.value for each in triples]
     yield Finding(
@@ -160,7 +161,7 @@ def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def described(one: Triple) -> str:
-    """A triple in a line."""
+    """A triple in one line of text."""
     return f"{one.transport}: A/A {_text(one.same.typical)}, A/B {_text(one.slowed.typical)}"
 
 

@@ -1,21 +1,22 @@
-"""Analytic: mean and percentiles of M/M/c queues, measured, beside the exact ones of queueing theory.
+"""Analytic: measured mean and percentiles of M/M/c queues, compared with the exact values of queueing theory.
 
 A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals. Each queue has ten replications,
-with seeds and a process of their own. A cell is one statistic of one queue. Expected is theory plus the measured null
-round trip. The value of all replications together must be within 5 % + 100 µs of it. Its 95 % interval, Student's t on
-the replications' values, should cover it. The null round trip is the mean of the same load without service time. It
-shifts every percentile equally, as long as it is short.
+each with its own seed and server process. A **cell** is one statistic of one queue. Its expected value is theory plus
+the null round trip. The null round trip is the mean of the same load without service time; as long as it is short, it
+shifts every percentile equally. Two conditions hold for a cell. The value of all replications together must be within
+5 % + 100 µs of the expected value. The 95 % interval (Student's t on the replications' values) should cover the
+expected value.
 
-The number of requests was computed beforehand, from simulations of each queue and a cell's standard deviation over
-replications. Responses are correlated over many requests, and the 99th percentile is the least certain cell. For 5 % +
-100 µs to be three standard errors it takes, in thousands of requests:
+The number of requests was computed beforehand, from simulations of each queue. Responses are correlated over many
+requests, and the 99th percentile is the least certain cell. Three standard errors are 5 % + 100 µs with this number of
+requests, in thousands:
 
     S = 2 ms   c=1 ρ=.5: 118   c=2 ρ=.5: 29   c=4 ρ=.6: 27
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
-One queue of the first kind takes 250 a second, and would need eight minutes. So a server hosts several queues side by
-side, each with its own part of the Poisson process. The minutes' version has some four standard errors. Overnight has
-the longer table, at three and more.
+The first queue takes 250 requests a second, so one queue would need eight minutes. A server therefore hosts several
+queues, each with its own part of the Poisson process. In the version of minutes 5 % + 100 µs are some four standard
+errors. The version for a night has the second line of the table, at three standard errors and more.
 """
 
 import math
@@ -37,7 +38,7 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = 64
 
 COVERING_SHARE = 0.75
-"""Share of the cells whose interval must cover: 9 of 12."""
+"""Share of the cells whose interval must cover the expected value: 9 of 12."""
 
 CONFIDENCE = 0.95
 
@@ -51,7 +52,7 @@ STATISTICS = ("mean", *(f"p{percentile}" for percentile in PERCENTILES))
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One kind of queue, with the amount that is measured of it."""
+    """One kind of queue, and the amount of its measurement."""
 
     queue: Mmc
     side_by_side: int
@@ -59,25 +60,24 @@ class Row:
     duration_s: float
     """Seconds of each replication."""
     warm_up_s: float
-    """Seconds before each replication: some ten times the relaxation time of a queue that begins empty, 1 ÷ (μ (1 -
-    √ρ)²)."""
+    """Seconds before each replication: some ten relaxation times of a queue that begins empty. The relaxation time is
+    1 ÷ (μ (1 - √ρ)²)."""
 
     @property
     def name(self) -> str:
-        """Name for people."""
+        """Name in the findings."""
         return f"analytic, c={self.queue.servers} ρ={self.queue.utilisation:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     rows: tuple[Row, ...]
     replications: int = 10
     within_share: float = 0.05
-    """Share that a cell may be off, in addition to …"""
+    """Largest error of a cell is this share of the expected value, plus ``within_ms``."""
     within_ms: float = 0.1
-    """… these milliseconds."""
 
 
 MINUTES = Scale(
@@ -104,22 +104,22 @@ class Cell:
     measured: float
     low: float
     high: float
-    """Upper end of the 95 % interval; low is the lower one."""
+    """Upper end of the 95 % interval. ``low`` is the lower end."""
     known: float
-    """Sum of theory and null round trip."""
+    """Expected value: theory plus null round trip."""
 
     @property
     def covers(self) -> bool:
-        """True where the interval covers the known value."""
+        """True where the interval covers the expected value."""
         return self.low <= self.known <= self.high
 
     def within(self, scale: Scale) -> bool:
-        """True where the cell's error is within the share plus the milliseconds of a version."""
+        """True where the cell's error is small enough for a version of the check."""
         return abs(self.measured - self.known) <= scale.within_share * self.known + scale.within_ms
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Measures every cell. Blocks: minutes' version about three minutes; raises KeyboardInterrupt."""
+    """Measures and judges every cell. Blocks, for about three minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     must = f"within {scale.within_share:.0%} + {scale.within_ms * 1000:g} µs of theory and null round trip"
     cells: list[Cell] = []
 
@@ -138,7 +138,7 @@ def check(scale: Scale) -> list[Finding]:
 
 
 def measure(row: Row, replications: int, seed: int) -> list[Cell]:
-    """The cells of one row, in the order of ``STATISTICS``. Blocks; raises what ``run`` raises."""
+    """Measures the cells of one row, in the order of ``STATISTICS``. Blocks. Raises as ``run`` does."""
     null_ms = _null_ms(row, seed)
     whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
     values, means, counts = [], [], []
@@ -163,9 +163,10 @@ def measure(row: Row, replications: int, seed: int) -> list[Cell]:
 
 
 def cell(measured: float, replications: list[float], theory: float) -> Cell:
-    """One cell in ms, from its value over all requests and its values of the replications, two at least.
+    """One cell in ms, from the value of all requests, the values of the replications (two or more), and the expected
+    value.
 
-    The interval is computed on logarithms, so that it stays over 0 with few replications.
+    The interval is computed on logarithms, so that its lower end is over 0 with few replications.
     """
     logs = np.log(replications)
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
@@ -175,10 +176,8 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
 
 
 def _null_ms(row: Row, seed: int) -> float:
-    """Mean time of a request without its service and waiting, measured with the same load and a service time of 0.
-
-    The server spins, as it does under the load to come.
-    """
+    """Measures the null round trip in ms: the mean time of the same load with a service time of 0. The server spins, as
+    in the measurement."""
     options = Options(row.queue.servers, row.side_by_side, 0.0, seed, spin=True)
     with queue_server(options) as (_, address):
         result = run(replace(_plan(row, address, seed), duration_s=min(NULL_S, row.duration_s)))
@@ -198,7 +197,7 @@ def _plan(row: Row, address: Address, seed: int) -> LoadPlan:
 
 
 def shown(cell: Cell) -> str:
-    """Words for a cell: the measured value, its interval, and the known value."""
+    """Words for a cell: the measured value, its interval, and the expected value."""
     off = cell.measured / cell.known - 1
     seen = f"{cell.measured:.2f} ms ({cell.low:.2f} to {cell.high:.2f}) where {cell.known:.2f} is known: {off:+.1%}"
     return seen if cell.covers else f"{seen}, outside its interval"
@@ -206,5 +205,5 @@ def shown(cell: Cell) -> str:
 
 def _covering(covering: int, cells: int) -> Finding:
     least = round(COVERING_SHARE * cells)
-    seen = f"{covering} of {cells} intervals cover what is known"
+    seen = f"{covering} of {cells} intervals cover the expected value"
     return Finding("analytic, intervals", seen, f"at least {least} of {cells}", covering >= least)

@@ -1,7 +1,8 @@
 """``python -m experiments selfcheck``: checks the instrument on this machine against results that are known beforehand.
 
-Every check gives findings; the command prints them as a table, keeps it with the machine's record, and exits with 1 if
-one did not pass. A check that needs an absent program is skipped, says how to get the program, and does not count.
+Every check gives findings. The command prints the findings, writes them with a description of the machine into a
+report, and exits with 1 if a finding did not pass. A check that needs an absent program is skipped and does not count;
+its finding says how to get the program.
 """
 
 import sys
@@ -18,37 +19,37 @@ from experiments.show.tables import Table
 
 REPORT = "selfcheck.md"
 IDLE_LOAD_MAX = 0.5
-"""The load average over a minute that a machine without other work stays under."""
+"""Largest load average over a minute of a machine without other work."""
 
 CHECKS: dict[str, str] = {
     "replay": "Responses, one by one, against those that a queue of known service times must give",
     "analytic": "Responses of M/M/c queues against queueing theory",
     "stalls": "A server that stands still for 200 ms in every 10 s, seen by the open loop and by the closed one",
-    "clients": "The load client beside h2load and ghz (gRPC), and a C and a Go client (sockets)",
+    "clients": "The load client compared with h2load and ghz (gRPC), and with a C and a Go client (sockets)",
     "interleaving": "One ratio in slices of several lengths, alone and among many servers",
-    "statistics": "Intervals and tests on synthetic experiments with recorded noise, whose truth is known",
+    "statistics": "Intervals and tests on synthetic experiments with recorded noise and known ratios",
     "ab": "Equal arms, and an arm slowed by 5 %",
 }
-"""Title of every check by its name, in the order in which checks run. A module of the name has ``check``, which takes
-the module's ``MINUTES`` or ``OVERNIGHT``."""
+"""Title of every check by its name, in the order in which the checks run. The module of this name has ``check``, which
+takes the module's ``MINUTES`` or ``OVERNIGHT``."""
 
 
 def findings_of(name: str, overnight: bool) -> list[Finding]:
-    """Findings of a check. Blocks for minutes, or overnight."""
+    """Runs a check. Returns its findings. Blocks for minutes, or overnight."""
     module = import_module(f"experiments.selfcheck.{name}")
     found: list[Finding] = module.check(module.OVERNIGHT if overnight else module.MINUTES)
     return found
 
 
 def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
-    """Runs checks, prints their findings and keeps them in ``out``. True where all checks that ran passed. Raises
-    OSError."""
+    """Runs checks, prints their findings, and writes the report into ``out`` after each check. Returns True where no
+    finding failed. Blocks. Raises OSError."""
     out.mkdir(parents=True, exist_ok=True)
     began = environment.look()
     if began.before.load_1_min > IDLE_LOAD_MAX:
         print(
-            f"load average {began.before.load_1_min:g}: something else is running, and what fails may be its doing; "
-            f"best started at {IDLE_LOAD_MAX:g} or less",
+            f"load average {began.before.load_1_min:g}: another program is running, and may make checks fail. "
+            f"Start the checks at {IDLE_LOAD_MAX:g} or less.",
             file=sys.stderr,
         )
     sections, passed = [], True
@@ -66,13 +67,12 @@ def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
 
 
 def _report(sections: Sequence[str], overnight: bool, here: Environment) -> str:
-    how = "overnight" if overnight else "minutes"
     machine = (
         f"{here.cpu_model}, {here.cores} cores, {here.kernel}, {here.python}, commit {here.commit[:12]}"
         f"{' with changes' if here.dirty else ''}; begun {here.before.at} at load {here.before.load_1_min:g}."
     )
-    head = f"# The instrument, checked ({how})\n\n{machine}"
-    return f"{head}\n\n" + "\n".join(sections)
+    head = f"# The instrument, checked ({'overnight' if overnight else 'minutes'})\n\n{machine}\n\n"
+    return head + "\n".join(sections)
 
 
 def _section(name: str, findings: Sequence[Finding], took_s: float) -> str:

@@ -1,11 +1,12 @@
-"""Clients: on one server our load client and clients of others must read the same times.
+"""Clients: our load client and other people's clients must measure equal times on one server.
 
-Our own lean client and others take turns on one stock server. On gRPC the others are h2load and ghz, on sockets a C and
-a Go client (``measure/load_programs.py``). A turn is a window of a second in a closed loop, at one connection and at
-sixty-four. The order is reversed every other time. Our readings must agree with those of the C programs (h2load is
-one): the median within 5 % and 10 µs, the 99th percentile within 20 %, in both directions. The compared value is the
-median over the turns of the ratio within a turn, since the machine's speed changes between turns. The figures of ghz
-and the Go client are shown beside. At 64 connections their readings include their own work.
+Our lean client and the other clients take turns on one stock server. On gRPC the other clients are h2load and ghz, on
+sockets a C and a Go client (``measure/load_programs.py``). In a turn each client loads the server for about a second,
+in a closed loop, with one connection or with 64. Every second turn has the reversed order. Our client must agree with
+the client in C (on gRPC this is h2load): the median within 5 % + 10 µs, the 99th percentile within 20 %, in both
+directions. Since the machine's speed changes between turns, the ratio within each turn is computed, and the median of
+these ratios is compared. The times of ghz and of the Go client are only shown: with 64 connections they include the
+client's own work.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,12 +23,12 @@ from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 Loader = Callable[[Ask], Reading]
-"""Loads a server with any client, and gives its reading."""
+"""Loads a server by one client, and returns the client's reading. Blocks."""
 
 OURS = "ours"
 
 THEIRS: Mapping[str, tuple[str, ...]] = {"grpc": ("h2load", "ghz"), "sockets": ("c", "go")}
-"""Other clients on each transport. Ours must agree with the first one, which is in C."""
+"""Other clients on each transport. Our client must agree with the first one, which is written in C."""
 
 CONNECTIONS = (1, 64)
 
@@ -38,7 +39,7 @@ P50_SHARE, P50_US, P99_SHARE = 0.05, 10.0, 0.20
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     turns: int
     duration_s: float
@@ -50,7 +51,8 @@ OVERNIGHT = Scale(turns=201, duration_s=1.0, warm_up_s=0.3)
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Reads every client at every number of connections. Blocks: minutes' version three minutes; KeyboardInterrupt."""
+    """Compares the clients at every number of connections. Blocks, for three minutes with ``MINUTES``. Raises
+    KeyboardInterrupt."""
     with load_programs() as programs:
 
         def look(name: str, transport: str, connections: int) -> list[Finding]:
@@ -67,12 +69,10 @@ def check(scale: Scale) -> list[Finding]:
 def read(
     transport: str, connections: int, programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> Mapping[str, list[Reading]]:
-    """Readings of every client by its name, taken in turns."""
+    """Readings of every client, by the client's name. The clients take turns. Raises LoadFailed."""
     loaders: dict[str, Loader] = {OURS: partial(_own, transport)}
-    for name in THEIRS[transport]:
-        program = programs[name]
-        if not isinstance(program, Absent):
-            loaders[name] = program.load
+    there = {name: programs[name] for name in THEIRS[transport]}
+    loaders |= {name: program.load for name, program in there.items() if not isinstance(program, Absent)}
     readings: dict[str, list[Reading]] = {name: [] for name in loaders}
     with stock_server(transport) as (_, address):
         ask = Ask(address, LOOKUP, PAYLOAD, connections, scale.duration_s, scale.warm_up_s, load_cores())
@@ -91,12 +91,12 @@ def judge(
     readings: Mapping[str, list[Reading]],
     programs: Mapping[str, LoadProgram | Absent],
 ) -> list[Finding]:
-    """Findings on the agreement of our client with another; skipped where the other is absent."""
+    """Findings on the agreement of our client with the client ``than``. Skipped where that client is absent."""
     if than not in readings:
         return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [
-        _judge(f"{name}, {percentile}", than, {client: _us(each, percentile) for client, each in readings.items()})
-        for percentile in ("p50", "p99")
+        _judge(f"{name}, p50", than, {client: [one.p50_us for one in each] for client, each in readings.items()}),
+        _judge(f"{name}, p99", than, {client: [one.p99_us for one in each] for client, each in readings.items()}),
     ]
 
 
@@ -112,12 +112,8 @@ def _judge(name: str, than: str, values_us: Mapping[str, list[float]]) -> Findin
     return Finding(name, shown, must, abs(off) <= allowed)
 
 
-def _us(readings: list[Reading], percentile: str) -> list[float]:
-    return [each.p50_us if percentile == "p50" else each.p99_us for each in readings]
-
-
 def _own(transport: str, ask: Ask) -> Reading:
-    """A reading of the same load by the project's own lean client."""
+    """Loads a server by our lean client, and returns the reading."""
     plan = replace(
         lookups(transport, ask.address),
         connections_per_client=ask.connections,

@@ -1,14 +1,14 @@
-"""Findings of the instrument's checks of itself."""
+"""Findings of the checks of ``selfcheck``."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check: the measured and the required result, both in plain words with their units."""
+    """A result of a check: the measured and the required value, as words with units."""
 
     name: str
     shown: str
     must: str
     passed: bool | None
-    """None for a skipped check. ``shown`` then says how to get the absent program."""
+    """None for a skipped check. ``shown`` then has the way to get the absent program."""

@@ -1,10 +1,11 @@
-"""Interleaving: a ratio depends neither on the length of its slices nor on the number of servers beside it.
+"""Interleaving: the length of the slices and the number of other servers do not change a ratio.
 
-One pair, sockets ÷ gRPC with one client, is measured in counted parts of 20, 50 and 200 ms. It is measured alone, and
-among as many servers as a sweep may have, which take turns like any arm. The conditions take turns block by block, so
-that no condition has an hour of its own. Its ratio is divided by that of 20 ms alone in the same turn. The mean over
-the turns must be within 5 %. Overnight there is one more condition: windows of 10 s, one server after the other. Short
-slices stand in for these.
+One pair, sockets ÷ gRPC with one client, is measured in slices of 20, 50 and 200 ms. It is measured alone, and among
+other servers, with as many servers in all as a sweep may have. All servers take turns. A **condition** is one length,
+alone or among others. The conditions take turns block by block, so that all of them share a slow hour. The ratio of a
+condition is divided by the ratio of 20 ms alone in the same turn. The mean of this quotient over the turns must be
+within 5 % of 1. The version for a night has one more condition: slices of 10 s, one server after the other. Short
+slices are meant to replace these.
 """
 
 import math
@@ -36,28 +37,28 @@ class Condition:
     pairs: int
     """Number of pairs in a block."""
     among: bool = False
-    """True where other servers take turns beside the pair."""
+    """True where other servers take turns with the pair."""
 
     @property
     def name(self) -> str:
-        """Name for people."""
+        """Name in the findings."""
         length = f"{self.counted_s * 1000:.0f} ms" if self.counted_s < 1 else f"{self.counted_s:.0f} s"
         return f"{length}, {f'among {SERVERS_MAX} servers' if self.among else 'alone'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     turns: int
     conditions: tuple[Condition, ...]
-    """Conditions. Each is compared with the first."""
+    """All conditions. Each condition is compared with the first one."""
 
 
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
 
 _ROUNDS = 4
-"""Most rounds of a block: the other servers have one turn in each round, and the pair as many as it needs."""
+"""Most rounds of a block. In a round each other server has one turn, and the pair has several."""
 
 _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
 
@@ -65,11 +66,11 @@ MINUTES = Scale(5, _CONDITIONS)
 OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
 
 Measure = Callable[[Sweep, int], Block]
-"""Measures a block of a sweep, by its number. Blocks."""
+"""Measures the block of a sweep with this number. Blocks."""
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
-    """Measures every condition. Blocks: minutes' version four minutes; raises KeyboardInterrupt."""
+    """Measures and compares the conditions. Blocks, for four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     return found("interleaving", MUST, lambda: list(_check(scale, measure)))
 
 
@@ -83,7 +84,7 @@ def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
 
 
 def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
-    """Findings on every condition beside the first, by the turns."""
+    """Findings on every condition after the first. ``log_ratios``: a log-ratio of each condition for each turn."""
     first, *others = log_ratios
     reference = ratio_interval(log_ratios[first], CONFIDENCE)
     for each in others:
@@ -97,10 +98,9 @@ def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
 
 
 def design(condition: Condition, turn: int) -> Sweep:
-    """The sweep of one condition."""
+    """The sweep of a condition. The turn is its seed."""
     above, below = Arm(read("sockets")), Arm(read("grpc executor=static-pool"))
-    levels = dict(below.setting.levels)
-    differ = tuple(name for name, level in above.setting.levels if levels[name] != level)
+    differ = tuple(name for name, level in above.setting.levels if below.setting[name] != level)
     comparison = Comparison("pair", "sockets ÷ gRPC", above, below, differ, family="headline")
     beside = [Arm(read("sockets"), 1 + number) for number in range(SERVERS_MAX - 2)] if condition.among else []
     rounds = min(_ROUNDS, condition.pairs)
@@ -110,7 +110,7 @@ def design(condition: Condition, turn: int) -> Sweep:
 
 
 def _log_ratio(condition: Condition, turn: int, measure: Measure) -> float:
-    """Log-ratio of one block."""
+    """Measures the log-ratio of a condition in one block. Raises LoadFailed where the block has no whole pair."""
     sweep = design(condition, turn)
     value = ratios.typical(sweep, measure(sweep, turn), sweep.comparisons[0])
     if value is None or not math.isfinite(value):

@@ -1,7 +1,8 @@
-"""Load of the checks: starts the load client and the servers. Only this module knows ``LoadPlan``.
+"""Load of the checks: the start of the load client and of the servers.
 
-Where there are two cores, a server has the first core that this process may use, and the load has the second, also for
-programs of others. A load with any error shows nothing: it raises, and its check does not pass.
+On a machine with two cores, the server has the first core that this process may use, and the load has the second core.
+The same holds for load programs of other people. A load with any error raises an exception, and its check does not
+pass.
 """
 
 import sys
@@ -22,35 +23,35 @@ from stock_service.rpc.errors import Fault, StockServiceError
 from stock_service.rpc.transports import Address
 
 STOCK = "GameStart"
-"""Stock of every request."""
+"""Name of the stock in every request."""
 
 Cores = tuple[int, ...] | None
-"""Cores that a process is kept to; None: any core."""
+"""Cores that a process may use; None: any core."""
 
 
 class LoadFailed(StockServiceError):
-    """A load had errors, or showed nothing. The message names them in one line."""
+    """A load had errors, or no result. The message gives the reason in one line."""
 
 
 def server_cores() -> Cores:
-    """The server's core; None where there is only one."""
+    """The server's core; None on a machine with one core."""
     return bench(CATALOG).server_cores
 
 
 def load_cores() -> Cores:
-    """The load's core; None where there is only one."""
+    """The load's core; None on a machine with one core."""
     return bench(CATALOG).load_cores
 
 
 def no_real_time() -> str:
-    """Reason why load and server cannot both have real-time priority, with a remedy; empty where they can."""
+    """Reason why load and server cannot both have real-time priority, with a remedy; empty where they can have it."""
     if server_cores() is None:
         return "no second core here, for a load at real-time priority beside a server: use a machine with two"
     return "" if priority.allowed() else "no right to real-time priority here: run it on Linux as root"
 
 
 def lookups(transport: str, address: Address) -> LoadPlan:
-    """Plan of Lookups of one stock from one process on the load's core, in a closed loop of one connection."""
+    """Plan of a load: Lookups of one stock in a closed loop on one connection, from one process on the load's core."""
     return LoadPlan(
         transport=transport,
         address=address,
@@ -64,7 +65,8 @@ def lookups(transport: str, address: Address) -> LoadPlan:
 
 
 def run(plan: LoadPlan) -> LoadResult:
-    """Runs a load to its end. Blocks. Raises LoadFailed for any error of a request, KeyboardInterrupt after Ctrl-C."""
+    """Runs a load to its end. Blocks. Raises LoadFailed where a request failed or no reply came, KeyboardInterrupt
+    after Ctrl-C."""
     result = fleet.run(plan)
     if result.interrupted:
         raise KeyboardInterrupt
@@ -74,37 +76,35 @@ def run(plan: LoadPlan) -> LoadResult:
 
 
 def times(result: LoadResult) -> RequestResult:
-    """Times of all requests of a run that has replies."""
+    """Times of all requests of a run with replies."""
     return result.requests[ALL]
 
 
 def known(value: float | None) -> float:
-    """A number that is there in a run with replies."""
+    """The value, which is never None in a run with replies."""
     assert value is not None
     return value
 
 
 def measured(sweep: Sweep, number: int) -> Block:
-    """Measures a block of a sweep, as studies are measured. Blocks. Raises ProgramFailed, or a Fault of connecting."""
+    """Measures a block of a sweep, as in a study. Blocks. Raises ProgramFailed, or a Fault of connecting."""
     return measure_block(sweep, number, 1, bench(CATALOG))
 
 
 Started = AbstractContextManager[tuple[Program, Address]]
-"""A server while ``with`` lasts: its process and its address."""
+"""Context of a running server: its process and its address."""
 
 
 @contextmanager
 def _started(*module: str) -> Iterator[tuple[Program, Address]]:
-    """A server in Python on the server's core, from its module and the options. Raises ProgramFailed."""
+    """Starts a server in Python on the server's core, from its module and options. Raises ProgramFailed."""
     with Program([sys.executable, "-m", *module], server_cores()) as server:
         yield server, server.ready()
 
 
 def queue_server(options: Options) -> Started:
-    """A server of known service times. Raises ProgramFailed.
-
-    Without a core of its own it sleeps, also with options that say otherwise.
-    """
+    """Context of a server with known service times. Raises ProgramFailed. On a machine with one core the server sleeps,
+    also with the option ``spin``."""
     words = ["--servers", str(options.servers), "--queues", str(options.queues)]
     words += ["--mean-s", repr(options.mean_s), "--seed", str(options.seed)]
     words += ["--spin"] if options.spin and server_cores() is not None else []
@@ -114,17 +114,17 @@ def queue_server(options: Options) -> Started:
 
 
 def stock_server(transport: str) -> Started:
-    """The stock service. Raises ProgramFailed."""
+    """Context of a server of the stock service, in memory. Raises ProgramFailed."""
     return _started("stock_service", "serve", "--transport", transport, "--port", "0", "--store", "memory")
 
 
 def null_server(transport: str) -> Started:
-    """A server that does nothing. Raises ProgramFailed."""
+    """Context of a server that answers every request at once. Raises ProgramFailed."""
     return _started("clients.load.run.null_server", "--transport", transport)
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:
-    """Findings of a check. Where its programs fail, the finding has not passed and has the reason."""
+    """Findings of ``look``. Where its programs fail, a single failed finding with the reason."""
     try:
         return look()
     except (LoadFailed, ProgramFailed, Fault) as failed:

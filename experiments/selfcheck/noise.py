@@ -1,20 +1,20 @@
 """Noise for synthetic experiments, resampled from the A/A pairs of one of the project's recordings.
 
-Every log-ratio of a pair of equal arms is noise. Families arrange this noise as machines are known to. The two arms of
-an A/A pair are exchangeable, so that a drawn value has either sign with equal probability.
+The log-ratio of a pair of equal arms is noise. A family is a way to arrange this noise, as real machines do. The two
+arms of an A/A pair are exchangeable, so that a drawn value has either sign with equal probability.
 
-| family | what is drawn |
+| family | drawn values |
 |---|---|
 | independent | pairs, one by one, from all blocks |
 | autocorrelated | runs of 10 neighbouring pairs |
 | lognormal | pairs, each larger or smaller by a lognormal factor (σ 0.7 of the logarithm) |
-| one-sided outliers | pairs, in one of 10 a pause that makes a slice longer, four times as often the one above¹ |
+| one-sided outliers | pairs; in one of 10 a pause makes a slice longer, in 4 of 5 cases the slice of the first arm¹ |
 | drifting | pairs, whose noise doubles or halves over the experiment, while the machine slows from slice to slice |
-| block effects | whole blocks: each keeps its own offset and its own spread; pairs are redrawn within it |
+| block effects | blocks, each with its own offset and spread; the pairs of a block are resampled within the block |
 
-¹ Either as often, where the arms are to be equal.
+¹ In half of the cases, where the arms are to be equal.
 
-Left out: requests, since a comparison reads only means of slices. Seeded. Pure, except ``recorded``.
+Left out: requests, since a comparison uses only means of slices. Seeded. Pure, except ``recorded``.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,16 @@ from stock_service.rpc.errors import UsageError
 Numbers = npt.NDArray[np.float64]
 
 Source = Sequence[Numbers]
-"""Each block's log-ratios of the pairs of one A/A comparison, in the order in which they were measured."""
+"""Log-ratios of the pairs of one A/A comparison: an array for each block, in the order of the measurement."""
 
 NEIGHBOURS = 10
-"""Number of neighbouring pairs that autocorrelated noise takes together."""
+"""Number of neighbouring pairs in a run of autocorrelated noise."""
 
 PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
+"""Share of the pairs with a pause; share of these pauses in the first arm's slice, where the arms are not equal."""
 
 BLOCKS_MIN = 5
-"""Fewest blocks of a recording. Fewer blocks tell too little about their differences."""
+"""Fewest blocks of a recording. Fewer blocks show too little of the differences between blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +56,16 @@ class Shape:
 
     @property
     def whole(self) -> tuple[int, int, int]:
-        """Shape of the array."""
+        """Lengths of the array's axes."""
         return self.experiments, self.blocks, self.pairs
 
 
 Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
-"""Draws log-ratios by experiment, block and pair."""
+"""Draws an array of log-ratios, by experiment, block and pair."""
 
 
 def recorded(folder: Path) -> list[Source]:
-    """The A/A pairs of a recording, a source for each comparison. UsageError for a folder without any."""
+    """Sources of a recording, one for each A/A comparison. UsageError for a folder without an A/A pair."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     found: list[Source] = []
     for comparison in sweep.comparisons:
@@ -78,12 +79,12 @@ def recorded(folder: Path) -> list[Source]:
 
 
 def independent(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws the family *independent*, see the module."""
+    """Draws noise of the family *independent* (see the table above)."""
     return rng.choice(np.concatenate(list(source)), shape.whole) * _signs(rng, shape.whole)
 
 
 def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws the family *autocorrelated*, see the module."""
+    """Draws noise of the family *autocorrelated* (see the table above)."""
     runs = np.concatenate([np.lib.stride_tricks.sliding_window_view(block, NEIGHBOURS) for block in source])
     number = -(-shape.pairs // NEIGHBOURS)
     drawn: Numbers = runs[rng.integers(0, len(runs), (shape.experiments, shape.blocks, number))]
@@ -92,20 +93,20 @@ def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Nu
 
 
 def lognormal(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws the family *lognormal*, see the module."""
+    """Draws noise of the family *lognormal* (see the table above)."""
     return independent(source, shape, rng) * rng.lognormal(0, 0.7, shape.whole)
 
 
 def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws the family *one-sided outliers*, see the module."""
+    """Draws noise of the family *one-sided outliers* (see the table above)."""
     paused = np.log1p(rng.exponential(1.0, shape.whole)) * (rng.random(shape.whole) < PAUSED_SHARE)
     above = rng.random(shape.whole) < (0.5 if shape.equal else PAUSED_ABOVE)
     return independent(source, shape, rng) + np.where(above, paused, -paused)
 
 
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws the family *drifting*, see the module. The machine slows between the slices of a pair, which changes the
-    ratio by the sign of their order."""
+    """Draws noise of the family *drifting* (see the table above). The machine slows between the two slices of a pair.
+    The order of the slices gives the sign of the effect on the ratio."""
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)
     scale: Numbers = np.exp2(growth)
@@ -113,7 +114,7 @@ def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 
 
 def block_effects(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws the family *block effects*, see the module."""
+    """Draws noise of the family *block effects* (see the table above)."""
     drawn = np.empty(shape.whole)
     chosen = rng.integers(0, len(source), shape.whole[:2])
     for place, block in enumerate(source):

@@ -1,23 +1,23 @@
-"""A server whose every service time is known: seeded, by the number of the request.
+"""A queueing server with known service times: a seed gives the service time of every request.
 
     python -m experiments.selfcheck.queue_server --servers 4 --mean-s 0.002 --seed 1 --log FILE
 
-It speaks the sockets protocol, from one thread. No handler runs. A request departs at ``max(arrival, earliest free
-server) + S_k``, computed when it is read. Its reply is sent at that time by the clock, so that the precision of the
-system's sleep does not matter. ``S_k`` is the k-th of ``service_times_ns``; arrival is when the request's bytes were
-read.
+The server speaks the sockets protocol, from one thread. No handler runs. When a request is read, the server computes
+its departure: ``max(arrival, earliest free server) + S_k``. Arrival is the moment when the request's bytes were read,
+``S_k`` is the k-th of ``service_times_ns``. The reply is sent when the clock reaches the departure, so that the
+precision of the system's sleep does not matter.
 
-With ``--queues`` there are several such stations side by side, and a seeded coin sends each request to one of them.
-Parts of a Poisson process are independent Poisson processes, so one run sees as many independent queues.
+With ``--queues`` the server has several such queues, and a seeded random number chooses one for each request. Parts of
+a Poisson process are independent Poisson processes, so one run measures several independent queues.
 
-The log is written at the end: six numbers for every request in order of arrival, see ``Log``. With ``--spin`` the
-thread never sleeps, for a core of its own. Otherwise it sleeps until shortly before a departure. With ``--real-time``
-no other program keeps it from its core when it wakes (``clients/load/run/priority.py``).
+The log is written at the end. It has six numbers for every request, in order of arrival: see ``Log``. With ``--spin``
+the thread never sleeps, and should have a core to itself. Otherwise the thread sleeps until shortly before a departure.
+With ``--real-time`` no other program keeps the thread from its core when it wakes (``clients/load/run/priority.py``).
 
-The server makes no stalls. A check of stalls stops the process from outside (SIGSTOP), like a pause of the whole
-machine. Any server can be stopped so.
+The server makes no stalls: the check of stalls stops the process from outside, by SIGSTOP.
 
-Left out: limits. It serves the instrument's own load, and ends with an error where the log would be over its bound.
+Left out: limits of connections and queues, since only the instrument loads this server. A log over its bound ends the
+server with an error.
 """
 
 import gc
@@ -30,7 +30,7 @@ import sys
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -47,13 +47,13 @@ PROGRAM = "python -m experiments.selfcheck.queue_server"
 READ_BYTES = 65536
 
 SPIN_NS = 150_000
-"""Time before a departure that the server waits awake: a sleep may end 0.1 ms late."""
+"""Nanoseconds before a departure in which the server does not sleep, since a sleep may end 0.1 ms late."""
 
 GRACE_S = 5.0
-"""Seconds after SIGTERM in which the server waits for departures that are still to come."""
+"""Seconds after SIGTERM in which the server waits for the remaining departures."""
 
 LOG_MAX = 1 << 22
-"""Most requests that a log holds: 200 MB."""
+"""Largest number of requests in a log: 200 MB."""
 
 _COLUMNS = 6
 
@@ -63,7 +63,7 @@ _REPLY = stock_pb2.LookupResponse(status=stock_pb2.Status.ValueType(Status.OK), 
 
 
 def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
-    """The service times of all requests, in order of arrival, without end: exponential, in whole nanoseconds."""
+    """Endless service times, in order of arrival: exponentially distributed, in whole nanoseconds."""
     rng = np.random.default_rng(seed)
     while True:
         yield from np.rint(rng.exponential(mean_s * 1e9, _AT_A_TIME)).astype(np.int64).tolist()
@@ -71,29 +71,29 @@ def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Log of a server: an entry for every request, in order of arrival. Times on ``time.perf_counter_ns``."""
+    """Log of a server: an entry for every request, in order of arrival. Times are of ``time.perf_counter_ns``."""
 
     connection: NDArray[np.int64]
-    """Connections in the order in which they were accepted, from 0."""
+    """Number of the connection, from 0, in the order of acceptance."""
     call: NDArray[np.int64]
-    """The client's number for the request."""
+    """Number that the client gave the request."""
     queue: NDArray[np.int64]
     arrival_ns: NDArray[np.int64]
     departure_ns: NDArray[np.int64]
-    """Time at which the reply was to be sent."""
+    """Time at which the reply was due."""
     sent_ns: NDArray[np.int64]
     """Time at which the reply was sent."""
 
 
 def read_log(file: Path) -> Log:
-    """The log that a server left. Raises OSError or ValueError."""
+    """Reads the log of a server. Raises OSError or ValueError."""
     table = np.fromfile(file, dtype=np.int64).reshape(-1, _COLUMNS)
     return Log(*(np.ascontiguousarray(column) for column in table.T))
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the command line."""
+    """Options of the command line. The help explains them."""
 
     servers: int = 1
     queues: int = 1
@@ -104,22 +104,20 @@ class Options:
     log: Path | None = None
 
 
+@dataclass(slots=True)
 class Client:
     """One connection."""
 
-    __slots__ = ("decoder", "number", "socket")
-
-    def __init__(self, number: int, connected: socket.socket) -> None:
-        self.number = number
-        self.socket = connected
-        self.decoder: FrameDecoder[RequestFrame] = request_decoder()
+    number: int
+    socket: socket.socket
+    decoder: FrameDecoder[RequestFrame] = field(default_factory=request_decoder)
 
 
 class QueueServer:
-    """A server that listens from its creation on. Only one thread may use it, and calls ``serve`` once."""
+    """The server, which listens from its creation on. For one thread, which calls ``serve`` once."""
 
     def __init__(self, options: Options) -> None:
-        """Listens. Raises OSError where that is not possible."""
+        """Listens on a free port of loopback. Raises OSError."""
         self._options = options
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self._listener.setblocking(False)
@@ -132,24 +130,24 @@ class QueueServer:
         self._accepted = 0
         self._services = service_times_ns(options.mean_s, options.seed)
         self._coin = random.Random(f"{options.seed}/queue")
-        self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # heaps: when each server is free
-        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, number, to whom, the reply
+        self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # heaps: time when a server is free
+        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, number, client, reply
         self._log = array("q")
         self._number = 0
 
     @property
     def port(self) -> int:
-        """Port on which it listens."""
+        """Port on which the server listens."""
         return int(self._listener.getsockname()[1])
 
     @property
     def stop_descriptor(self) -> int:
-        """Descriptor that ends ``serve`` when a byte is written to it; safe from a signal handler and from any
-        thread."""
+        """Descriptor whose first written byte ends ``serve``. A signal handler or any thread may write the byte."""
         return self._stop.fileno()
 
     def serve(self) -> None:
-        """Serves until it is stopped and every request has departed; then writes the log. Blocks; raises OSError."""
+        """Serves until a byte comes from ``stop_descriptor``, then sends the remaining replies and writes the log.
+        Blocks. Raises OSError."""
         clock_ns, to_come, clients = time.perf_counter_ns, self._to_come, self._clients
         listener, stopping = self._listener.fileno(), self._stopping.fileno()
         until_ns = 0
@@ -172,14 +170,14 @@ class QueueServer:
                 self._log.tofile(file)
 
     def close(self) -> None:
-        """Closes everything. May be repeated."""
+        """Closes all sockets. May be called again."""
         for client in list(self._clients.values()):
             self._drop(client)
         for closing in (self._listener, self._stopping, self._stop, self._epoll):
             closing.close()
 
     def _events(self) -> list[tuple[int, int]]:
-        """Events so far; without ``spin`` waits for them, until shortly before the next departure."""
+        """Events of the sockets. Without ``--spin`` waits for an event, until shortly before the next departure."""
         if not self._options.spin:
             if not self._to_come:
                 return self._epoll.poll()
@@ -189,7 +187,7 @@ class QueueServer:
         return self._epoll.poll(0)
 
     def _read(self, client: Client) -> None:
-        """Reads the bytes that have come; computes every request's departure."""
+        """Reads the bytes that have come, and computes the departures of the requests in them."""
         try:
             data = client.socket.recv(READ_BYTES)
             arrival_ns = time.perf_counter_ns()
@@ -210,22 +208,22 @@ class QueueServer:
             self._number += 1
             if self._options.log is not None:
                 if self._number > LOG_MAX:
-                    raise OSError(f"over {LOG_MAX} requests, which is all that a log holds")
+                    raise OSError(f"over {LOG_MAX} requests, the most that a log holds")
                 self._log.extend((client.number, request.call, queue, arrival_ns, departure_ns, 0))
 
     def _depart(self) -> None:
         """Sends the next reply."""
         _, number, client, reply = heapq.heappop(self._to_come)
-        if self._log:  # before it is sent: this thread may lose its core while it sends, and the client have it already
+        if self._log:  # before the send: this thread may lose its core in the send, after the client has the reply
             self._log[number * _COLUMNS + _COLUMNS - 1] = time.perf_counter_ns()
         if client.socket.fileno() >= 0:
             try:
                 client.socket.send(reply)
-            except OSError:  # the client has gone, or does not read
+            except OSError:  # the client has closed its connection, or does not read
                 self._drop(client)
 
     def _accept(self) -> None:
-        """Accepts every connection that waits, in order."""
+        """Accepts all connections that wait, in order."""
         while True:
             try:
                 accepted, _ = self._listener.accept()
@@ -244,15 +242,15 @@ class QueueServer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until a signal comes; gives the exit code."""
+    """Serves until SIGTERM or SIGINT. Returns the exit code. Blocks."""
     options = _options(arguments)
     if options.real_time:
         take_real_time()
     server = QueueServer(options)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # what ends it is the byte that the interpreter writes
+        signal.signal(number, lambda *_: None)  # the interpreter's byte on the wakeup descriptor ends ``serve``
     signal.set_wakeup_fd(server.stop_descriptor)
-    gc.disable()  # a collection would delay departures; nothing here makes cycles
+    gc.disable()  # a collection would delay departures, and this program makes no cycles
     print(f"ready 127.0.0.1:{server.port}", flush=True)
     try:
         server.serve()
@@ -264,14 +262,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> Options:
     parser = Parser(PROGRAM, "Answers Lookups after service times that are known beforehand.")
     add = parser.add_argument
-    add("--servers", type=integer(1, 64), default=1, help="of each queue")
-    add("--queues", type=integer(1, 256), default=1, help="side by side; a seeded coin chooses")
-    add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time")
-    add("--seed", type=integer(0, 2**31 - 1), default=1, help="of service times and of the coin")
-    waiting = parser.add_mutually_exclusive_group()  # who never sleeps at real-time priority has the core for good
+    add("--servers", type=integer(1, 64), default=1, help="servers of each queue")
+    add("--queues", type=integer(1, 256), default=1, help="number of queues; a seeded random number chooses one")
+    add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time, in seconds")
+    add("--seed", type=integer(0, 2**31 - 1), default=1, help="seed of the service times and of the chosen queues")
+    waiting = parser.add_mutually_exclusive_group()  # both together would never give the core to another program
     waiting.add_argument("--spin", action="store_true", help="never sleep")
-    waiting.add_argument("--real-time", action="store_true", help="no other program keeps it from its core")
-    add("--log", type=Path, metavar="FILE", help="where to write every request's times, at the end")
+    waiting.add_argument("--real-time", action="store_true", help="run before all programs of usual priority")
+    add("--log", type=Path, metavar="FILE", help="file for the times of all requests, written at the end")
     return Options(**vars(parser.parse_args(arguments)))
 
 

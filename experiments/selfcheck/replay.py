@@ -1,18 +1,18 @@
-"""Replay: the load client's records against a server whose every service time is known, request by request.
+"""Replay: the load client's record of every request, compared with a server whose service times are known.
 
-An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs when each request's
-bytes were read. ``theory.lindley`` takes these moments and the seeded service times, and says when every reply was due
-to leave. A request is the n-th that was sent on its connection, on either side. Its response time in the client's
-records must be that of the recursion, plus the wire and the lateness of both sides. For requests that are too far off,
-the clock readings of both sides tell where they were late.
+An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs the moment at which each
+request's bytes were read. ``theory.lindley`` computes from these moments and the seeded service times when every reply
+was due. The n-th request that was sent on a connection is the n-th request on both sides. In the client's records its
+response time must equal the computed time, plus the time on the wire and the lateness of both sides. For a request that
+is too far off, the clock readings of both sides show where the request was late.
 
-The check runs twice: as every load here, and with server and client at real-time priority, where this is allowed. In
-the first run other programs take a core for some milliseconds, which makes times longer. In the second run only the
-client's records, clock and schedule are left as causes.
+The check runs twice. In the first run, as in every load here, other programs take a core for some milliseconds, which
+makes times longer. In the second run server and client have real-time priority, where this is allowed. Only the
+client's records, clock and schedule can then be the cause of an error.
 
-The warm-up, in which connections are made, is replayed but not judged. Moments in which the hypervisor took a core
-(``steal.py``) are left out whole, good and bad alike, and counted. If they take more than a tenth of the requests, the
-check says so and does not pass.
+The warm-up, in which connections are made, is replayed but not judged. All requests of a moment in which the hypervisor
+took a core (``steal.py``) are left out and counted. If more than a tenth of the requests are left out, the check does
+not pass, and its finding says so.
 """
 
 import tempfile
@@ -33,35 +33,35 @@ from experiments.selfcheck.theory import Mmc, lindley
 UTILISATION = 0.7
 
 SERVICE_S = 0.001
-"""Service time. It is long against the time of wire and client, and short enough for 25,000 requests in half a
-minute."""
+"""Mean service time in seconds. It is long compared with the time of wire and client, and short enough for 25,000
+requests in half a minute."""
 
 CONNECTIONS = 64
 
 WARM_UP_S = 0.5
 
 PARTS = ("sent late", "read late by the server", "answered late by it", "seen late by the client")
-"""Parts in which a request can be late: against the moments when it was due, was sent, was to be answered, began to be
-answered."""
+"""Places where a request can be late. Each lateness is counted from the end of the one before: from the moments when
+the request was due, was sent, when its reply was due, was sent."""
 
 Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     requests: int
     within_share: float = 0.999
-    """Share of requests that must be near, at real-time priority …"""
+    """Share of requests that must be near the computed time, at real-time priority."""
     within_share_else: float = 0.99
-    """… and without it."""
+    """The same share without real-time priority."""
     off_ms: float = 1.0
-    """Largest difference of a near response time, in milliseconds."""
+    """Largest error of a near response time, in milliseconds."""
     median_us: float = 150.0
-    """Largest difference of the median response time, in microseconds."""
+    """Largest median error, in microseconds."""
     left_out_max: float = 0.1
-    """Largest share of requests that steal may take. With more, too few requests are left."""
+    """Largest share of requests that may be left out because of steal."""
 
 
 MINUTES = Scale(25_000)
@@ -70,26 +70,27 @@ OVERNIGHT = Scale(100_000)
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Compared requests of a run, in order of arrival."""
+    """Requests of a run with their lateness, in order of arrival."""
 
     due_ns: Times
     done_ns: Times
     late_ns: Times
-    """Lateness by ``PARTS``, one row each."""
+    """Lateness of the requests: a row for each of ``PARTS``."""
 
     @property
     def off_ns(self) -> Times:
-        """The client's response times minus the known ones: the time beyond waiting and service."""
+        """Errors of the client's response times: the times beyond waiting and service."""
         return np.asarray(self.late_ns.sum(axis=0))
 
     def due_after(self, passed_s: float) -> "Compared":
-        """Requests that were due at least this time after the first request."""
+        """Requests that were due at least ``passed_s`` after the first request."""
         late = self.due_ns >= self.due_ns.min(initial=2**62) + int(passed_s * 1e9)
         return Compared(self.due_ns[late], self.done_ns[late], self.late_ns[:, late])
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Replays one server and four, both ways. Blocks: minutes' version two minutes; raises KeyboardInterrupt."""
+    """Replays queues of one server and of four servers, each with and without real-time priority. Blocks, for two
+    minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     runs = product((False, True), (1, 4))
     return [finding for real_time, servers in runs for finding in _check(servers, real_time, scale)]
 
@@ -128,9 +129,9 @@ def _replay(servers: int, real_time: bool, scale: Scale) -> tuple[Compared, Stea
 
 
 def compare(log: Log, records: RawRecords, options: Options) -> Compared:
-    """Every logged request beside the client's record of it.
+    """Matches every logged request with the client's record of it.
 
-    Raises LoadFailed where a request is on one side only, or where the two sides contradict each other.
+    Raises LoadFailed where only one side has a request, or where the two sides contradict each other.
     """
     services_ns = service_times_ns(options.mean_s, options.seed)
     responses_ns = np.array(lindley(log.arrival_ns.tolist(), services_ns, options.servers), dtype=np.int64)
@@ -157,7 +158,7 @@ def must(scale: Scale) -> str:
 
 
 def judge(name: str, compared: Compared, steal: StealWatch, scale: Scale) -> Finding:
-    """Finding on the client's response times and the known ones."""
+    """Finding on the errors of the client's response times."""
     left_out = steal.overlaps(compared.due_ns, compared.done_ns)
     off_us = np.abs(compared.off_ns[~left_out]) / 1000
     far = off_us > scale.off_ms * 1000
@@ -165,7 +166,7 @@ def judge(name: str, compared: Compared, steal: StealWatch, scale: Scale) -> Fin
     most = np.bincount(compared.late_ns[:, ~left_out][:, far & ~early].argmax(axis=0), minlength=len(PARTS))
     requests, left = len(left_out), int(left_out.sum())
     if left > scale.left_out_max * requests:
-        shown = f"{left:,} of {requests:,} requests fell into {steal.stolen_s:.2f} s of steal: too many to go by"
+        shown = f"{left:,} of {requests:,} requests fell into {steal.stolen_s:.2f} s of steal: too many for a finding"
         return Finding(name, shown, must(scale), False)
     within, median_us = 1 - float(far.mean()), float(np.median(off_us))
     shown = (

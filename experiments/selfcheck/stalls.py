@@ -1,13 +1,13 @@
-"""Stalls: the load client must show how a pause of the server delays the requests that are due in it.
+"""Stalls: the load client must measure the delay of requests that are due in a pause of the server.
 
-The null server is stopped for 200 ms in every 10 s, from outside. To a client, SIGSTOP looks like a pause of a virtual
-machine or a long garbage collection. It stops the server at an exact time. A sleep of the server itself would be late.
-Requests are due at a constant rate, for which the server needs under 2 % of its core. So a request is answered at once,
-or waits for the rest of a stall. The 2 % of requests that are due in a stall wait from 0 to 200 ms, uniformly. Over
-whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms (``theory.stalled_quantile_s``), wherever in the window
-the stalls fall.
+SIGSTOP stops the null server, which answers every request at once, for 200 ms in every 10 s. To a client this looks
+like a pause of a virtual machine or a long garbage collection. The stop comes at an exact time, while a sleep of the
+server itself would be late. Requests are due at a constant rate, for which the server needs under 2 % of its core. So a
+request is answered at once, or waits for the rest of a stall. The 2 % of requests that are due in a stall wait from 0
+to 200 ms, uniformly. Over whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms
+(``theory.stalled_quantile_s``), for any times of the stalls.
 
-A closed loop with one connection has one request under way in each stall. So it reads the p99 of a server that never
+A closed loop with one connection has only one request in each stall. Its p99 is therefore that of a server that never
 stops. The check shows this error, too.
 """
 
@@ -26,18 +26,19 @@ from experiments.selfcheck.theory import stalled_quantile_s
 STALL_S = 0.2
 
 RATE_HZ = 100 + 1 / 60
-"""20 requests in a stall, 10 ms apart. A period is not a whole number of gaps, so that requests of six stalls fall
-between each other. The server needs some 50 µs for each request, mostly to wake up."""
+"""Rate of the open loop: 20 requests in a stall, 10 ms apart. A period is not a whole number of these gaps, so that the
+requests of six stalls are due at different times within the stall. The server needs some 50 µs for each request, mostly
+to wake up."""
 
 CONNECTIONS = 16
 
 CLOSED_SHARE_MAX = 0.1
-"""Largest p99 that a closed loop may read, as a share of the true one."""
+"""Largest p99 of a closed loop, as a share of the true p99."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of a version of the check."""
+    """Size of the check, for minutes or for a night."""
 
     every_s: float
     """Seconds from stall to stall."""
@@ -46,8 +47,8 @@ class Scale:
     percentiles: tuple[float, ...]
     within: float
     utilisation_max: float = 0.02
-    """Largest utilisation of the server's core: over it, the requests that queue in a stall would take time of their
-    own."""
+    """Largest utilisation of the server's core. Over it, the service of requests that queue in a stall would add
+    time."""
 
 
 MINUTES = Scale(every_s=10.0, periods=6, closed_periods=1, percentiles=(99.0, 99.5, 99.9), within=0.05)
@@ -55,7 +56,8 @@ OVERNIGHT = replace(MINUTES, periods=60, closed_periods=6)
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Stops a server now and then under both loops. Blocks: minutes' version 75 s; raises KeyboardInterrupt."""
+    """Measures a server with stalls in an open loop and in a closed loop. Blocks, for 75 s with ``MINUTES``. Raises
+    KeyboardInterrupt."""
     expected = [stalled_quantile_s(each / 100, STALL_S, scale.every_s) * 1000 for each in scale.percentiles]
     must = ", ".join(f"p{percentile:g} {ms:.0f} ms" for percentile, ms in zip(scale.percentiles, expected, strict=True))
     return found("stalls", f"{must}, each within {scale.within:.0%}", lambda: _measure(scale, expected))
@@ -89,10 +91,8 @@ def _measure(scale: Scale, expected_ms: list[float]) -> list[Finding]:
 
 @contextmanager
 def stalls(pid: int, stall_s: float, every_s: float) -> Iterator[None]:
-    """Stops a process for ``stall_s`` in every ``every_s`` while ``with`` lasts, the first time after half a period.
-
-    In a thread of its own. The process runs again when this ends, also after an error.
-    """
+    """Context in which a thread stops a process for ``stall_s`` in every ``every_s``, first after half a period. At the
+    end of the context, also after an error, the process runs again."""
     stop = threading.Event()
 
     def stall() -> None:

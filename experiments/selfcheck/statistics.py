@@ -1,15 +1,16 @@
-"""Check of the statistics on synthetic experiments whose truth is known.
+"""Check of the statistics on synthetic experiments whose true ratios are known.
 
-Their noise is that of the project's own recordings, resampled (``noise.py``), in six families. Every experiment is a
-sweep with an A/A pair and four headline comparisons: two of equal arms, and two that differ by 3 % and by 20 %. It is
-treated as a measured sweep: robbed rounds lose pairs, each block has its trimmed mean, and a gate drops blocks. Then
-the judging code itself runs, at the looks of a sweep: intervals, sign-flip test, Holm, the A/A gate.
+The noise of the experiments is resampled from the project's own recordings, in six families (``noise.py``). Every
+experiment is a sweep with five comparisons: an A/A pair (equal arms), and four headline comparisons. Two of these have
+equal arms, and two have arms that differ by 3 % and by 20 %. The values are treated as in a measured sweep: robbed
+rounds lose pairs, each block has a trimmed mean, and a gate drops blocks. Then the project's own judging code runs, at
+the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the A/A pair.
 
-Where noise is not the same in both arms the typical ratio is not the injected one; the truth then is the mean of all
-the family's block values. The bounds of coverage are wider than chance needs: 10,000 intervals a family are good to
-0.25 %. Holm's correction uses up the 5 % of false differences, so that bound allows for chance, with 99 %. Beside them:
-arrivals that are declared and others, as the gate on arrivals has them. ``check`` takes a minute and a half on one
-core. Left out: the gates that need a machine.
+Where the arms differ in their noise, the typical ratio is not the injected ratio. The true ratio is then the mean of
+all block values of the family. The bounds of coverage are wider than chance needs: 10,000 intervals a family have a
+standard error of about 0.25 %. Holm's correction uses the full 5 % of false differences, so the bound on false
+differences allows for chance, with 99 %. A further check tries the gate on arrivals, with Poisson arrivals and others.
+``check`` takes a minute and a half on one core. Left out: the gates that need a machine.
 """
 
 import math
@@ -32,11 +33,13 @@ from experiments.selfcheck.noise import FAMILIES, Draw, Numbers, Shape, Source, 
 from stock_service.rpc.errors import UsageError
 
 RECORDING = Path(__file__).resolve().parents[1] / "studies" / "stock" / "recorded" / "quick"
-"""Recording that the noise is from, unless another is given."""
+"""Recording whose noise is resampled, where no other recording is given."""
 
 LOOKS = (10, 14, 20)
 
 PAIRS = 60
+
+SEED = 1
 
 TRUE_RATIOS: Mapping[str, float] = {"equal 1": 1.0, "equal 2": 1.0, "3 %": 1.03, "20 %": 1.2}
 
@@ -48,62 +51,65 @@ DROPPED_SHARE = 0.03
 """Share of a comparison's blocks that a gate drops, independent of their values."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
-"""Share of the blocks that are robbed, and the largest share of its pairs that such a block loses."""
+"""Share of the blocks that other processes robbed of time; largest share of its pairs that a robbed block loses."""
 
 _CHANCE = 0.99
-"""Probability with which a right share passes, where the bound allows for chance."""
+"""Probability with which correct statistics pass, where a bound allows for chance."""
 
 Judge = Callable[[Sweep, Mapping[str, Values], bool], Mapping[str, Judged]]
 
 
 MINUTES = OVERNIGHT = 2000
-"""Synthetic experiments of each family, in both versions of the check."""
+"""Number of synthetic experiments of each family, in both versions of the check."""
 
 
-def check(experiments: int, recording: Path = RECORDING, seed: int = 1, judge: Judge = judge_values) -> list[Finding]:
-    """Every finding. ``judge`` is the tested function: with a wrong function the check shows if it catches the error.
-
-    A recording that cannot be read is the only finding, and has not passed.
-    """
+def check(experiments: int, recording: Path = RECORDING) -> list[Finding]:
+    """Findings on every family and on arrivals. For a recording that cannot be read, the only finding is a failed
+    one."""
     try:
         sources = recorded(recording)
     except UsageError as error:
         return [Finding("statistics", str(error), "noise of a recording", False)]
     findings: list[Finding] = []
     for number, (name, draw) in enumerate(FAMILIES.items()):
-        rng = np.random.default_rng([seed, number])
-        findings += of_family(name, drawn(draw, sources, experiments, rng), judge)
-    return [*findings, *_arrivals(max(100, experiments // 10), np.random.default_rng([seed, len(FAMILIES)]))]
+        rng = np.random.default_rng([SEED, number])
+        findings += of_family(name, drawn(draw, sources, experiments, rng))
+    return [*findings, *_arrivals(max(100, experiments // 10), np.random.default_rng([SEED, len(FAMILIES)]))]
 
 
 def sweep(looks: tuple[int, ...], names: Iterable[str] = TRUE_RATIOS) -> Sweep:
-    """Sweep of every synthetic experiment: the comparisons above, or some of them, and an A/A pair."""
+    """Sweep of the synthetic experiments: the headline comparisons of these names, and an A/A pair."""
     above, below = Arm(read("sockets workers=4")), Arm(read("sockets"))
     asked = [Comparison(name, name, above, below, ("workers",), family="headline") for name in names]
     pair, first, again = twins(read("sockets"), "same")
     return Sweep("selfcheck", "statistics", (Group((above, first, again)),), (*asked, pair), PAIRS, looks)
 
 
+FIXED, WITH_LOOKS = "with a fixed number of blocks", "with looks"
+
+ENDS = {
+    FIXED: sweep((LOOKS[0],)),
+    WITH_LOOKS: sweep(LOOKS),
+    "with looks, one comparison": sweep(LOOKS, (EQUAL[0],)),
+}
+"""Sweeps of the synthetic experiments, by their way to end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """Experiments of one family: every comparison's block values, and its true ratio."""
 
-    values: Mapping[str, Sequence[Sequence[tuple[int, float]]]]
-    """Values by comparison and experiment: the blocks that are not dropped, with their numbers."""
+    values: Mapping[str, Sequence[Mapping[int, float]]]
+    """Values by comparison and experiment: log-ratios by block number, without the dropped blocks."""
     truths: Mapping[str, float]
-    """The true log-ratios."""
-
-    @property
-    def experiments(self) -> int:
-        """Number of experiments."""
-        return len(next(iter(self.values.values())))
+    """True log-ratio of each comparison."""
 
 
 def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.random.Generator) -> Drawn:
-    """Draws this number of experiments, each comparison with the noise of one A/A pair of the recording."""
-    values: dict[str, list[list[tuple[int, float]]]] = {}
+    """Draws this number of experiments. Each comparison has the noise of one A/A pair of the recording."""
+    values: dict[str, list[dict[int, float]]] = {}
     truths: dict[str, float] = {}
-    ratios = {**TRUE_RATIOS, sweep((LOOKS[0],)).comparisons[-1].name: 1.0}
+    ratios = {**TRUE_RATIOS, ENDS[FIXED].comparisons[-1].name: 1.0}
     for number, (name, ratio) in enumerate(ratios.items()):
         shape = Shape(experiments, LOOKS[-1], PAIRS, equal=ratio == 1)
         log_ratios = draw(sources[number % len(sources)], shape, rng) + math.log(ratio)
@@ -111,72 +117,73 @@ def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.rando
         dropped = rng.random(blocks.shape) < DROPPED_SHARE
         truths[name] = 0.0 if ratio == 1 else float(blocks.mean())
         values[name] = [
-            [(at + 1, value) for at, (value, lost) in enumerate(zip(*both, strict=True)) if not lost]
+            {at: value for at, (value, lost) in enumerate(zip(*both, strict=True), 1) if not lost}
             for both in zip(blocks.tolist(), dropped.tolist(), strict=True)
         ]
     return Drawn(values, truths)
 
 
 def _block_values(log_ratios: Numbers, rng: np.random.Generator) -> Numbers:
-    """The trimmed mean of each block's pairs, after robbed rounds have lost some."""
+    """Trimmed mean of each block's pairs, without the pairs of robbed rounds."""
     experiments, blocks, pairs = log_ratios.shape
-    trimmed = sweep((LOOKS[0],)).limits.trimmed
+    trimmed = ENDS[FIXED].limits.trimmed
     robbed = rng.random((experiments, blocks)) < ROBBED_SHARE
     kept = np.where(robbed, pairs - rng.integers(0, round(ROBBED_PAIRS * pairs), robbed.shape), pairs)
     flat = zip(log_ratios.reshape(-1, pairs), kept.ravel().tolist(), strict=True)
     return np.array([trimmed_mean(each[:left], trimmed) for each, left in flat]).reshape(experiments, blocks)
 
 
-def of_family(name: str, of: Drawn, judge: Judge = judge_values) -> Iterator[Finding]:
+def of_family(name: str, of: Drawn) -> Iterator[Finding]:
     """Findings on intervals and verdicts of one family."""
-    fixed, with_looks, alone = (
-        _judged(of, each, judge) for each in (sweep((LOOKS[0],)), sweep(LOOKS), sweep(LOOKS, (EQUAL[0],)))
-    )
-    share = _covered(of, fixed)
-    yield Finding(
-        f"coverage, {name}",
-        f"{share:.1%} of the 95 % intervals of {LOOKS[0]} blocks hold the true ratio",
-        f"{COVERED_LOW:.1%} to {COVERED_HIGH:.1%}",
-        COVERED_LOW <= share <= COVERED_HIGH,
-    )
-    share = _covered(of, with_looks)
-    ends = [max(max(one.log_ratios, default=0) for one in each.values()) for each in with_looks]
-    at = ", ".join(f"{_share(end <= look for end in ends):.0%} by {look}" for look in LOOKS)
-    yield Finding(
-        f"coverage with looks, {name}",
-        f"{share:.1%} of the intervals printed at the end hold the true ratio (blocks: {at})",
-        f"at least {COVERED_WITH_LOOKS:.0%}",
-        share >= COVERED_WITH_LOOKS,
-    )
-    for what, runs in (
-        ("with a fixed number of blocks", fixed),
-        ("with looks", with_looks),
-        ("with looks, one comparison", alone),
-    ):
-        wrong = _share(any(_differs(one[each]) for each in EQUAL if each in one) for one in runs)
+    for end in ENDS:
+        yield from of_end(name, of, end)
+
+
+def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Iterator[Finding]:
+    """Findings on the sweeps of a family that end in one way. A test gives a wrong ``judge``, which must not pass."""
+    runs = _judged(of, ENDS[end], judge)
+    if end == FIXED:
+        share = _covered(of, runs)
         yield Finding(
-            f"false differences {what}, {name}",
-            f"{wrong:.1%} of {len(runs)} sweeps call equal arms different",
-            f"{FALSE_MAX:.0%}: at most {_at_most(FALSE_MAX, len(runs)):.1%} seen",
-            wrong <= _at_most(FALSE_MAX, len(runs)),
+            f"coverage, {name}",
+            f"{share:.1%} of the 95 % intervals of {LOOKS[0]} blocks hold the true ratio",
+            f"{COVERED_LOW:.1%} to {COVERED_HIGH:.1%}",
+            COVERED_LOW <= share <= COVERED_HIGH,
         )
+    elif end == WITH_LOOKS:
+        share = _covered(of, runs)
+        blocks = [max(max(one.log_ratios, default=0) for one in each.values()) for each in runs]
+        at = ", ".join(f"{_share(last <= look for last in blocks):.0%} by {look}" for look in LOOKS)
+        yield Finding(
+            f"coverage with looks, {name}",
+            f"{share:.1%} of the intervals printed at the end hold the true ratio (blocks: {at})",
+            f"at least {COVERED_WITH_LOOKS:.0%}",
+            share >= COVERED_WITH_LOOKS,
+        )
+    wrong = _share(any(_differs(one[each]) for each in EQUAL if each in one) for one in runs)
+    yield Finding(
+        f"false differences {end}, {name}",
+        f"{wrong:.1%} of {len(runs)} sweeps call equal arms different",
+        f"{FALSE_MAX:.0%}: at most {_at_most(FALSE_MAX, len(runs)):.1%} seen",
+        wrong <= _at_most(FALSE_MAX, len(runs)),
+    )
 
 
 def _judged(of: Drawn, asked: Sweep, judge: Judge) -> list[Mapping[str, Judged]]:
     """Judgements of every experiment, at the look that ends it."""
-    named = {each.name: of.values[each.name] for each in asked.comparisons}
-    return [
-        _at_its_end(asked, {name: each[place] for name, each in named.items()}, judge)
-        for place in range(of.experiments)
-    ]
+    experiments = zip(*(of.values[each.name] for each in asked.comparisons), strict=True)
+    return [_at_its_end(asked, seen, judge) for seen in experiments]
 
 
-def _at_its_end(asked: Sweep, seen: Mapping[str, Sequence[tuple[int, float]]], judge: Judge) -> Mapping[str, Judged]:
-    comparisons = {each.name: each for each in asked.comparisons}
+def _at_its_end(asked: Sweep, seen: Sequence[Mapping[int, float]], judge: Judge) -> Mapping[str, Judged]:
+    """Judgement of one experiment at the first look that decides it, or at the last look."""
     judged: Mapping[str, Judged] = {}
     for look in asked.looks:
-        by_name = {name: {at: value for at, value in blocks if at <= look} for name, blocks in seen.items()}
-        judged = judge(asked, {name: Values(comparisons[name], each, each) for name, each in by_name.items()}, True)
+        values = {}
+        for comparison, blocks in zip(asked.comparisons, seen, strict=True):
+            so_far = {at: value for at, value in blocks.items() if at <= look}
+            values[comparison.name] = Values(comparison, so_far, so_far)
+        judged = judge(asked, values, True)
         if all(one.decided for one in judged.values() if one.comparison.family == "headline"):
             break
     return judged
@@ -192,7 +199,7 @@ def _differs(one: Judged) -> bool:
 
 
 def _arrivals(count: int, rng: np.random.Generator) -> Iterator[Finding]:
-    """Findings on declared Poisson arrivals at 10,000/s, and on other arrivals that resemble them in one respect."""
+    """Findings on the gate on arrivals: Poisson arrivals at 10,000/s, and other arrivals that resemble these."""
     n, mean_ns = 20_000, 100_000.0
 
     def refused(gaps: Callable[[], Numbers]) -> float:
@@ -232,5 +239,5 @@ def _share(outcomes: Iterable[bool]) -> float:
 
 
 def _at_most(share: float, n: int) -> float:
-    """Bound that a share found in n trials does not exceed, with 99 %, where the true share is at most ``share``."""
+    """Largest share in n trials, with a probability of 99 %, where the true share is at most ``share``."""
     return bisect_left(range(n + 1), _CHANCE, key=lambda seen: float(scipy.special.bdtr(seen, n, share))) / n

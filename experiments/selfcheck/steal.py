@@ -1,8 +1,8 @@
-"""Moments when the hypervisor gave this machine's cores to others, in which no program here could run.
+"""Moments of steal: the hypervisor gave this machine's cores to other machines, and no program here could run.
 
-The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). So a look every 20 ms tells the interval of the
-steal, up to a tick that was nearly full before. A moment reaches from the look before the count rose to the look after
-it, and one look further back because of such a tick.
+The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). A thread reads the count every 20 ms. A moment ends
+at the reading at which the count has risen, and begins two readings before: one reading for the rise, and one more
+since the counted tick may have begun earlier.
 
 Left out: other systems than Linux, where no moment is found; stalls that are not steal, which a check should see.
 """
@@ -22,14 +22,14 @@ LOOK_S = 0.02
 
 
 class StealWatch:
-    """Watches for steal while ``with`` lasts, in a thread of its own."""
+    """Context in which a thread records the moments of steal."""
 
     def __init__(self, ticks: Callable[[], int] = lambda: stolen_ticks(cores())) -> None:
         self._ticks = ticks
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="steal-watch")
         self.moments: list[tuple[int, int]] = []
-        """Begin and end of each moment, on ``time.perf_counter_ns``, in order. Moments may overlap."""
+        """Begin and end of each moment, of ``time.perf_counter_ns``, in order. Moments may overlap."""
         self.stolen_s = 0.0
 
     def __enter__(self) -> Self:
@@ -41,7 +41,7 @@ class StealWatch:
         self._thread.join()
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Marks the spans of time that contain steal."""
+        """Marks the time spans that overlap a moment of steal."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:
             hit |= (from_ns < ended_ns) & (to_ns > began_ns)

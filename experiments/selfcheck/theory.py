@@ -1,9 +1,10 @@
-"""Theory of the time that a request spends at a server: three answers, found in three ways.
+"""Theory of response times at a server, in three cases.
 
-``Mmc``: arrivals by a Poisson process, exponential service, ``servers`` of them, first come, first served: the exact
-distribution, from Erlang's C formula. ``lindley``: for given arrivals and service times every single response, by
-Kiefer and Wolfowitz's recursion over the work that each server still has. With one server it is Lindley's.
-``stalled_quantile_s``: a server that is otherwise idle and stops now and then.
+- ``Mmc``: Poisson arrivals, exponential service times, ``servers`` servers, first come, first served. The exact
+  distribution follows from Erlang's C formula.
+- ``lindley``: given arrivals and service times. The recursion of Kiefer and Wolfowitz over the work that each server
+  still has gives every response time. With one server it is Lindley's recursion.
+- ``stalled_quantile_s``: a server that answers at once, except in stalls at regular times.
 
 Source: any textbook of queueing, such as Gross and Harris, *Fundamentals of Queueing Theory*, chapter 3 (M/M/c) and the
 section on the general input and service of G/G/c.
@@ -16,17 +17,18 @@ from dataclasses import dataclass
 import scipy
 
 _SAME_RATE = 1e-9
-"""Relative difference of two rates under which a formula would divide by nearly nothing: its limit is taken."""
+"""Relative difference of two rates under which the limit of a formula is taken, since its divisor is nearly 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mmc:
-    """M/M/c in its steady state. ``utilisation`` is that of one server, over 0 and under 1. Times in seconds."""
+    """M/M/c queue in its steady state. Times are in seconds."""
 
     servers: int
     utilisation: float
+    """Utilisation of each server, over 0 and under 1."""
     service_s: float
-    """The mean service time."""
+    """Mean service time."""
 
     @property
     def rate_hz(self) -> float:
@@ -35,20 +37,20 @@ class Mmc:
 
     @property
     def waiting_share(self) -> float:
-        """The share of requests that find every server busy: Erlang's C."""
+        """Share of requests that find all servers busy: Erlang's C."""
         load = self.servers * self.utilisation
-        blocked = 1.0  # Erlang's B, built up server by server
+        blocked = 1.0  # Erlang's B, computed for one server more each time
         for servers in range(1, self.servers + 1):
             blocked = load * blocked / (servers + load * blocked)
         return blocked / (1 - self.utilisation * (1 - blocked))
 
     @property
     def mean_s(self) -> float:
-        """The mean response time: service, and waiting for the requests that wait."""
+        """Mean response time: service and waiting."""
         return self.service_s + self.waiting_share / self._leaving_hz
 
     def share_over(self, time_s: float) -> float:
-        """The share of requests whose response time is longer than ``time_s``."""
+        """Share of requests whose response time is longer than ``time_s``."""
         service_hz, leaving_hz = 1 / self.service_s, self._leaving_hz
         at_once = math.exp(-service_hz * time_s)
         if abs(leaving_hz - service_hz) < _SAME_RATE * service_hz:
@@ -60,7 +62,7 @@ class Mmc:
         return (1 - self.waiting_share) * at_once + self.waiting_share * after_waiting
 
     def quantile_s(self, share: float) -> float:
-        """The response time that a share of the requests stays within; ``share`` is over 0 and under 1."""
+        """Quantile of response times. ``share``: over 0 and under 1."""
         longest_s = self.service_s
         while self.share_over(longest_s) > 1 - share:
             longest_s *= 2
@@ -70,30 +72,29 @@ class Mmc:
 
     @property
     def _leaving_hz(self) -> float:
-        """The rate at which the queue shrinks while all servers are busy."""
+        """Rate at which the queue shrinks while all servers are busy."""
         return self.servers * (1 - self.utilisation) / self.service_s
 
 
 def lindley(arrivals_ns: Iterable[int], services_ns: Iterable[int], servers: int) -> list[int]:
-    """Every response time, first come, first served; arrivals in order. Exact: whole nanoseconds."""
-    work_ns = [0] * servers  # what each server still has to do, in ascending order
+    """Every response time of a first-come, first-served queue. Exact, in whole nanoseconds. Arrivals are ascending."""
+    work_ns = [0] * servers  # remaining work of each server, in ascending order
     before_ns: int | None = None
     responses_ns = []
     for arrival_ns, service_ns in zip(arrivals_ns, services_ns, strict=False):
         passed_ns = 0 if before_ns is None else arrival_ns - before_ns
         before_ns = arrival_ns
         work_ns = [max(0, left_ns - passed_ns) for left_ns in work_ns]
-        work_ns[0] += service_ns  # the one that is free first
+        work_ns[0] += service_ns  # the server that is free first
         responses_ns.append(work_ns[0])
         work_ns.sort()
     return responses_ns
 
 
 def stalled_quantile_s(share: float, stall_s: float, every_s: float) -> float:
-    """The response time that this share of evenly due requests stays within, at a server that takes no time itself.
+    """Quantile of response times at a server that answers at once, except in a stall of ``stall_s`` every ``every_s``.
 
-    A request that is due in a stall waits for the rest of it, which is uniform from 0 to ``stall_s``.
+    Requests are due at regular times. A request that is due in a stall waits for the rest of the stall. This rest is
+    uniform from 0 to ``stall_s``.
     """
-    longer = 1 - share
-    stalled = stall_s / every_s
-    return max(0.0, stall_s * (1 - longer / stalled))
+    return max(0.0, stall_s * (1 - (1 - share) * every_s / stall_s))

@@ -1,15 +1,14 @@
-"""Recomputes a recording, every row, figure and sentence, from its blocks. Names the differences.
+"""Verification of a recording: every row, figure and sentence is recomputed from the blocks, and differences are named.
 
-A recording is what a sweep left in its folder. It passes if four things hold:
+A recording is the folder of a measured sweep. It passes under four conditions:
 
-- Its part's design makes the sweep.
-- Its blocks are as they were written, and the sweep can have measured them (``blocks.py``).
+- The design of its part makes the sweep.
+- No block was edited, and the sweep can have measured the blocks (``blocks.py``).
 - The sweep ended at a look, by its own rules.
-- The folder holds every text that is computed from the blocks, and every measurement that its part makes beside the
-  sweep.
+- The folder has every text that is computed from the blocks, and every other measurement of the part.
 
-A recording is judged by the limits that it states; limits that are not this version's are named. A factor that a
-recording lacks came later. Left out: whether the blocks are true.
+The limits that the recording states are used; limits that differ from this version's are named. A recording may lack
+factors that were added later. Left out: a proof that the blocks were measured at all.
 """
 
 from collections import Counter
@@ -33,36 +32,36 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
 
 GROWING = ("executor", "locking")
-"""Factors whose tables grow at their end by new parts of the service. A recording may lack the latest levels."""
+"""Factors whose tables grow at the end, by new parts of the service. A recording may lack the latest levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The sweep that a part makes at one scale."""
+    """The measurements that a part makes at one scale."""
 
     sweep: Sweep
     runs: Sequence[Plan]
-    """Runs of other kinds beside it."""
-    folders: Mapping[str, str]
-    """Parts whose sweeps are measured before and after it, by the folders' names."""
+    """Runs of other kinds, in the sweep's folder."""
+    parts: Sequence[str]
+    """Names of the parts that are measured before and after the sweep. Each has a folder of its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Content that a folder should hold, by the folder's part."""
+    """Expected content of a folder, by the folder's part."""
 
     texts: Mapping[str, Callable[[], str]]
-    """Report and figures, by the files' names. Each is computed only if its text is compared."""
+    """Recomputed report and figures, by file name. Each text is computed when its function is called."""
     designs: Sequence[Design]
-    """Sweeps of the part, one of which the folder's sweep must be. Empty where no known part makes the sweep."""
+    """Possible designs of the part. The folder's sweep must be the sweep of one of these. Empty for an unknown part."""
 
 
 Expecting = Callable[[Path], Expected]
 
 
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
-    """Differences between a folder and its expected content, a line each. Raises UsageError for an edited or unreadable
-    folder."""
+    """Differences between a folder and its expected content, a line each. Raises UsageError for a folder whose blocks
+    or plan were edited or cannot be read."""
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
     yield from (f"{folder}: {said}" for said in _faults(folder, sweep, every))
     yield from unfinished(folder)
@@ -77,7 +76,7 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
 
 
 def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the blocks, and of the machine's record beside them."""
+    """Faults of the blocks, of the record of the machine, and of the runs of other kinds."""
     yield from cut_short(sweep, files.counting(every))
     yield from block_faults(sweep, every)
     if (folder / environment.ENVIRONMENT_FILE).exists():
@@ -89,7 +88,7 @@ def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]
 
 
 def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
-    """Faults of a run beside the sweep: numbers and times, copies, and the order."""
+    """Faults of a run of another kind: gaps in the numbers, overlapping times, copied blocks, a wrong order."""
     if [each.number for each in seen] != list(range(1, len(seen) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(each.number) for each in seen)}"
     yield from time_faults(seen)
@@ -98,40 +97,37 @@ def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
             if [run.seen for run in one.runs] == [run.seen for run in other.runs]:
                 yield f"blocks {other.number} and {one.number} are the same"
         if plan.order(one.number) != tuple(run.place for run in one.runs):
-            yield f"block {one.number}: its runs are not in the order that is drawn"
+            yield f"block {one.number}: its runs are not in the drawn order"
 
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
-    """Faults where no part makes the sweep, and files and folders that its part writes and that are missing."""
+    """Faults of the design: a sweep that the part does not make; missing or wrong files and folders of the part."""
     if not expected.designs:
         yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
         return
-    as_judged = [
-        replace(design, sweep=replace(_without_later(design.sweep, sweep), limits=sweep.limits))
-        for design in expected.designs
-    ]
-    design = next((each for each in as_judged if each.sweep == sweep), None)
-    if design is None:
-        apart = min(([*_unlike(sweep, each.sweep)] for each in as_judged), key=len)
+    sweeps = [replace(_without_later(design.sweep, sweep), limits=sweep.limits) for design in expected.designs]
+    if sweep not in sweeps:
+        apart = min(([*_unlike(sweep, each)] for each in sweeps), key=len)
         yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {', '.join(apart)}"
         return
+    design = expected.designs[sweeps.index(sweep)]
     for plan in design.runs:
         form = kind_of(plan).form
         if not (folder / form.plan_file).exists():
             yield f"{folder / form.plan_file}: not there"
         elif files.read_plan(folder, form) != plan:
             yield f"{folder / form.plan_file}: {sweep.part} is designed with another plan"
-    for name, part in design.folders.items():
+    for name in design.parts:
         if not (folder / name / files.SWEEP_FILE).exists():
             yield f"{folder / name}: not there"
-        elif files.read_sweep(folder / name).part != part:
+        elif files.read_sweep(folder / name).part != name:
             yield f"{folder / name}: holds the part {files.read_sweep(folder / name).part}"
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without the executors and locking strategies behind the last one that the recording has: they came
-    later. The other arms stand as often in a round. A group may have had room for the second server of an A/A pair, and
-    may have none now."""
+    """The design without later levels of ``GROWING``: those behind the last recorded level in the factor's table. Every
+    other arm must be as often in a round. Only the groups may differ, since later levels can take the place of an A/A
+    pair's second server in a group."""
     later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
     if not later:
         return design
@@ -140,34 +136,34 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
     compared = tuple(each for each in design.comparisons if not {each.above, each.below} & later)
     if _times(groups) == _times(recorded.groups):
         groups = recorded.groups
-    with suppress(ValueError):  # of a sweep that would decide nothing
+    with suppress(ValueError):  # such a sweep would decide nothing
         return replace(design, groups=groups, comparisons=compared)
     return design
 
 
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
-    """Arms of a design whose level stands behind every recorded level in the factor's table. A server that is not ours
-    has a level beside the table, which no later level replaces."""
+    """Arms of a design whose level stands behind every recorded level in the factor's table. The level of a server that
+    is not ours is not in the table, and is never a later level."""
     place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
     last = max(place.get(arm.setting.text(factor), -1) for arm in recorded.arms)
     return (arm for arm in design.arms if place.get(arm.setting.text(factor), -1) > last)
 
 
 def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:
-    """Each arm of groups, how often it stands in a round, and in every which round."""
+    """Each arm of the groups, with its number of turns in a round, and the interval in rounds between such rounds."""
     return Counter((arm, group.times, group.every) for group in groups for arm in group.arms)
 
 
 def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
-    """Differences of two sweeps."""
+    """Names of the fields in which two sweeps differ."""
     for each in fields(one):
         if each.compare and getattr(one, each.name) != getattr(other, each.name):
             yield each.name
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
-    """Faults of a sweep that did not end at the right look, which is the first that decides every comparison, or the
-    last."""
+    """Faults of a sweep that did not end at the right look. The right look is the first that decides every comparison,
+    or the last."""
     looks = ", ".join(map(str, sweep.looks))
     if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(block.number) for block in blocks)}"
@@ -181,7 +177,7 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """Measurements beside the sweep that were broken off, so that they have fewer blocks than their plan."""
+    """Faults of runs of other kinds that were broken off: they have fewer blocks than their plan."""
     for name, (plan, seen) in kept(folder).items():
         if len(seen) < plan.blocks:
             yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"
@@ -197,13 +193,13 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
-    """Factors that came after a recording: its rows lack them, and every arm has their default."""
+    """Factors that were added after a recording: its rows lack them, and all its arms have their defaults."""
     header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",") if recorded.exists() else ()
     return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:
-    """The first line in which a file differs from the expected one."""
+    """A fault with the first line in which a file differs from the expected text."""
     try:
         has, should = without(file.read_text(encoding="utf-8")), without(should)
     except OSError as error:
@@ -219,7 +215,7 @@ def _text_differs(file: Path, should: str) -> Iterator[str]:
 
 
 def _cell(has: str, should: str) -> str:
-    """The place at which two lines begin to differ, in a few words."""
+    """Words on the place at which two lines begin to differ."""
     place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
     begin = max(0, place - 20)
     return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

@@ -1,10 +1,15 @@
-"""Blocks against the order that their seed draws, against the machine's accounts, and against themselves.
+"""Faults of blocks: contradictions with the order that the seed draws, with the machine's counts, and within a block.
 
-A block can be edited, and its digests made anew. Then its redundant values still must agree. Its slices have the order
-that is drawn from seed, number and attempt. Their sums equal those of the histograms. Blocks follow one another in
-time, and no two are equal. Stolen time of rounds is in the machine's account. On the wire gRPC has more bytes than
-sockets. Each function gives a sentence for each fault. Pure. Left out: edits that are consistent everywhere, such as
-other times in slices and histograms.
+An edited block can have recomputed digests. Its redundant values must then still agree:
+
+- The slices have the order that is drawn from seed, number and attempt.
+- The sums of the slices equal the sums of the histograms.
+- Each block begins after the block before it has ended, and no two blocks are equal.
+- The stolen time of all rounds is within the machine's count.
+- On the wire gRPC has more bytes than sockets.
+
+Each function yields a sentence for each fault. Pure. Left out: consistent edits, such as equal changes of times in
+slices and histograms.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,17 +30,17 @@ from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, Answered, Block
 
 LABEL_S = 1.0
-"""A moment is written in whole seconds, rounded down."""
+"""Precision of recorded times, in seconds: they are rounded down to whole seconds."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
-"""Transports of the same messages. The first has fewer bytes than the others, since HTTP/2 has headers and frames."""
+"""Transports of equal messages. ``LEANEST`` has fewer bytes than the others, since HTTP/2 has headers and frames."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
-"""Factors that change no byte of a message, after the transport, which does."""
+"""Factors in which two arms with equal messages may differ. Only the transport changes the bytes."""
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults in all blocks of a sweep. ``every`` has the repeated attempts of a block, too."""
+    """Faults of all blocks of a sweep. ``every``: every attempt of every block."""
     yield from attempt_faults(sweep, every)
     yield from time_faults(every)
     for one, other in pairwise(sorted(every, key=_content)):
@@ -47,7 +52,7 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the attempts: a block may be run again only because others took its time, and not because of its
+    """Faults of the attempts. A block may be run again only if other processes took its time, and not for its
     values."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
@@ -66,14 +71,14 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
-    """Blocks that begin before the one before them has ended."""
+    """Faults of times: blocks that begin before the end of the block before."""
     for one, other in pairwise(every):
         if _ended_s(one) >= _began_s(other) + LABEL_S:
             yield f"block {other.number} began at {other.started_at}, before block {one.number} had ended"
 
 
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
-    """Faults where the machine's counts, from before the sweep until after it, contradict the blocks."""
+    """Contradictions between the blocks and the machine's counts, which were read before and after the sweep."""
     if machine.after is None:
         yield "no account of the machine after the sweep"
         return
@@ -96,7 +101,7 @@ def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str
 
 
 def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults of one block."""
+    """Faults within a block."""
     slices = block.slices
     columns = (slices.appearance, slices.arm, slices.fate, slices.counted_ns, slices.requests, slices.active_ns)
     others = (slices.server_cpu_ns, slices.client_cpu_ns, slices.wire_bytes)
@@ -122,7 +127,7 @@ def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults of the order: it differs from the drawn one, or lacks rounds for which there was time."""
+    """Faults of the order: an order other than the drawn order, or missing rounds for which there was time."""
     rounds, slices = len(block.rounds), block.slices
     drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
     seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
@@ -140,7 +145,7 @@ def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
-    """Faults of the sums of an arm's slices beside the content of its histograms."""
+    """Contradictions between the slices of an arm and its histograms."""
     own = used_whole(sweep.limits, block) & (column(block.slices.arm) == place)
     for name, answered in block.arms[place].answered.items():
         times = answered.times
@@ -161,8 +166,8 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered, in_slices: bool) -> bool:
-    """True where the numbers beside a histogram may belong to it. In windows an error may have a time, in slices
-    not."""
+    """True where the count, sums, least and greatest time can be those of the histogram. In windows an error may have a
+    time, in slices not."""
     times = answered.times
     outcomes, errors = sum(answered.outcomes.values()), 0 if in_slices else sum(answered.errors.values())
     if outcomes and not outcomes <= times.count + times.out_of_range <= outcomes + errors:
@@ -181,7 +186,8 @@ def _is_whole(answered: Answered, in_slices: bool) -> bool:
 
 
 def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Arms on sockets that carried more bytes a request than arms on gRPC with the same messages."""
+    """Faults of bytes on the wire: an arm on sockets with as many bytes a request as an arm on gRPC with equal
+    messages, or more."""
     carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
     for lean, other in product(carried, carried):
         ours, theirs = (each.setting["transport"] for each in (lean, other))
@@ -191,7 +197,7 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Median over blocks of the bytes a request; None where nothing was read."""
+    """Median over blocks of the bytes a request; None where no bytes were recorded."""
     place, found = sweep.arms.index(arm), []
     for block in every:
         if len(block.slices.wire_bytes) == len(block.slices.arm):
@@ -204,12 +210,12 @@ def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
 
 
 def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
-    """Load of an arm: all factors that change bytes."""
+    """Factors of an arm that change the bytes of messages, with their levels."""
     return tuple((name, level) for name, level in arm.setting.levels if name not in UNLIKE)
 
 
 def _content(block: Block) -> list[tuple[int, int, int]]:
-    """Sums of a block's slices, in any order."""
+    """Sorted counts and sums of a block's slices, equal for two blocks with the same slices in another order."""
     slices = block.slices
     return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
 

@@ -135,7 +135,7 @@ def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     assert "queue_limit" in (project / "seen" / "results.csv").read_text().splitlines()[0]
     assert "4 workers" in (project / "seen" / "report.md").read_text()
     said = run("experiments", "verify", "seen", project=project, wait_s=WAIT_S).stdout
-    assert said == "seen: everything is as its blocks have it\n"
+    assert said == "seen: everything agrees with the blocks\n"
 
 
 @pytest.mark.parametrize("name", ["small_stacks", "Striped", "QUEUE_LIMIT", "WORKERS"])

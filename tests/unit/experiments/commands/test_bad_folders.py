@@ -1,12 +1,16 @@
 """Folders without results, damaged ones and those of another version: one line, with advice."""
 
 import re
+from argparse import Namespace
 from collections.abc import Callable
+from errno import ENOSPC
+from os import strerror
 from pathlib import Path
 
 import pytest
 
 from experiments.__main__ import main
+from experiments.commands import list_parts
 from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from tests.unit.experiments.commands.test_index import measured
@@ -15,7 +19,7 @@ Spoil = Callable[[Path], object]
 
 
 def sweep_file(instead_of: str, given: str) -> Spoil:
-    """``sweep.json`` with one text replaced, without blocks, which would know their sweep."""
+    """Replaces a text in ``sweep.json``, and removes the blocks, whose digests would show the edit."""
 
     def spoil(folder: Path) -> None:
         (folder / BLOCKS_FILE).unlink()
@@ -46,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> str:
-    """The one line with which a command refuses a folder."""
+    """The line with which a command refuses a folder. There is only one line."""
     with pytest.raises(SystemExit) as ended:
         main([command, str(folder)])
     assert ended.value.code == USAGE_EXIT
@@ -90,8 +94,34 @@ def test_results_of_no_study_here_are_refused(folder: Path, capsys: pytest.Captu
     assert "the sweep was cut short: 0 blocks" in capsys.readouterr().out
 
 
+def test_verify_prints_what_it_found_before_a_damaged_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The differences of one folder are printed, though a folder after it cannot be read."""
+    sweep_file('"part": "updater"', '"part": "weather"')(folder)
+    damaged = folder.parent / "worse"
+    damaged.mkdir()
+    (damaged / SWEEP_FILE).write_text("{")
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(folder.parent)])
+    assert ended.value.code == USAGE_EXIT
+    said = capsys.readouterr()
+    assert "the sweep was cut short: 0 blocks" in said.out
+    assert str(damaged) in said.err
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of a write has no file's name, and is one line with its reason."""
+
+    def run(_: Namespace) -> int:
+        raise OSError(ENOSPC, strerror(ENOSPC))
+
+    monkeypatch.setattr(list_parts, "run", run)
+    with pytest.raises(SystemExit):
+        main(["list"])
+    assert f"a file: {strerror(ENOSPC)}, allowed: " in capsys.readouterr().err
+
+
 def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Six cannot decide eight comparisons; nothing is started."""
+    """Six blocks cannot decide eight comparisons. The run is refused before it starts anything."""
     with pytest.raises(SystemExit) as ended:
         main(["run", "stock", "--blocks", "6", "--out", str(tmp_path / "seen")])
     assert ended.value.code == USAGE_EXIT
@@ -101,7 +131,7 @@ def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.C
 
 
 def test_clients_that_a_part_cannot_have_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rather than taken and forgotten."""
+    """Numbers of clients are refused for a part that cannot use them."""
     with pytest.raises(SystemExit):
         main(["run", "sockets", "--clients", "7", "--out", str(tmp_path / "seen")])
     assert "--clients: got '7', allowed: none with sockets: the programs of its peers" in capsys.readouterr().err

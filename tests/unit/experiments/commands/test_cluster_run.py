@@ -23,7 +23,7 @@ from tests.unit.experiments.judge.synthetic_blocks import block
 
 @pytest.fixture(autouse=True)
 def _two_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster of two hosts, as far as it is asked for their names."""
+    """A cluster of two hosts, of which only the names are asked."""
 
     def names(scheduler: str) -> Sequence[str]:
         assert scheduler == "192.0.2.1:8786"
@@ -42,8 +42,8 @@ HOSTS = ("--cluster", "192.0.2.1:8786", "--host", "192.0.2.9")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (HOSTS[:2], "--host: got 'nothing', allowed: an address beside --cluster"),
-        (HOSTS[2:], "--cluster: got 'nothing', allowed: an address beside --host"),
+        (HOSTS[:2], "--host: got 'nothing', allowed: an address, together with --cluster"),
+        (HOSTS[2:], "--cluster: got 'nothing', allowed: an address, together with --host"),
         (
             (*HOSTS, "--clients", "1", "4"),
             "--clients: got 1, allowed: 2 or more: one for each host of the cluster (a, b)",
@@ -54,14 +54,14 @@ HOSTS = ("--cluster", "192.0.2.1:8786", "--host", "192.0.2.9")
     ],
 )
 def test_a_load_from_hosts_needs_both_addresses_and_a_client_for_each_host(words: Sequence[str], said: str) -> None:
-    """The line says what to do."""
+    """Options that do not go together are refused in a line with the remedy."""
     with pytest.raises(UsageError) as refused:
         run.run(asked(*words))
     assert said in str(refused.value)
 
 
 def test_a_run_goes_on_with_the_same_hosts_alone(tmp_path: Path) -> None:
-    """Blocks of other hosts have the delays of other machines."""
+    """A run is not resumed with other hosts, since the delays of other machines differ."""
     sweep = Sweep("try", "try", (Group((Arm(setting(clients=2)),)),), (), 2, (1,))
     made = block(sweep, dict.fromkeys(sweep.arms, 100.0), 1, 0.01)
     shares = tuple(HostSeen(name, 0.001, 10, 5.0, 0.1) for name in ("a", "c"))

@@ -27,7 +27,7 @@ SCALE = Scale(rounds=1, looks=(1,), clients=(1,))
 
 
 def told(judgement: Judgement, of: Setting) -> Foretold:
-    """A prediction from the processor time of the first part's one arm."""
+    """Prediction from the processor time of the only arm of the first part."""
     cpu_us = ratios.arm_cpu_us(judgement.sweep, judgement.blocks[0], 0)
     assert cpu_us is not None
     return of_demands(of, Demands(cpu_us / 1e6, 0, 0, 0), cores=1)
@@ -61,7 +61,7 @@ STUDY = Study(
 
 
 def measure(folder: Path, resume: bool = False) -> None:
-    """The part, into a folder."""
+    """Measures the part into a folder."""
     run._measure(STUDY, STUDY.parts["try"], SCALE, bench(CATALOG), folder, resume)
 
 

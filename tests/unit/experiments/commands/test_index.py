@@ -1,6 +1,7 @@
-"""The command ``index``: which folders it takes, and which it refuses in one line."""
+"""The command ``index``: the folders that it takes, and the folders that it refuses in one line."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from experiments.commands import index
 from experiments.commands.recording import read
 from experiments.results.files import SWEEP_FILE, SWEPT, append_block, write_plan
 from experiments.studies import STUDIES
+from experiments.studies.by_clients import SUFFIX
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 from tests.unit.experiments.blocks import blocks
@@ -21,7 +23,7 @@ STOCK = STUDIES["stock"]
 
 @cache
 def left(part: str, number: int) -> Mapping[str, bytes]:
-    """Files that measuring leaves, by their names; made once."""
+    """Files that a measurement leaves, by their names. They are made once."""
     sweep = STOCK.parts[part].sweep(SCALE)
     with TemporaryDirectory() as name:
         write_plan(Path(name), SWEPT, sweep)
@@ -31,7 +33,7 @@ def left(part: str, number: int) -> Mapping[str, bytes]:
 
 
 def measured(folder: Path, part: str = "stock", number: int = 10) -> Path:
-    """A folder that a part of the stock study was measured into."""
+    """Makes a folder with a measured part of the stock study."""
     folder.mkdir(parents=True)
     for name, content in left(part, number).items():
         (folder / name).write_bytes(content)
@@ -61,8 +63,20 @@ def test_a_part_decides_what_the_main_part_did_not(tmp_path: Path) -> None:
     assert sum("By the part `lock_strategies`" in claim.said for claim in entry.claims) == 2
 
 
+@pytest.mark.slow
+def test_servers_by_clients_stand_in_for_a_missing_main_part(tmp_path: Path) -> None:
+    """``run all --clients`` measures them in place of the main part. Beside the main part they are a further part."""
+    main = read(measured(tmp_path / "stock"))
+    sweep = replace(main.judgement.sweep, part=f"stock{SUFFIX}")
+    clients = replace(main, seen=replace(main.seen, main=replace(main.judgement, sweep=sweep)))
+    (entry,) = index.made({tmp_path / "stock_clients": clients}, tmp_path).entries
+    assert (entry.name, entry.content) == ("stock", clients)
+    (entry,) = index.made({tmp_path / "stock_clients": clients, tmp_path / "stock": main}, tmp_path).entries
+    assert entry.content is main
+
+
 def test_what_makes_no_page_is_refused(tmp_path: Path) -> None:
-    """A study twice, a part without its study, a folder without results."""
+    """A study twice, a part without its study, and a folder without results are refused."""
     one, other = measured(tmp_path / "one", number=1), measured(tmp_path / "other", number=1)
     part = measured(tmp_path / "part", "lock_strategies", number=1)
     for folders, said in (([one, other], "stock twice"), ([part], "parts of stock alone")):

@@ -1,4 +1,4 @@
-"""``list``: what can be run."""
+"""The command ``list``."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from experiments.studies import PARTS
 
 
 def test_every_part_has_a_line_and_its_words_stand_below_one_another(capsys: pytest.CaptureFixture[str]) -> None:
-    """However long its name."""
+    """Every part has a line, and the descriptions begin in one column, for names of any length."""
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     begin = max(map(len, PARTS)) + 2

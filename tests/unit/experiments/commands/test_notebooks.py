@@ -95,7 +95,7 @@ def test_a_picture_is_kept_where_it_says_the_same(level: int, words: str, is_kep
 
 @pytest.mark.parametrize(("size", "moved", "is_alike"), [(100, 0, True), (100, 20, False), (101, 0, False)])
 def test_pictures_are_alike(size: int, moved: int, is_alike: bool) -> None:
-    """Pictures with equal content are alike, and not where a line moved or the size changed."""
+    """Pictures with equal content are alike. Pictures with a moved line or another size are not."""
 
     def with_line(width: int, at: int) -> bytes:
         image, file = Image.new("L", (width, 100), 255), BytesIO()
@@ -108,7 +108,7 @@ def test_pictures_are_alike(size: int, moved: int, is_alike: bool) -> None:
 
 @pytest.mark.slow  # IPython is loaded
 def test_jupyter_shows_the_same() -> None:
-    """A figure as PNG and in words, a text as Markdown."""
+    """Jupyter shows a figure as PNG and in words, and a text as Markdown."""
     formatter: Any = DisplayFormatter()
     shown, _ = formatter.format(Drawn(b"\x89PNG", "a line"))
     assert shown.keys() == {PICTURE, WORDS}

@@ -64,7 +64,7 @@ def changed(monkeypatch: pytest.MonkeyPatch, row: str) -> None:
 
 @pytest.mark.slow
 def test_a_number_that_was_typed_is_found_and_written_anew(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A ratio and a word between markers; nothing around them."""
+    """A typed ratio and a typed word between markers are found and replaced. The text around the markers stays."""
     assert called("--check") == 1
     assert "README.md: not what the recordings give" in capsys.readouterr().out
     assert (root / "README.md").read_text() == PAGE
@@ -85,7 +85,8 @@ def test_a_number_that_was_typed_is_found_and_written_anew(root: Path, capsys: p
 def test_a_page_that_claims_freshness_after_a_change_is_found(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The front page, the index and the report; a change of what no arm runs is none."""
+    """After a change the front page, the index and the report are named. A change of sources that no arm runs does not
+    count."""
     called()
     recorded = root / "experiments" / "studies" / "stock" / "recorded" / "quick" / report.MARKDOWN
     shown = (root / "README.md", root / "experiments" / "studies" / "README.md", recorded)
@@ -107,14 +108,15 @@ def test_a_page_that_claims_freshness_after_a_change_is_found(
 
 
 def test_a_recording_that_is_still_to_come_is_said_to_be(root: Path) -> None:
-    """Behind a question mark; once it is there, its first answer stands in the place."""
+    """A marker with a question mark has the text for a missing recording. Once the recording exists, the marker has its
+    first answer."""
     page, marker = root / "README.md", "<!--= stock/{}? first --><!--/-->"
     assert ">not recorded yet<" in pages.filled(marker.format("paper"), page)
     assert "With the static pool on both sides, a Lookup on sockets" in pages.filled(marker.format("quick"), page)
 
 
 def test_a_time_has_its_unit(root: Path) -> None:
-    """An arm's mean latency; a stage that its server stamped, in the recording of this project."""
+    """The mean latency of an arm has a unit, and so has a stage that the server stamped."""
     filled = pages.filled("<!--= stock/quick latency of sockets --><!--/-->", root / "README.md")
     assert re.fullmatch(r".*-->\d+(\.\d+)? µs<.*", filled)
     staged = recording.read(Path(recording.__file__).parents[1] / "studies/stock/recorded/quick/stages").judgement
@@ -122,9 +124,11 @@ def test_a_time_has_its_unit(root: Path) -> None:
 
 
 def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
-    """A folder, a comparison, an arm or a stage that it lacks."""
+    """A marker with an unknown folder, comparison, arm or stage is refused."""
     for marker, said in (
         ("stock/quik runs", "stock/quik"),
+        ("stock runs", "got 'stock'"),
+        ("/quick runs", "got '/quick'"),
         ("stock/quick growth", "growth of quick"),
         ("stock/quick latency of pigeons", "latency of pigeons"),
         ("stock/quick lock_wait of sockets", "lock_wait of sockets.*latency, queue_wait"),
@@ -134,7 +138,7 @@ def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
 
 
 def test_a_marker_begins_no_line_but_of_a_block() -> None:
-    """A comment at a line's begin ends the paragraph above it."""
+    """Only a marker of several lines begins a line: a comment at the begin of a line ends the paragraph above it."""
     for page in pages.filled_pages():
         text = page.read_text(encoding="utf-8")
         begins = [each for each in pages.MARKED.finditer(text) if text[each.start() - 1] == "\n"]
@@ -164,7 +168,7 @@ FIGURE = re.compile(
 
 
 def typed(text: str) -> list[str]:
-    """Measured figures of a page that are in no marker."""
+    """Measured figures of a page outside markers."""
     found = FIGURE.findall(NO_PROSE.sub("", NOT_OURS.sub("", text)))
     return [each for each in found if not is_chosen(each.replace(",", ""))]
 
@@ -181,7 +185,7 @@ def is_chosen(number: str) -> bool:
 
 @pytest.mark.parametrize("page", tuple(pages.filled_pages()), ids=lambda page: page.parent.name)
 def test_no_measured_figure_is_typed(page: Path) -> None:
-    """Each stands in a marker, or in a table that a program writes."""
+    """Every measured figure stands in a marker, or in a table that a program writes."""
     assert typed(page.read_text(encoding="utf-8")) == []
 
 

@@ -1,6 +1,7 @@
-"""The command ``record``: which recordings it makes, in what order, and that it goes on where it was interrupted."""
+"""The command ``record``: the recordings that it makes, their order, and its resumption after an interruption."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from experiments.commands import pages, record
 from experiments.commands.index import HERE
 from experiments.commands.record import Recording, every, selected
 from experiments.results import environment
-from experiments.results.files import SWEEP_FILE
+from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
 from experiments.results.fingerprint import taken
 from experiments.show import report, version
 from experiments.studies import PARTS, STUDIES
@@ -32,7 +33,7 @@ from experiments.commands import record
 record.tied = lambda command: [sys.executable, "-c", sys.argv[1]]
 record.measure(record.Recording("stock", "stock", "quick"))
 """
-"""A program that measures, where measuring is another program."""
+"""A program that calls ``measure``, with another program in place of ``run``."""
 
 COUNTING = """
 import signal, time
@@ -50,7 +51,7 @@ print(found, flush=True)
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
-    """Recordings that were measured, in a project of its own; to measure is to note the folder here."""
+    """Recordings that were measured, in a made-up project. A measurement only writes a planted folder."""
     found: list[Recording] = []
 
     def measure(recording: Recording) -> int:
@@ -75,7 +76,7 @@ def called(*arguments: str) -> int:
 
 
 def test_every_part_is_recorded_once() -> None:
-    """Every part is recorded once, by itself or with another part. Each committed recording would be made anew."""
+    """Every part is recorded once, by itself or with another part. Each committed recording would be replaced."""
     all_of = list(every())
     assert [each.study for each in all_of if each.name == "quick"] == list(STUDIES)
     assert (all_of[-1].study, all_of[-1].name) == record.AGAIN
@@ -112,14 +113,15 @@ def test_recordings_take_their_place_when_all_are_whole(
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("2 recordings, one after the other; about ")
     assert "not recorded" in said[1]
-    assert said[-2:] == ["pages", "2 recordings made anew: `git add` and commit them"]
+    assert said[-2:] == ["pages", "2 recordings replaced: `git add` and commit them"]
 
 
 @pytest.mark.slow
 def test_it_goes_on_where_it_was_interrupted(
     made: list[Recording], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A whole recording is not measured again, unless its sources have changed; nothing took its place before."""
+    """A complete recording is not measured again, unless its sources have changed. Until all are complete, no kept
+    recording is replaced."""
     first = selected(CHOSEN[:1])[0]
     record.measure(first)
     called("--list", *CHOSEN)
@@ -138,22 +140,49 @@ def test_it_goes_on_where_it_was_interrupted(
 
 
 @pytest.mark.slow
-def test_what_failed_leaves_the_kept_recording(made: list[Recording], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recording that failed leaves the kept one. The others are replaced."""
+def test_what_failed_leaves_the_kept_recording(
+    made: list[Recording], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recording that failed leaves the kept one. The others are replaced. The failure is printed before the pages,
+    which may be refused."""
     called(*CHOSEN)
     measuring = record.measure
     monkeypatch.setattr(record, "measure", lambda each: 1 if str(each) == CHOSEN[0] else measuring(each))
     before = {str(each): (each.folder / SWEEP_FILE).stat().st_ino for each in made}
+    capsys.readouterr()
     assert called(*CHOSEN) == 1
     after = {str(each): (each.folder / SWEEP_FILE).stat().st_ino for each in selected(CHOSEN)}
     assert [name for name in CHOSEN if before[name] != after[name]] == ["stock/updater"]
+    assert capsys.readouterr().out.splitlines()[-3:-1] == ["stock/dispatch failed, with exit code 1", "pages"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_an_interruption_while_a_recording_takes_its_place_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the measured folder is removed when Ctrl-C comes. The next command does not copy the other half."""
+    (one,) = selected(CHOSEN[:1])
+    record.measure(one)
+    remove = shutil.rmtree
+
+    def interrupted(folder: Path, ignore_errors: bool = False) -> None:
+        if folder == one.scratch:
+            (folder / BLOCKS_FILE).unlink()
+            raise KeyboardInterrupt
+        remove(folder, ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        record.put(one)
+    assert (one.folder / BLOCKS_FILE).exists()
+    assert not record.is_done(one)
 
 
 @pytest.mark.slow
 def test_what_run_would_refuse_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A recording that was begun at another commit, with the same sources, is begun anew. At this commit it goes on."""
+    """A recording that was begun at another commit, with the same sources, is begun again. At this commit it is
+    resumed."""
     monkeypatch.chdir(tmp_path)
     started: list[list[str]] = []
 
@@ -173,7 +202,7 @@ def test_what_run_would_refuse_is_begun_anew(
             assert capsys.readouterr().out == ""
             folder.rename(tmp_path / "gone")
     assert ["--resume" in command for command in started] == [True, False]
-    assert capsys.readouterr().out.startswith("begun anew: it has blocks of commit 0123456789ab")
+    assert capsys.readouterr().out.startswith("begun again: it has blocks of commit 0123456789ab")
 
 
 @pytest.mark.slow
@@ -181,7 +210,8 @@ def test_what_run_would_refuse_is_begun_anew(
 def test_a_change_meanwhile_leaves_the_kept_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], inside: str
 ) -> None:
-    """Wherever in the folder; it is said, and measured again the next time."""
+    """A recording whose sources were changed meanwhile, anywhere in its folder, is named and not kept. The next
+    ``record`` measures it again."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pages, "run", lambda _: None)
     one = selected(CHOSEN[:1])[0]
@@ -195,14 +225,15 @@ def test_a_change_meanwhile_leaves_the_kept_recording(
         return [sys.executable, "-c", ""]
 
     monkeypatch.setattr(record, "tied", tied)
-    assert called(*CHOSEN[:1]) == record.FAILED_EXIT
+    assert called(*CHOSEN[:1]) == 1
     assert "stock/dispatch is to be measured again: its sources were changed meanwhile" in capsys.readouterr().out
     assert not record.is_done(one)
 
 
 @pytest.mark.slow
 def test_ctrl_c_reaches_run_once_and_waits_for_it(tmp_path: Path) -> None:
-    """A terminal sends it to the whole process group. ``run`` gets SIGTERM, which it does not inherit as ignored."""
+    """A terminal sends Ctrl-C to the whole process group. ``run`` gets one SIGTERM, which is never inherited as
+    ignored."""
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, COUNTING],
         cwd=tmp_path,

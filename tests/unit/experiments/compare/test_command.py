@@ -1,4 +1,4 @@
-"""The command ``compare``: what its help names, and a whole comparison by a load program."""
+"""The command ``compare``: its help, its hints and refusals, and whole comparisons."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from experiments.compare.command import (
 )
 from experiments.compare.sweep import side
 from experiments.design.factors import FACTORS
-from experiments.design.setting import read
+from experiments.design.levels import Level
 from experiments.measure.programs import Program
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser
@@ -33,7 +33,7 @@ from tests.tls import credentials
 
 @pytest.fixture
 def help_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What ``--help`` prints, in a terminal of usual width."""
+    """Lines of ``--help`` in a terminal of usual width."""
     monkeypatch.setenv("COLUMNS", "80")
     parser = Parser("compare", "Compares.")
     add_options(parser)
@@ -41,7 +41,7 @@ def help_lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_help_names_every_level_of_every_factor(help_lines: list[str]) -> None:
-    """A line for each factor of a server, which may go on after a level; the load's are options."""
+    """Each factor of a server has a line, which may break after a level. Each factor of the load is an option."""
     whole = "\n".join(help_lines).replace("|\n    ", "|").splitlines()
     told = " ".join(" ".join(help_lines).split()).replace("- ", "-")
     for name, factor in FACTORS.items():
@@ -52,17 +52,13 @@ def test_the_help_names_every_level_of_every_factor(help_lines: list[str]) -> No
     assert "  workers=1..1024 (default: 8)" in help_lines
 
 
-def test_the_help_says_what_the_words_mean(help_lines: list[str]) -> None:
-    """The help explains each word in a line, and so does the help of ``run``."""
+def test_the_help_has_words_examples_and_exit_codes(help_lines: list[str]) -> None:
+    """Each word is explained in a line, as in the help of ``run``. Three examples follow, and a line for each code."""
     start = help_lines.index("Words:") + 1
     assert [line.split()[0] for line in help_lines[start : start + 4]] == ["factor", "level", "arm", "block"]
     parser = Parser("run", "Measures.")
     run.add_options(parser)
     assert set(help_lines[start : start + 4]) <= set(parser.format_help().splitlines())
-
-
-def test_the_help_has_examples_and_exit_codes(help_lines: list[str]) -> None:
-    """The help has three examples, and every exit code on a line of its own."""
     examples = help_lines.index("Examples:")
     assert [line.split()[0] for line in help_lines[examples + 1 : examples + 4]] == ["compare"] * 3
     codes = help_lines[help_lines.index("Exit codes:") + 1 :]
@@ -114,7 +110,8 @@ def test_a_called_method_is_named_whole(
 
 
 def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 2 with the server's own line. Before a server is started it is said what goes on."""
+    """A server that refuses its options leads to exit code 2, with the server's own line. A line before the start says
+    what begins."""
     refusal = "shop: --depth: got 0, allowed: 1 or more (--help lists the options)"
     server = f"sh -c 'echo a warning >&2; echo \"{refusal}\" >&2; exit 2'"
     with pytest.raises(SystemExit) as ended:
@@ -151,31 +148,30 @@ WHY = {
     ],
 )
 def test_it_says_what_each_block_starts(a: str, b: str, said: list[str]) -> None:
-    """A server that runs already is not started, and its process may be none that can be read."""
+    """The first lines name the servers that are started, and the running servers whose processor time cannot be
+    read."""
     assert list(hints([side(each, "grpc", {"connections": 2}) for each in (a, b)])) == said
 
 
-def test_trades_on_a_server_started_by_hand_may_be_on_disk() -> None:
-    """A hint says that trades may be on a disk, except for Lookups alone, and for servers that are started here."""
-    for words, mix, is_said in (
-        ("127.0.0.1:1", "trade", True),
-        ("127.0.0.1:1", "lookup", False),
-        ("grpc", "trade", False),
-    ):
-        assert (ON_DISK in hints([side(words, "grpc", {"mix": mix}), side("grpc", "grpc", {"mix": mix})])) is is_said
-
-
-def test_one_connection_cannot_tell_two_pools_apart() -> None:
-    """A hint says that one connection cannot tell two pools apart, except with several concurrent requests, and where
+@pytest.mark.parametrize(
+    ("a", "b", "load", "said"),
+    [
+        ("127.0.0.1:1", "grpc", {"mix": "trade", "connections": 2}, ON_DISK),
+        ("127.0.0.1:1", "grpc", {"mix": "lookup", "connections": 2}, ""),
+        ("grpc", "grpc", {"mix": "trade"}, ""),
+        ("sockets workers=1", "sockets workers=16", {}, ONE_AT_A_TIME.format(what="workers")),
+        ("sockets workers=1", "sockets workers=16", {"connections": 8}, ""),
+        ("sockets workers=1", "grpc workers=16", {}, ""),
+        ("./server 1", "./server 16", {}, ONE_AT_A_TIME.format(what="two pools")),
+        ("./server 1", "./server 16", {"connections": 8}, ""),
+    ],
+)
+def test_a_load_that_may_hide_a_difference_has_a_hint(a: str, b: str, load: dict[str, Level], said: str) -> None:
+    """Trades may be on a disk, on a server that was started by hand. One connection cannot tell two pools apart, unless
     more than the pool differs."""
-    pools = [read("sockets workers=1"), read("sockets workers=16")]
-    assert "--connections" in list(hints(pools))[-1]
-    assert "workers" in list(hints(pools))[-1]
-    assert len(list(hints([each.but(connections=8) for each in pools]))) == 1
-    assert len(list(hints([pools[0], read("grpc workers=16")]))) == 1
-    one, other = (side(f"./server {pool}", "grpc", {}) for pool in (1, 16))
-    assert list(hints([one, other]))[1:] == [ONE_AT_A_TIME.format(what="two pools")]
-    assert len(list(hints([each.but(connections=8) for each in (one, other)]))) == 1
+    found = list(hints([side(each, "grpc", load) for each in (a, b)]))
+    hidden = [line for line in found if line == ON_DISK or line.startswith("One connection")]
+    assert hidden == ([said] if said else [])
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ A, B = side("sockets", "grpc", {}), side("sockets workers=4", "grpc", {})
 
 
 def judged(ratio: float, number: int = 10, noise: float = 0.01, of: Sweep | None = None) -> Judgement:
-    """This number of blocks in which B takes this multiple of A's time."""
+    """Judgement on blocks in which B takes ``ratio`` times the time of A."""
     asked = of or sweep(A, B, LOOKS, 1)
     means = {arm: 100.0 * (ratio if arm.setting == B else 1.0) for arm in asked.arms}
     return judge(asked, [block(asked, means, each, noise) for each in range(1, number + 1)])
@@ -59,7 +59,7 @@ def test_other_words_are_refused(words: str) -> None:
 
 
 def test_one_process_is_not_compared_with_itself() -> None:
-    """An address twice; two servers of one setting are an A/A pair."""
+    """The same address twice is refused. Two servers of one setting are an A/A pair."""
     address = side("127.0.0.1:5001", "grpc", {})
     with pytest.raises(UsageError):
         sweep(address, address, LOOKS, 1)
@@ -83,7 +83,7 @@ def test_servers_that_answer_slowly_take_windows(response_s: float, turns: Slice
 
 
 def test_between_looks_there_is_no_verdict() -> None:
-    """Ctrl-C leaves numbers, in words and in JSON."""
+    """After Ctrl-C the numbers are in the sentence and in the JSON, without a verdict."""
     stopped = judged(0.5, number=7)
     assert sentence(stopped).startswith("No verdict. B takes 0.5")
     assert sentence(stopped).endswith("A verdict needs at least 10 blocks; this is 7 blocks.")
@@ -103,7 +103,7 @@ def test_between_looks_there_is_no_verdict() -> None:
 )
 def test_the_exit_code_of_a_limit(ratio: float, limit: str, code: int) -> None:
     """The exit code is 4 where the whole interval is beyond the limit, 5 where the limit lies inside, else 0."""
-    seen = judged(ratio, number=20)
+    seen = judged(ratio)
     assert exit_code(seen, parsed_limit(limit)) == code
     assert exit_code(seen, None) == 0
 
@@ -116,7 +116,7 @@ def test_another_limit_is_refused(text: str) -> None:
 
 
 def test_a_limit_inside_the_interval_asks_for_more_blocks() -> None:
-    """Though the verdict is there: the limit is a part of the sweep."""
+    """The sweep goes on while the limit lies inside the interval, though there is a verdict."""
     asked = sweep(A, B, LOOKS, 1, limit=1.2)
     assert judged(1.2, of=asked).decided is False
     assert judged(1.5, of=asked).decided is True
@@ -218,4 +218,4 @@ def test_a_percentile_that_is_absent_says_how_many_replies_would_do() -> None:
     found = outcome(judge(asked, [with_arm(whole, 0, answered={ALL: few})]), MACHINE)
     needed = math.ceil(found.a.requests * 1000 / 450)
     assert (found.a.p99_us, found.a.p99_needs, found.b.p99_needs) == (None, needed, None)
-    assert any(line.endswith(f" replies: some {needed:,} would do.") for line in table(found))
+    assert any(line.endswith(f" are too few for A's p99: some {needed:,} are needed.") for line in table(found))

@@ -82,7 +82,7 @@ def test_every_load_program_says_what_it_does_not_record() -> None:
 
 
 def test_an_absent_load_program_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which says how to get it; our own client needs none."""
+    """The line says how to get the program. Our own client needs no program."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with (
         pytest.raises(UsageError, match="h2load is absent: install nghttp2-client"),
@@ -96,7 +96,8 @@ def test_an_absent_load_program_is_one_line(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_servers_of_others_are_asked_beforehand() -> None:
-    """A slowed one shows how slow it is, though its first call outlasts the first look; ours need not be asked."""
+    """The response time of a slowed server is measured, though its first call outlasts the first look. Our own servers
+    are not asked."""
     command = f"{sys.executable} -m experiments.services serve stock --transport sockets --port 0 --io-ms 99"
     command += " --store memory"
     slow = side(command, "sockets", {"client": "lean"})

@@ -1,4 +1,4 @@
-"""A recording of ``compare`` for readers: what stood on a terminal, as text and as a picture."""
+"""A recording of ``compare`` for readers: the screen of a terminal, as text and as a picture."""
 
 import sys
 
@@ -19,7 +19,7 @@ def test_the_live_line_is_kept_at_the_ends_of_two_blocks() -> None:
 
 
 def test_lines_without_a_live_view_are_kept_as_they_are() -> None:
-    """An error, say."""
+    """Output without a rewritten line, such as an error, is kept as it is."""
     assert screen("one\r\ntwo\r\n") == ["one", "two"]
 
 

@@ -54,7 +54,7 @@ def test_a_rate_beyond_one_gil_needs_processes() -> None:
 
 @pytest.mark.slow
 def test_a_rate_beyond_all_cores_is_not_carried() -> None:
-    """A rate that cannot be carried is called so, with the largest that there is room for."""
+    """A rate beyond all cores is marked as not carried, with the largest server on these cores."""
     advice = advise(COMPUTES, Wish(cores=2, rate_hz=5000))
     assert not advice.carried
     assert advice.chosen.rate_hz > BUSIEST * advice.chosen.highest_hz
@@ -77,7 +77,7 @@ def test_long_waits_ask_for_asyncio() -> None:
 
 @pytest.mark.slow
 def test_what_would_change_the_advice_is_said() -> None:
-    """Half the wait needs fewer workers; where nothing would change it, as on one core, nothing is said."""
+    """Half the wait needs fewer workers. Where no change leads to another advice, as on one core, the list is empty."""
     assert ("requests waited half as long", "16 threads") in for_waits().changes
     assert advise(COMPUTES, Wish(cores=1)).changes == ()
 

@@ -1,4 +1,4 @@
-"""Measuring a server: its processes, their kind, and the response times that count."""
+"""Measurement of a server: its processes, their kind, and the order of the loads."""
 
 import os
 import socket
@@ -73,10 +73,9 @@ def test_a_python_without_a_gil_is_told_by_its_name(name: str, free: bool) -> No
     assert bool(NO_GIL.search(f"/usr/bin/{name}")) is free
 
 
-def turns(
-    monkeypatch: pytest.MonkeyPatch, rates_hz: dict[int, list[float]], lost_ticks: int = 0
-) -> dict[int, list[float]]:
-    """Rates that the levels are asked for, by turns, where they have these rates; the last repeats."""
+def turns(monkeypatch: pytest.MonkeyPatch, rates_hz: dict[int, list[float]], lost_ticks: int) -> dict[int, list[float]]:
+    """Measures levels with planted rates by turns, and returns the rates of each level's loads. The last rate of a
+    level repeats."""
     asked: dict[int, list[float]] = {level: [] for level in rates_hz}
 
     def load(level: int) -> Load:
@@ -91,23 +90,21 @@ def turns(
     return asked
 
 
-def test_a_level_far_from_the_best_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A level far from the best is loaded once. Others are loaded twice if their rounds agree."""
-    asked = turns(monkeypatch, {1: [40.0], 2: [90.0], 4: [100.0]})
-    assert [len(rounds) for rounds in asked.values()] == [1, 2, 2]
-
-
-def test_rounds_that_differ_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounds that differ are followed by more, up to a bound."""
-    asked = turns(monkeypatch, {2: [90.0, 100.0], 4: [100.0]})
-    assert [len(rounds) for rounds in asked.values()] == [ROUNDS, ROUNDS]
-
-
-def test_a_window_beside_other_programs_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window beside other programs is repeated, and then counts as disturbed: here they had half a second of a core
-    each time."""
-    asked = turns(monkeypatch, {2: [100.0]}, lost_ticks=50)
-    assert len(asked[2]) == 2 * TRIES
+@pytest.mark.parametrize(
+    ("rates_hz", "lost_ticks", "loads"),
+    [
+        ({1: [40.0], 2: [90.0], 4: [100.0]}, 0, [1, 2, 2]),
+        ({2: [90.0, 100.0], 4: [100.0]}, 0, [ROUNDS, ROUNDS]),
+        ({2: [100.0]}, 50, [2 * TRIES]),
+    ],
+    ids=["far from the best", "rounds differ", "disturbed"],
+)
+def test_the_number_of_loads_of_each_level(
+    monkeypatch: pytest.MonkeyPatch, rates_hz: dict[int, list[float]], lost_ticks: int, loads: list[int]
+) -> None:
+    """A level far from the best is loaded once, and another twice if its rounds agree. Rounds that differ are followed
+    by more, up to a bound. A window in which other programs took half a second of a core is repeated."""
+    assert [len(rounds) for rounds in turns(monkeypatch, rates_hz, lost_ticks).values()] == loads
 
 
 def test_connections_stop_where_two_doublings_gain_nothing() -> None:

@@ -23,7 +23,7 @@ DESCRIBED = ["recommend", "--service-ms", "4", "--io-share", "0.95", "--rate-hz"
 def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The output has the advice first and then the pools. The files have the same."""
+    """The output has the advice, then the pools. The JSON has the same sentences, and the figure is drawn."""
     files = ["--cores", "2", "--json", str(tmp_path / "a.json"), "--figure", str(tmp_path / "a.svg")]
     assert main([*DESCRIBED, *files]) == 0
     said = capsys.readouterr().out.splitlines()
@@ -78,7 +78,7 @@ def test_an_address_where_nobody_listens_is_one_line(capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_a_server_of_another_protocol_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line says which protocol was spoken, and which options choose it."""
+    """A server of another protocol is one line, with the spoken protocol and the options that choose it."""
     command = f"{sys.executable} -m stock_service.socket_server --port {{port}} --store memory"
     with started.serving(command, (8,), 1, lambda at: Asked("sockets", at, None, ())) as servers:
         host, port = servers[8].asked.address
@@ -118,7 +118,7 @@ def test_a_server_is_started_measured_checked_and_gone(
     monkeypatch.setattr(asking, "TRIES", 1)
     monkeypatch.setattr(asking, "RESPONSES", 10)
     monkeypatch.setattr(started, "CONNECTIONS", 16)
-    monkeypatch.setattr(measured, "POOLS", (1, 2, 64))
+    monkeypatch.setattr(measured, "POOLS", (1, 64))
     monkeypatch.setattr(measured, "TAIL_S", 0.5)
     monkeypatch.setattr(measured, "TAIL_CONNECTIONS", 16)
     serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --cpu-ms 1"
@@ -129,9 +129,9 @@ def test_a_server_is_started_measured_checked_and_gone(
     rates_hz = {each["at_once"]: median(load["throughput_hz"] for load in each["rounds"]) for each in levels}
     assert found["advice"]["highest_hz"] == rates_hz[found["advice"]["workers"]]
     assert 0.001 < found["advice"]["processor_s"] < 0.01
-    assert list(rates_hz) == [1, 2, 64]
+    assert list(rates_hz) == [1, 64]
     said = capsys.readouterr().out.splitlines()
-    assert any(each.startswith("Measured in one process, by turns, workers and replies a second") for each in said[:3])
+    assert any(each.startswith("Highest measured rates in one process, by workers: ") for each in said[:3])
     assert said[: len(found["sentences"])] == found["sentences"]
 
 

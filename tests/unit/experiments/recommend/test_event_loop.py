@@ -1,4 +1,4 @@
-"""Waves on an event loop, foretold: beside asyncio's own loop, on a clock that is turned by hand."""
+"""Predicted waves on an event loop, compared with asyncio's own loop on a simulated clock."""
 
 import asyncio
 import heapq
@@ -100,7 +100,7 @@ def test_a_number_of_clients_is_one_or_more() -> None:
 
 
 def test_epoll_counts_in_milliseconds() -> None:
-    """A sleep is rounded up to a whole one: that is what gathers waits into waves."""
+    """A sleep in epoll is rounded up to a whole millisecond. This gathers waits into waves."""
     with selectors.EpollSelector() as selector:
         began_s = time.monotonic()
         selector.select(2.1 * CLOCK_S)

@@ -1,4 +1,4 @@
-"""An advice by measurement: the p99 that is measured last, and the pool that it may change."""
+"""Advice by measurement: the p99, which is measured last, and its effect on the advised pool."""
 
 import pytest
 
@@ -27,13 +27,14 @@ def found(highest_hz: float = 800.0) -> Found:
 def test_a_tail_is_asked_for_at_a_rate_that_our_client_keeps(
     highest_hz: float, wished_hz: float | None, asked_hz: float
 ) -> None:
-    """Seven tenths of what the server does, the wished rate if that is carried, and what one client process sends."""
+    """A p99 is measured at 70 % of the highest rate, or at the wished rate if it is carried, and never over the rate of
+    one client process."""
     seen = with_tails(found(highest_hz), Wish(2, wished_hz), lambda workers, rate_hz: Tail(workers, rate_hz, 0.01))
     assert [tail.rate_hz for tail in seen.tails] == pytest.approx([asked_hz])
 
 
 def test_a_wished_p99_is_looked_for_from_the_highest_rate_down() -> None:
-    """The last that was measured kept it; where none does, that is not carried."""
+    """Rates are tried downwards until one keeps the wished p99. If no rate keeps it, the wish is not carried."""
 
     def tail_of(workers: int, rate_hz: float) -> Tail:
         return Tail(workers, rate_hz, rate_hz / 10_000)
@@ -50,14 +51,14 @@ def test_a_wished_p99_is_looked_for_from_the_highest_rate_down() -> None:
 def test_a_pool_that_carries_a_rate_also_keeps_about_the_largest_ones_tail(
     p99_s: dict[int, float], workers: int
 ) -> None:
-    """The smallest within a quarter of it; its tail stands last."""
+    """The smallest pool whose p99 is within a quarter of the largest pool's is advised. Its p99 stands last."""
     seen = with_short_tail(found(), 300, lambda workers, rate_hz: Tail(workers, rate_hz, p99_s[workers]))
     assert seen.workers == seen.tails[-1].workers == workers
     assert seen.highest_hz == next(level.throughput_hz for level in LEVELS if level.at_once == workers)
 
 
 def test_a_largest_pool_with_the_shortest_tail_is_advised() -> None:
-    """Every smaller pool has a far longer tail."""
+    """The largest pool is advised where every smaller pool has a far longer p99."""
     p99_s = {4: 30.0, 8: 20.0, 16: 10.0}
     seen = with_short_tail(found(), 300, lambda workers, rate_hz: Tail(workers, rate_hz, p99_s[workers]))
     assert [tail.workers for tail in seen.tails] == [4, 8, 16]

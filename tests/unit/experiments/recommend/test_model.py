@@ -1,4 +1,4 @@
-"""The model beside closed forms: bounds, machine repairman, mean value analysis, many processes."""
+"""The model, compared with closed forms: bounds, machine repairman, mean value analysis, many processes."""
 
 import math
 
@@ -44,7 +44,7 @@ def test_one_lock_and_pure_waiting_is_mean_value_analysis(clients: int) -> None:
 
 
 def test_two_clients_meet_in_one_of_two_processes_half_of_the_time() -> None:
-    """Connections are spread at random, and stay: as often as not each client has a process of its own."""
+    """Connections are spread at random, and stay: in half of the cases each of two clients has its own process."""
     demands = Demands(gil_s=1 * MS, free_s=0, wait_s=2 * MS, overhead_s=1 * MS)
     alone_hz, together_hz = (predict(demands, 8, clients).throughput_hz for clients in (1, 2))
     predicted_hz = predict(demands, 8, 2, cores=2, processes=2).throughput_hz
@@ -107,7 +107,7 @@ def test_constant_times_get_as_far_as_the_bounds(workers: int, clients: int) -> 
     ],
 )
 def test_the_busiest_resource_is_named(demands: Demands, processes: int, limit: str) -> None:
-    """The limit is the resource that one request occupies longest, by how many of it there are."""
+    """The limit is the resource with the longest time per request, divided by the number of such resources."""
     assert bounds(demands, workers=8, cores=2, processes=processes).limit == limit
 
 
@@ -119,7 +119,7 @@ def test_more_workers_are_of_no_use_under_the_gil_alone() -> None:
 
 
 def test_useful_workers_is_the_least() -> None:
-    """The pool that it names reaches 95 % of the throughput of any, and one worker less does not."""
+    """The useful pool reaches 95 % of the best throughput, and a pool with one worker less does not."""
     demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=10 * MS, overhead_s=0.2 * MS)
     useful = predict(demands, 1, 64).useful_workers
     best_hz = predict(demands, 64, 64).throughput_hz

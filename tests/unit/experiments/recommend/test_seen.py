@@ -1,6 +1,7 @@
 """Advice on simulated services, from pools and from connections: a lock, a pool of connections, other limits."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -21,11 +22,13 @@ BIMODAL = Synthetic(gil_s=0.5 * MS, wait_s=lambda draw: 20 * MS if draw.random()
 WAITS_LONG = Synthetic(gil_s=0.1 * MS, wait_s=lambda _: 200 * MS)
 
 
-def pools(service: Synthetic, wish: Wish = WISH) -> Found:
+@cache
+def pools(service: Synthetic) -> Found:
     """Findings of ``--start``."""
-    return of_pools([service.level(size, size, 128) for size in POOLS], PYTHON, wish)
+    return of_pools([service.level(size, size, 128) for size in POOLS], PYTHON, WISH)
 
 
+@cache
 def connections(service: Synthetic, workers: int) -> Found:
     """Findings of ``--address`` on a server with this number of workers."""
     return of_connections([service.level(each, workers, each) for each in CONNECTIONS], PYTHON, FLOOR_S, WISH)
@@ -43,10 +46,8 @@ def connections(service: Synthetic, workers: int) -> Found:
     ],
 )
 def test_both_forms_advise_what_is_enough(service: Synthetic, smallest: int, best_hz: float, limited_by: Limit) -> None:
-    """The pool is at most twice the smallest that is enough, the limit is named, and no rate is said that was not seen.
-
-    A server that runs has 64 workers here, and is asked from outside.
-    """
+    """The advised pool is at most twice the smallest that is enough. The limit is named, and every stated rate was
+    measured. The running server has 64 workers."""
     for found in (pools(service), connections(service, 64)):
         assert smallest <= found.workers <= 2 * smallest, found
         assert found.limit is limited_by
@@ -65,7 +66,7 @@ def test_a_lock_is_one_request_at_a_time_and_five_connections_are_five() -> None
 
 @pytest.mark.slow
 def test_where_the_largest_pool_does_most_the_workers_are_the_limit() -> None:
-    """128 connections do twice what 64 threads do, where there are more: no such rate is said of 64."""
+    """128 connections to a larger pool have twice the rate of 64 threads. This rate is not stated for 64 threads."""
     for found in (pools(WAITS_LONG), connections(WAITS_LONG, 256)):
         assert (found.workers, found.limit) == (64, Limit.WORKERS)
         assert found.highest_hz == pytest.approx(320, rel=0.1)
@@ -73,7 +74,7 @@ def test_where_the_largest_pool_does_most_the_workers_are_the_limit() -> None:
 
 @pytest.mark.slow
 def test_a_small_pool_of_a_running_server_is_seen_as_what_admits_no_more() -> None:
-    """Four threads that wait are from outside no other than four connections; nothing over their rate is said."""
+    """From outside, four threads that wait look like a limit of four inside. No rate over theirs is stated."""
     found = connections(WAITS, 4)
     assert found.limit is Limit.INSIDE
     assert found.at_a_time == pytest.approx(4, rel=0.1)
@@ -96,7 +97,7 @@ def test_a_check_that_reads_the_same_of_every_pool_advises_the_smallest() -> Non
 
 
 def test_a_slightly_larger_rate_must_be_so_in_every_round() -> None:
-    """One round against it makes a gain noise. A gain of less than 5 % is none."""
+    """A gain counts only if every round has it, and if it is 5 % or more."""
     assert enough(levels((100.0, 100.0, 100.0), (110.0, 110.0, 99.0))).at_once == 1
     assert enough(levels((100.0, 100.0, 100.0), (110.0, 110.0, 101.0))).at_once == 2
     assert enough(levels((100.0, 100.0, 100.0), (104.0, 105.0, 104.0))).at_once == 1

@@ -1,4 +1,5 @@
-"""The simulated tail beside the exact distribution of M/M/c, and at its edges. Tolerance: 10 %, of 200 beyond p99."""
+"""The simulated percentiles, compared with the exact distribution of M/M/c, and refusals. Tolerance: 10 %, with 200
+requests over the p99."""
 
 import math
 
@@ -26,7 +27,7 @@ def test_workers_that_only_wait_are_m_m_c(utilisation: float, quantile: float) -
 
 @pytest.mark.slow
 def test_the_same_question_has_the_same_answer() -> None:
-    """The seed is fixed."""
+    """The seed is fixed: equal questions have equal answers."""
     demands = Demands(gil_s=1 * MS, free_s=0, wait_s=2 * MS, overhead_s=1 * MS)
     assert tail(demands, 4, 600) == tail(demands, 4, 600)
 

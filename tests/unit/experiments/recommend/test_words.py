@@ -57,28 +57,30 @@ def test_a_described_service() -> None:
 
 
 def test_what_was_measured_comes_first() -> None:
-    """The advice, the rates of all pools, and the advised pool's own; then what the limit is, and the p99."""
+    """The first lines are the advice, the rates of all pools, and the rate of the advised pool. The limit and the p99
+    follow."""
     lines = told().splitlines()
     assert lines[:3] == [
         "Advice: 8 threads, in one process.",
-        "Measured in one process, by turns, workers and replies a second at most: 4: 200/s, 8: 250/s, 16: 251/s.",
-        "Expect up to 250/s, beside a load on this machine, within 15 %.",
+        "Highest measured rates in one process, by workers: 4: 200/s, 8: 250/s, 16: 251/s.",
+        "Expect up to 250/s, within 15 %, while the load runs on this machine.",
     ]
-    assert "At 175/s (70 % of that), 99 of 100 replies came within 136 ms." in lines
-    assert "A request takes 20.0 ms alone, and 200 µs of processor time under load." in lines
+    assert "At 175/s (70 % of the highest rate), 99 of 100 replies came within 136 ms." in lines
+    assert "A single request takes 20.0 ms, and 200 µs of processor time under load." in lines
 
 
 def test_what_a_larger_pool_does_more_is_said() -> None:
     """The gain of a larger pool is stated, also where it counts as the same. A gain that is worth a larger pool is
     not."""
-    assert "With 16 workers it did 0.4 % more; within 10 % of the best counts as the same." in told()
+    assert "With 16 workers the rate was 0.4 % higher; a rate within 10 % of the best counts as equal." in told()
     near, far = (replace(ADVICE, pools=(replace(ADVICE.chosen, workers=64, highest_hz=rate),)) for rate in (830, 880))
-    assert "64 threads would raise the highest rate by 3.75 %; within 5 % of the best counts as the same." in said(near)
+    assert "the highest rate by 3.75 %; a rate within 5 % of the best counts as equal." in said(near)
     assert "64 threads would raise the highest rate by 10 %." in said(far)
 
 
 def test_a_cap_is_named() -> None:
-    """One at a time is a lock. Several are a pool of connections, or a lock for a part of the time."""
+    """One request at a time means a lock. Several at a time mean a pool of connections, or a lock for a part of the
+    time."""
     five = (
         "Something inside admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
     )
@@ -88,10 +90,11 @@ def test_a_cap_is_named() -> None:
 
 
 def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
-    """The advice says so, and names the command that finds out."""
+    """For a running server the advice names the server's own pool as a possible limit, and the option that finds
+    out."""
     lines = told(replace(FOUND, by_workers=False))
     assert "19.9 ms each: its pool of workers, a pool of connections, or a lock" in lines
-    assert "The server ran with the workers that it has, which may be the limit: --start measures every pool." in lines
+    assert "ran with its own number of workers, which may be the limit: --start measures every pool." in lines
 
 
 @pytest.mark.parametrize(
@@ -102,9 +105,9 @@ def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
         (Limit.GIL, "The limit is the GIL"),
         (
             Limit.WORKERS,
-            "The rate grew up to the largest number tried, 16. More threads may do more, and so may asyncio",
+            "The rate grew up to the largest number tried, 16. More threads may raise it, and so may asyncio",
         ),
-        (Limit.UNREAD, "Its processor time cannot be read here"),
+        (Limit.UNREAD, "The server's processor time cannot be read here"),
     ],
 )
 def test_every_limit_has_its_words(limit: Limit, words: str) -> None:
@@ -113,8 +116,8 @@ def test_every_limit_has_its_words(limit: Limit, words: str) -> None:
 
 
 def test_a_wish_that_was_not_kept_is_said() -> None:
-    """A rate over 80 % of the highest, or a p99 over the wished one."""
-    assert "This does not carry 240/s on 2 cores: 200/s is as much as is safe." in told(wish=Wish(2, rate_hz=240))
+    """A wished rate over 80 % of the highest rate is named, and a p99 over the wished p99."""
+    assert "This server does not carry 240/s on 2 cores. Up to 200/s is safe." in told(wish=Wish(2, rate_hz=240))
     assert "The wished p99 of 100 ms was not kept." in told(wish=Wish(2, target_p99_s=0.1))
     assert "not kept" not in told(wish=Wish(2, target_p99_s=0.2))
 
@@ -124,20 +127,20 @@ def test_windows_beside_other_programs_are_said() -> None:
     disturbed = Level(32, (replace(LEVELS[0].rounds[0], is_disturbed=True),))
     lines = told(replace(FOUND, levels=(*LEVELS, disturbed))).splitlines()
     assert lines[1].startswith("Other programs took the cores in 1 of 4 windows")
-    assert "Expect up to 250/s, beside a load on this machine; its error is not known." in lines
+    assert "Expect up to 250/s, with an unknown error, while the load runs on this machine." in lines
 
 
 def test_what_is_not_carried_is_said() -> None:
     """A rate that is not carried is stated with a safe one, and so is a target that no pool keeps."""
     over = said(replace(ADVICE, carried=False), wish=replace(WISH, rate_hz=900))
-    assert "This does not carry 900/s on 2 cores: 640/s is as much as is safe." in over
+    assert "This server does not carry 900/s on 2 cores. Up to 640/s is safe." in over
     missed = said(replace(ADVICE, carried=False, highest_in_target_hz=0.0), wish=replace(WISH, target_p99_s=0.012))
-    assert "This misses the wished p99 of 12.0 ms" in missed
-    assert "A p99 of 12.0 ms is kept at no rate." in missed
+    assert "The wished p99 of 12.0 ms is not kept" in missed
+    assert "No rate keeps a p99 of 12.0 ms." in missed
 
 
 def test_asyncio_and_processes_are_said_as_they_are() -> None:
-    """The needs of each stand beside it."""
+    """Asyncio and processes are named in the advice."""
     assert said(replace(ADVICE, kind=Kind.ASYNCIO)).startswith("Advice: asyncio, in one process.")
     several = replace(ADVICE, kind=Kind.PROCESSES, chosen=replace(POOLS[1], processes=2))
     assert said(several).startswith("Advice: 2 processes, each with 8 threads.")
@@ -168,7 +171,7 @@ def test_the_measured_table_has_every_level() -> None:
 
 @pytest.mark.slow
 def test_a_figure_is_predicted_or_measured() -> None:
-    """The advised pool, and every point in words."""
+    """The words of the figure have the advised pool, and every point."""
     words = pictured(DEMANDS, WISH, ADVICE).alternative
     assert "Replies a second at most, by workers, predicted: 4: 400; 8: 800; 16: 1,600." in words
     assert "Advised: 8 threads." in words

@@ -27,7 +27,7 @@ class Machine:
         self._noise, self._again, self._finds = noise, again, finds
 
     def measure(self, sweep: Sweep, number: int) -> Block:
-        """A block."""
+        """Makes a block."""
         self.asked.append((sweep, number))
         return block(sweep, {arm: self._us(arm) for arm in sweep.arms}, number, self._noise, seed=sweep.seed)
 
@@ -57,7 +57,7 @@ def test_a_triple_has_equal_arms_and_one_that_is_slowed_by_5_percent() -> None:
 
 
 def test_the_versions_have_blocks_and_pairs_enough() -> None:
-    """60 pairs a block, where ratios are near 1; a night has 60 triples."""
+    """A block has 60 pairs or more, and a night 60 triples."""
     sweep = design("sockets", 5.0, MINUTES, 1)
     assert pairs(sweep, sweep.comparisons[0]) >= 60
     assert sweep.looks == (20,)
@@ -117,14 +117,14 @@ def seen() -> tuple[Triple, Triple]:
     ("wrong", "passed"), [(0, [True, True]), (6, [True, True]), (7, [False, True]), (13, [False, False])]
 )
 def test_a_night_may_have_some_wrong(seen: tuple[Triple, Triple], wrong: int, passed: list[bool]) -> None:
-    """6 of 60 A/A pairs called different, and 12 slowed arms not found."""
+    """Of 60 triples, 6 A/A pairs may be called different, and 12 slowed arms may be missed."""
     triples = [seen[1]] * wrong + [seen[0]] * (60 - wrong)
     assert [each.passed for each in of_many(triples)] == passed
     assert [each.passed for each in of_each([seen[0]])] == [True, True]
 
 
 def test_what_is_injected_is_a_share_of_the_typical_response() -> None:
-    """A pause in one slice of four is in the mean, and makes nothing larger."""
+    """A pause in one slice of four does not change the typical response time."""
     sweep = design("sockets", 0.0, SCALE, 1)
     one = block(sweep, dict.fromkeys(sweep.arms, 100.0))
     sums = [each * (30 if number % 4 == 0 else 1) for number, each in enumerate(one.slices.sums_ns["all"])]

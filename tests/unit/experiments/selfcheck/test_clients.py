@@ -1,4 +1,4 @@
-"""Verdicts of the check that compares clients: ratios within turns, bounds, who is absent."""
+"""Verdicts of the check that compares clients: ratios within turns, bounds, absent clients."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

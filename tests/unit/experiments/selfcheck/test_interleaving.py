@@ -64,7 +64,7 @@ def test_a_ratio_that_depends_on_how_it_is_measured_does_not_pass(
 
 
 def test_a_machine_too_busy_for_a_pair_is_told_of() -> None:
-    """No slice counts: the finding says so, and fails the check."""
+    """Where no slice counts, the finding says so, and the check fails."""
 
     def measure(sweep: Sweep, number: int) -> Block:
         one = machine()(sweep, number)

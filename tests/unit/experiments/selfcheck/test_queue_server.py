@@ -1,4 +1,4 @@
-"""The queue server: known service times, departures by computation, a log that says so."""
+"""The queue server: known service times, computed departures, and the log."""
 
 import itertools
 import os
@@ -23,7 +23,7 @@ from stock_service.trading.service import LOOKUP
 
 @contextmanager
 def serving(options: Options) -> Iterator[QueueServer]:
-    """A server in a thread; leaving the block stops it, and it has then written its log."""
+    """Context of a server in a thread. At the end of the context the server is stopped and has written its log."""
     server = QueueServer(options)
     thread = threading.Thread(target=server.serve, name="queue-server")
     thread.start()
@@ -78,7 +78,8 @@ def test_departures_are_those_of_the_recursion(servers: int, tmp_path: Path) -> 
 
 
 def test_queues_are_chosen_by_a_seeded_coin(tmp_path: Path) -> None:
-    """Every queue gets about its part, the same one with the same seed, and each is served by itself."""
+    """The seed decides the queue of each request. Each queue gets about its part, and is served apart from the
+    others."""
     options = Options(queues=4, mean_s=0.0001, seed=5, log=tmp_path / "log")
     _, log = exchange(options, 400)
     _, again = exchange(options, 400)

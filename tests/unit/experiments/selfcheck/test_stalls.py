@@ -37,7 +37,7 @@ def until(process: subprocess.Popen[str], stopped: bool) -> None:
 
 
 def answers(process: subprocess.Popen[str]) -> None:
-    """Asks the process to say something, and hears it."""
+    """Sends a line to the process, and reads it back."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("line\n")
@@ -63,7 +63,7 @@ def interrupted_in_a_stall(process: subprocess.Popen[str]) -> None:
 
 
 def test_the_process_runs_when_the_stalls_end_within_one(echo: subprocess.Popen[str]) -> None:
-    """However the block is left, nothing stays stopped: the stall is cut short."""
+    """After an exception within a stall the process runs."""
     answers(echo)
     with pytest.raises(KeyboardInterrupt):
         interrupted_in_a_stall(echo)

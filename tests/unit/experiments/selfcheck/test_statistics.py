@@ -14,7 +14,7 @@ from experiments.judge.verdicts import Judged, Values, judge_values
 from experiments.results import files
 from experiments.selfcheck import noise, statistics
 from experiments.selfcheck.noise import FAMILIES, Shape, recorded
-from experiments.selfcheck.statistics import Drawn, drawn, of_family
+from experiments.selfcheck.statistics import FIXED, Drawn, drawn, of_end, of_family
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import blocks, same, sweep
 
@@ -50,7 +50,7 @@ def test_independent_noise_is_the_recorded_values() -> None:
 
 
 def test_autocorrelated_noise_is_correlated_as_recorded() -> None:
-    """Within the runs that are taken together; redrawn one by one it is not."""
+    """Autocorrelated noise is correlated within its runs. Independent noise is not."""
 
     def correlation(draw: noise.Draw) -> float:
         values = draw(source(correlation=0.8), SHAPE, np.random.default_rng(2))
@@ -78,7 +78,7 @@ def test_outliers_are_one_sided_where_arms_are_not_to_be_equal() -> None:
 
 
 def test_noise_is_read_from_a_recordings_a_a_pairs(tmp_path: Path) -> None:
-    """A source each; a folder without any is refused in one line."""
+    """Each A/A pair is a source. A folder without an A/A pair is refused in one line."""
     of = sweep(same("sockets"), same("grpc"))
     files.write_plan(tmp_path, files.SWEPT, of)
     for block in blocks(of, dict.fromkeys(of.arms, 100.0), 6, 0.05):
@@ -120,27 +120,30 @@ def whole_level_at_every_look(asked: Sweep, values: Mapping[str, Values], at_a_l
 
 @cache
 def noisy(experiments: int) -> Drawn:
-    """Experiments with noise enough to be undecided at first."""
+    """Experiments with so much noise that the first looks do not decide them."""
     return drawn(noise.independent, [source(1.0)], experiments, np.random.default_rng(3))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("judge", "experiments", "fails"),
+    ("wrong", "end", "experiments", "name"),
     [
-        (judge_values, 500, set()),
-        (too_narrow, 150, {"coverage"}),
-        (each_its_own_family, 300, {"false differences with a fixed number of blocks"}),
-        (whole_level_at_every_look, 500, {"false differences with looks, one comparison"}),
+        (too_narrow, FIXED, 150, "coverage"),
+        (each_its_own_family, FIXED, 300, f"false differences {FIXED}"),
+        (whole_level_at_every_look, "with looks, one comparison", 500, "false differences with looks, one comparison"),
     ],
 )
-def test_wrong_statistics_do_not_pass(judge: statistics.Judge, experiments: int, fails: set[str]) -> None:
-    """The project's own do, of as many experiments as any fault needs to show."""
+def test_wrong_statistics_do_not_pass(wrong: statistics.Judge, end: str, experiments: int, name: str) -> None:
+    """A wrong judge fails the finding on its fault. The project's judge passes on the same experiments."""
     of = noisy(experiments)
-    found = [each.name.rpartition(",")[0] for each in of_family("noisy", of, judge) if not each.passed]
-    assert set(found) >= fails
-    assert bool(found) == bool(fails)
+    assert all(each.passed for each in of_end("noisy", of, end))
+    assert [each.name for each in of_end("noisy", of, end, wrong) if not each.passed] == [f"{name}, noisy"]
+
+
+@pytest.mark.slow
+def test_every_end_of_a_sweep_is_checked() -> None:
+    """The project's judge passes all five findings of a family."""
+    assert [each.passed for each in of_family("noisy", noisy(150))] == [True] * 5
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_steal_is_the_eighth_number_of_each_core_s_line(tmp_path: Path) -> None:
 
 
 def test_a_system_that_does_not_say_has_no_steal(tmp_path: Path) -> None:
-    """No file, or a shorter line: 0."""
+    """Without the file, and with a shorter line, steal is 0."""
     assert stolen_ticks([0], tmp_path / "absent") == 0
     (tmp_path / "short").write_text("cpu0 1 2\n")
     assert stolen_ticks([0], tmp_path / "short") == 0

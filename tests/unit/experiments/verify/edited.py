@@ -43,7 +43,7 @@ LOST_TICKS, LOST_ROUNDS = 40, 10
 
 
 def try_sweep(scale: Scale) -> Sweep:
-    """Sockets beside gRPC, and beside themselves."""
+    """The sweep: sockets ÷ gRPC, and an A/A pair of sockets."""
     return replace(sweep(ratio(), TWIN, rounds=scale.rounds, looks=scale.looks), seed=scale.seed)
 
 
@@ -54,7 +54,7 @@ def cold_plan(scale: Scale) -> ColdPlan:
 
 
 def answers(seen: Seen) -> Sequence[Answer]:
-    """The ratio, with its figure."""
+    """The only answer: the ratio, with its figure."""
     return (Answer("Which is faster?", "See.", tuple(seen.main.judged.values())[:1]),)
 
 
@@ -78,7 +78,7 @@ class Recording:
     blocks: list[Block]
 
     def written(self) -> None:
-        """Computes everything anew from sweep and blocks, with digests."""
+        """Writes all files again from sweep and blocks, with new digests."""
         for name in (files.BLOCKS_FILE, rows.ROWS_FILE):
             (self.folder / name).unlink(missing_ok=True)
         files.write_plan(self.folder, files.SWEPT, self.sweep)

@@ -1,4 +1,4 @@
-"""Tamperings, by their names: each is seen, though rows and digests are made anew behind it and texts do not tell."""
+"""Tamperings, by their names: each is found, though its rows and digests are computed again, and no text shows it."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -75,7 +75,7 @@ NAMED: dict[str, Tampering] = {}
 
 
 def tampering(text: str, anew: bool = True) -> Callable[[Tampering], Tampering]:
-    """Names one. ``anew``: rows and digests are made again after it."""
+    """Adds a tampering to the table. ``anew``: its rows and digests are computed again."""
 
     def named(edit: Tampering) -> Tampering:
         def whole_edit(of: Recording) -> None:
@@ -90,7 +90,7 @@ def tampering(text: str, anew: bool = True) -> Callable[[Tampering], Tampering]:
 
 
 def on_disk(text: str, edit: Callable[[Path], object]) -> None:
-    """Names a tampering that edits files, and makes nothing anew."""
+    """Adds a tampering that edits files, without new rows and digests."""
     NAMED[text] = lambda of: void(edit(of.folder))
 
 
@@ -99,7 +99,7 @@ def void(_: object) -> None:
 
 
 def of_block(text: str, number: int, edit: Callable[[Sweep, Block], Block]) -> None:
-    """Names a tampering of a block's last attempt, by the block's number."""
+    """Adds a tampering of a block's last attempt, by the block's number."""
 
     def edited(of: Recording) -> None:
         place = max(place for place, each in enumerate(of.blocks) if each.number == number)
@@ -109,12 +109,12 @@ def of_block(text: str, number: int, edit: Callable[[Sweep, Block], Block]) -> N
 
 
 def of_sweep(text: str, edit: Callable[[Sweep], Sweep]) -> None:
-    """Names a tampering of the sweep."""
+    """Adds a tampering of the sweep."""
     tampering(text)(lambda of: setattr(of, "sweep", edit(of.sweep)))
 
 
 def of_machine(text: str, **after: float) -> None:
-    """Names a tampering that adds to the machine's counts after the sweep."""
+    """Adds a tampering of the machine's counts after the sweep."""
 
     def edit(of: Recording) -> None:
         kept = environment.load(of.folder)
@@ -126,12 +126,12 @@ def of_machine(text: str, **after: float) -> None:
 
 
 def of_cold(text: str, edit: ColdEdit) -> None:
-    """Names a tampering of the cold runs."""
+    """Adds a tampering of the cold runs."""
     tampering(text)(lambda of: edit_cold(of.folder, edit))
 
 
 def inside(text: str, edit: Tampering) -> None:
-    """Names one in the folder inside."""
+    """Adds a tampering of the folder inside."""
 
     def edited(of: Recording) -> None:
         folder = of.folder / "try_after"
@@ -309,7 +309,7 @@ def test_a_whole_recording_passes(whole: Path) -> None:
 
 
 def test_a_part_that_nobody_knows_is_named(opened: Recording) -> None:
-    """Nothing of it but its blocks can be checked; that is said."""
+    """Of an unknown part only the blocks can be checked, and a line says so."""
     opened.sweep = replace(opened.sweep, part="stok")
     opened.written()
     said = "no part stok is known here: report and design are not checked"
@@ -318,6 +318,6 @@ def test_a_part_that_nobody_knows_is_named(opened: Recording) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_tampering_is_seen(opened: Recording, name: str) -> None:
-    """Rows and digests that were made anew behind it hide nothing."""
+    """A tampering is found, though its rows and digests were computed again."""
     NAMED[name](opened)
     assert seen(opened.folder) != []

@@ -1,4 +1,4 @@
-"""Verification: a whole recording passes. One that was edited, cut short or prolonged is named."""
+"""Verification: an edited, cut-short or prolonged recording is named."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from tests.unit.experiments.verify.edited import machine, replaced
 
 OF = sweep(looks=(10, 14))
 FAR, EQUAL = {SOCKETS: 30.0, GRPC: 100.0}, {SOCKETS: 100.0, GRPC: 100.0}
-DESIGNED = (Design(OF, (), {}),)
+DESIGNED = (Design(OF, (), ()),)
 
 
 def nothing(_: Path) -> Expected:
@@ -84,7 +84,7 @@ def test_an_edited_row_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("factor", "fine"), [("language", True), ("transport", False)])
 def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_path: Path) -> None:
-    """Every row stands at the factor's default; a column that was taken out of the rows is named."""
+    """A recording without a later factor passes. A removed column of an older factor is named."""
     table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
     write_rows(table, rows_in(table), [name for name in rows_in(table)[0] if name != factor])
     assert (list(differences(tmp_path, nothing)) == []) == fine
@@ -111,7 +111,7 @@ def test_a_recording_may_lack_executors_and_locks_that_came_later(
     designed = replace(
         OF, groups=(replace(group, arms=(*group.arms, later), times=times),), comparisons=(*OF.comparisons, compared)
     )
-    found = list(differences(recording(tmp_path, blocks(10)), lambda _: Expected({}, (Design(designed, (), {}),))))
+    found = list(differences(recording(tmp_path, blocks(10)), lambda _: Expected({}, (Design(designed, (), ()),))))
     assert (found == []) is fine, found
     assert fine or "is designed with other groups" in found[0]
 
