@@ -33,8 +33,7 @@ def truth(setting: Setting) -> float:
 
 
 def judged(sweep: Sweep, of: Truth = truth, number: int = 10, errors: Sequence[Arm] = ()) -> Judgement:
-    """This number of blocks of a sweep, judged. The requests of these arms fail."""
-
+    """This number of blocks of a sweep, judged. 100 requests of a block of these arms fail."""
     return judgement(sweep, number, planted({arm: of(arm.setting) for arm in sweep.arms}, errors=errors))
 
 
@@ -59,11 +58,7 @@ _shared = cache(judged)
 """Shared by the tests of planted runs beside the sweeps."""
 
 
-def seen(of: Truth = truth, cold: tuple[ColdRow, ...] | None = None, number: int = 10) -> Seen:
-    """The main part, and the measurements beside it."""
-    after = {"sort_array_len": design.array_len(SCALE), "sort_python": design.python_sort(SCALE)}
-    return Seen(
-        _shared(design.sort(SCALE), of, number),
-        {name: _shared(sweep, of, number) for name, sweep in after.items()},
-        runs=(ColdJudged(cold_rows() if cold is None else cold),),
-    )
+def seen(of: Truth = truth, number: int = 10) -> Seen:
+    """The main part, its cold runs, and the part on lengths beside it."""
+    lengths = _shared(design.array_len(SCALE), of, number)
+    return Seen(_shared(design.sort(SCALE), of, number), {"sort_array_len": lengths}, runs=(ColdJudged(cold_rows()),))
