@@ -11,7 +11,7 @@ from experiments.judge.cold import ColdJudged, judged
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results.observed import ALL, Block, Window
 from experiments.show.content import Seen
-from experiments.studies.greeter.design import LABELS, ONE, asynchronous, cold, greeter, two
+from experiments.studies.greeter.design import LABELS, ONE, TWO, asynchronous, cold, greeter
 from experiments.studies.study import Scale
 from tests.unit.experiments.apart_seen import cold_block
 from tests.unit.experiments.blocks import blocks
@@ -26,11 +26,11 @@ CPP, PYTHON = LABELS
 
 MEANS_US: Mapping[Setting, float] = {
     ONE[CPP]: 100.0,
-    two(CPP): 150.0,
+    TWO[CPP]: 150.0,
     asynchronous(CPP): 100.0,
     asynchronous(CPP, 10): 200.0,
     ONE[PYTHON]: 300.0,
-    two(PYTHON): 450.0,
+    TWO[PYTHON]: 450.0,
     asynchronous(PYTHON): 390.0,
     asynchronous(PYTHON, 10): 1200.0,
 }
@@ -42,16 +42,18 @@ CPU_SHARE = 0.4
 FIRST_US, CONNECT_US, REST_US = 500.0, 1500.0, 100.0
 
 
+@cache
 def seen(
-    means_us: Mapping[Setting, float] | None = None,
+    *means_us: tuple[Setting, float],
     number: int = 10,
     scale: Scale = SCALE,
     cpu_share: float = CPU_SHARE,
     first_us: float = FIRST_US,
     connect_us: float = CONNECT_US,
 ) -> Seen:
-    """The part with this number of blocks, and as many of cold runs."""
-    main = _judged(tuple((means_us or {}).items()), number, scale, cpu_share)
+    """The part with this number of blocks, and as many of cold runs. ``means_us``: means of arms that differ from
+    ``MEANS_US``."""
+    main = _judged(means_us, number, scale, cpu_share)
     return Seen(main, runs=(rows(scale, number, first_us, connect_us),))
 
 
@@ -61,11 +63,6 @@ def _judged(means_us: tuple[tuple[Setting, float], ...], number: int, scale: Sca
     means, sweep = dict(MEANS_US) | dict(means_us), greeter(scale)
     world = planted({arm: means.get(arm.setting, 250.0) for arm in sweep.arms})
     return judge(sweep, [_with_clocks(block, sweep.arms, cpu_share) for block in blocks(sweep, number, world)])
-
-
-def judgement(means_us: Mapping[Setting, float] | None = None, number: int = 10, scale: Scale = SCALE) -> Judgement:
-    """The sweep alone."""
-    return seen(means_us, number, scale).main
 
 
 def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> ColdJudged:
