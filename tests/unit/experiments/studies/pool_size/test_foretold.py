@@ -20,13 +20,6 @@ def test_a_pool_has_its_workers() -> None:
     assert of_demands(setting(workers=64, connections=64), WAITS, cores=2).limit == "gil"
 
 
-def test_a_loop_has_a_worker_for_each_client() -> None:
-    """A loop has a worker for each client, for any pool. Work that would release the interpreter holds the loop."""
-    of = setting(transport="grpc_aio", workers=1, connections=64)
-    assert of_demands(of, WAITS, cores=1).throughput_hz == pytest.approx(1000, rel=0.01)
-    assert of_demands(of.but(placement="free"), HASHES, cores=2).throughput_hz == pytest.approx(100, rel=0.01)
-
-
 def test_a_server_that_is_free_has_all_cores() -> None:
     """Apart it has one of them, however many there are."""
     of = setting(workers=16, connections=16)

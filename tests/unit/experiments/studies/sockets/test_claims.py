@@ -1,7 +1,7 @@
 """The card: each claim follows the data it is about, whichever way they point."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -136,12 +136,13 @@ def test_size_shows_where_it_does() -> None:
     """100 KB beside 10 KB, all three APIs at both rates together; a cell alone decides less."""
     assert verdicts(seen(), "10 and 100 KB") == ["CONFIRMED"]
     for larger_us, expected in ((100.0, "INCONCLUSIVE"), (106.0, "CONFIRMED")):
-        means_us = {10_000: 100.0, 100_000: larger_us}
-        world = World(
-            lambda arm, _, means_us=means_us: means_us[arm.setting["size"]], block_noise=0.05, slice_noise=0.06
-        )
+        world = World(_at_100_kb(larger_us), block_noise=0.05, slice_noise=0.06)
         (claim,) = the(of_world(world), "10 and 100 KB")
         assert (claim.verdict, "INCONCLUSIVE" in claim.said) == (expected, True)
+
+
+def _at_100_kb(larger_us: float) -> Callable[[Arm, str], float]:
+    return lambda arm, _: larger_us if arm.setting["size"] == 100_000 else 100.0
 
 
 def test_samples_that_spread_reach_under_zero() -> None:
