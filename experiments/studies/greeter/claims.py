@@ -168,8 +168,6 @@ def _told(judgement: Judgement, asked: Mapping[str, tuple[str, str]]) -> tuple[t
     return tuple(found.values()), {name: ratio_sentence(each, *asked[name]) for name, each in found.items()}
 
 
-CPP = LABELS["cpp"]
-
 _LATENCY = f"{design.LATENCY_MS[0]:g} to {design.LATENCY_MS[1]:g} ms"
 
 _CONTEXT = "Another machine: context only."
@@ -229,13 +227,9 @@ def _context(ours: Iterable[str]) -> Finding:
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
     """Judged one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
-    found, (low, high) = (
-        by_language(seen.main, ONE).get(CPP),
-        (design.ONE_CLIENT_HZ * each / 1000 for each in design.LATENCY_MS),
-    )
-    said = (
-        f"Its numbers give {low:.1f} to {high:.1f}; {design.ONE_CLIENT_HZ:,.0f}/s means {design.implied_ms():.2f} ms."
-    )
+    found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
+    low, high = (hz * each / 1000 for each in design.LATENCY_MS)
+    said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
     if found is None:
         return "INCONCLUSIVE", f"{said} No block of ours counts."
     product = found.rate_times_response
@@ -259,13 +253,12 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
     if judged is None or not judged.rulings:
         return "INCONCLUSIVE", said
-    times = judged.rulings[ruling].against
-    of = judged.typical
+    of, verdict, times = judged.typical, judged.rulings[ruling].verdict, judged.rulings[ruling].against
     of = Estimate(times / of.value, times / of.high, times / of.low, of.n)
     said = f"{rate.format(number(of.value))}{ends(of, 1)}. {said}"
-    if judged.rulings[ruling].verdict is Verdict.INCONCLUSIVE:
+    if verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE", said
-    return ("CONFIRMED" if judged.rulings[ruling].verdict is confirming else "CONTRADICTED"), said
+    return ("CONFIRMED" if verdict is confirming else "CONTRADICTED"), said
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:

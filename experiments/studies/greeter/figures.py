@@ -32,27 +32,16 @@ GRPC = "grpc"
 
 def pictures(seen: Seen) -> Sequence[Picture]:
     """First calls and warm ones, throughput, clocks, and the comparisons."""
+    first = "A fresh client's first call, and the other calls: time of a call, ms"
+    throughput = "Greeter on gRPC, throughput: each client's, and the server's"
+    compared = "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python"
+    same = "Greeter on gRPC, time of a call: one server ÷ the same server, started again"
     return (
-        costs.picture(
-            "first_call",
-            "A fresh client's first call, and the other calls: time of a call, ms",
-            _calls(seen),
-            log=True,
-        ),
-        costs.picture(
-            "throughput", "Greeter on gRPC, throughput: each client's, and the server's", (_rates(seen.main),)
-        ),
+        costs.picture("first_call", first, _calls(seen), log=True),
+        costs.picture("throughput", throughput, (_rates(seen.main),)),
         bars.picture("clocks", _clocks_title(seen.main), tuple(_clocks(seen.main))),
-        ratios.picture(
-            "answers",
-            "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python",
-            list(seen.main.comparisons("headline")),
-        ),
-        ratios.picture(
-            "same",
-            "Greeter on gRPC, time of a call: one server ÷ the same server, started again",
-            list(_same(seen.main)),
-        ),
+        ratios.picture("answers", compared, list(seen.main.comparisons("headline"))),
+        ratios.picture("same", same, list(_same(seen.main))),
     )
 
 
@@ -134,34 +123,24 @@ def original_table(seen: Seen) -> str:
     """Table of every number of the document, with ours in both languages."""
     cold, one, pair = all_from_cold(seen), by_language(seen.main, ONE), by_language(seen.main, TWO)
     low, high = design.LATENCY_MS
-    rows: tuple[tuple[str, str, dict[str, str]], ...] = (
-        (
-            "One call of a fresh client, connecting within it",
-            f"{low:g} to {high:g} ms",
-            {name: milliseconds(each.as_timed_us) for name, each in cold.items()},
-        ),
-        (
-            "The other calls, mean",
-            f"not given; its rate means {design.implied_ms():.2f} ms",
-            {name: milliseconds(each.rest_us) for name, each in cold.items()},
-        ),
-        (
-            "Throughput, 1 client",
-            f"about {design.ONE_CLIENT_HZ:,.0f}/s",
-            {name: per_second(each.total_hz) for name, each in one.items()},
-        ),
-        (
-            "Throughput, 2 clients: one's share",
-            f"about {design.TWO_CLIENTS_HZ:,.0f}/s ({design.TERMINAL_HZ:,}/s on the terminal)",
-            {name: per_second(each.client_hz) for name, each in pair.items()},
-        ),
-        (
-            "Throughput, 2 clients: the server's",
-            "not given",
-            {name: per_second(each.total_hz) for name, each in pair.items()},
-        ),
-    )
-    lines = tuple((what, theirs, *(ours.get(each, NOTHING) for each in LABELS.values())) for what, theirs, ours in rows)
+    two_hz = f"about {design.TWO_CLIENTS_HZ:,.0f}/s ({design.TERMINAL_HZ:,}/s on the terminal)"
+    by_rate = f"not given; its rate means {design.implied_ms():.2f} ms"
+    rows = {
+        ("One call of a fresh client, connecting within it", f"{low:g} to {high:g} ms"): {
+            name: milliseconds(each.as_timed_us) for name, each in cold.items()
+        },
+        ("The other calls, mean", by_rate): {name: milliseconds(each.rest_us) for name, each in cold.items()},
+        ("Throughput, 1 client", f"about {design.ONE_CLIENT_HZ:,.0f}/s"): {
+            name: per_second(each.total_hz) for name, each in one.items()
+        },
+        ("Throughput, 2 clients: one's share", two_hz): {
+            name: per_second(each.client_hz) for name, each in pair.items()
+        },
+        ("Throughput, 2 clients: the server's", "not given"): {
+            name: per_second(each.total_hz) for name, each in pair.items()
+        },
+    }
+    lines = tuple((*given, *(ours.get(each, NOTHING) for each in LABELS.values())) for given, ours in rows.items())
     notes = ("The original ran on another machine. Its numbers are context, and no goal.",)
     head = ("what", "the original, C++", *(f"ours, {each}" for each in LABELS.values()))
     return Table(head, lines, 4, notes).markdown

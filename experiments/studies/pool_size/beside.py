@@ -16,10 +16,11 @@ The effect of waiting is the throughput of 16 threads ÷ that of one: 1 ms of co
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
+from typing import TypeVar
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
@@ -38,6 +39,7 @@ from experiments.studies.pool_size.design import (
     SERIES_CLIENTS,
     SERIES_POOLS,
     SOCKETS,
+    Work,
     basis,
     model_of,
     named,
@@ -71,6 +73,16 @@ class Beside:
     def setting(self) -> Setting:
         """Setting of the arm."""
         return self.foretold.setting
+
+    @property
+    def model(self) -> str:
+        """Name of the server's kind: its event loop, its processes, its build of Python, or its executor."""
+        return model_of(self.setting)
+
+    @property
+    def work(self) -> Work:
+        """Work of each of its requests."""
+        return work_of(self.setting)
 
     @property
     def is_open(self) -> bool:
@@ -130,7 +142,18 @@ class Beside:
     @property
     def what(self) -> str:
         """Model and work in words: ``sockets, static pool: I/O 10 ms``."""
-        return f"{model_of(self.setting)}: {named(work_of(self.setting))}"
+        return f"{self.model}: {named(self.work)}"
+
+
+Key = TypeVar("Key")
+
+
+def grouped(every: Iterable[Beside], key: Callable[[Beside], Key]) -> dict[Key, list[Beside]]:
+    """Arms by a key, such as their work, in the order of their first arms."""
+    found: dict[Key, list[Beside]] = {}
+    for each in every:
+        found.setdefault(key(each), []).append(each)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,20 +234,17 @@ _NOUNS = {"workers": "thread", "connections": "client"}
 
 def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tuple[Ladder, ...]:
     """Ladders of closed loops that differ in the factor ``steps`` alone, with the factor ``other`` at its largest."""
-    kinds: dict[Setting, list[tuple[Beside, Estimate]]] = {}
-    for each in every:
-        if not each.is_open and each.throughput_hz is not None:
-            kinds.setdefault(each.setting.but(workers=1, connections=1), []).append((each, each.throughput_hz))
+    closed = [each for each in every if not each.is_open and each.throughput_hz is not None]
     found = []
-    for of_kind in kinds.values():
-        most = max(each.setting.whole(other) for each, _ in of_kind)
-        own = {each.setting.whole(steps): (each, hz) for each, hz in of_kind if each.setting.whole(other) == most}
+    for of_kind in grouped(closed, lambda each: each.setting.but(workers=1, connections=1)).values():
+        most = max(each.setting.whole(other) for each in of_kind)
+        own = {each.setting.whole(steps): each for each in of_kind if each.setting.whole(other) == most}
         if len(own) >= least:
-            arms, measured = zip(*(own[step] for step in sorted(own)), strict=True)
-            foretold = least_enough([each.foretold.throughput_hz for each in arms])
-            seen = least_enough([each.value for each in measured])
+            ascending = [own[step] for step in sorted(own)]
+            foretold = least_enough([each.foretold.throughput_hz for each in ascending])
+            seen = least_enough([each.throughput_hz.value for each in ascending if each.throughput_hz])
             step, beside_ = _NOUNS[steps], counted(most, _NOUNS[other])
-            found.append(Ladder(arms[0].what, beside_, step, tuple(sorted(own)), foretold, seen))
+            found.append(Ladder(ascending[0].what, beside_, step, tuple(sorted(own)), foretold, seen))
     return tuple(found)
 
 

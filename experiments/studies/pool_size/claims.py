@@ -23,6 +23,7 @@ from experiments.studies.pool_size.beside import (
     begins,
     beside,
     gains,
+    grouped,
     of_clients,
     of_pools,
 )
@@ -218,11 +219,8 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
     """Sentences on the closed loops of a model, each beside another model's loop with the same clients and work. Both
     have their largest pool."""
-    largest: dict[tuple[str, Work, int], Beside] = {}
-    for each in every:
-        key = model_of(each.setting), work_of(each.setting), each.clients
-        if not each.is_open and (key not in largest or each.workers >= largest[key].workers):
-            largest[key] = each
+    loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
+    largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
     for (of, work, clients), each in largest.items():
         pool = largest.get((other, work, clients))
         if of == model and pool is not None and pool.throughput_hz is not None and each.throughput_hz is not None:

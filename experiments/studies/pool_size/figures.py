@@ -20,11 +20,12 @@ from experiments.studies.pool_size.beside import (
     Ladder,
     beside,
     gains,
+    grouped,
     of_clients,
     of_pools,
 )
 from experiments.studies.pool_size.claims import compared
-from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, model_of, named, work_of
+from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, named
 
 FORETOLD = "foretold, from one client of one worker"
 
@@ -36,10 +37,9 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figures of every question."""
     every = beside(seen)
     lookups = seen.after.get("pool_lookups")
+    judged = () if lookups is None else compared(lookups)
     return (
-        ratios.picture(
-            "lookups", "A pure Lookup with more threads ÷ with one", () if lookups is None else compared(lookups)
-        ),
+        ratios.picture("lookups", "A pure Lookup with more threads ÷ with one", judged),
         effect(seen),
         pools(every),
         prediction(every),
@@ -66,13 +66,12 @@ def effect(seen: Seen) -> Picture:
 
 def pools(every: Sequence[Beside]) -> Picture:
     """Throughput over the pool's size: a panel for each work, a line for each model."""
-    closed = [each for each in every if not each.is_open and model_of(each.setting) != AIO]
+    closed = [each for each in every if not each.is_open and each.model != AIO]
     panels = []
-    for work in dict.fromkeys(work_of(each.setting) for each in closed):
-        of_work = [each for each in closed if work_of(each.setting) == work]
+    for work, of_work in grouped(closed, lambda each: each.work).items():
         most = max(each.clients for each in of_work)
-        models = dict.fromkeys(model_of(each.setting) for each in of_work)
-        lines = [_line(model, [each for each in of_work if each.clients == most], model) for model in models]
+        models = grouped(of_work, lambda each: each.model)
+        lines = [_line([each for each in own if each.clients == most], model) for model, own in models.items()]
         lines = [line for line in lines if len(line.points) > 1]
         if any(len(line.points) > 2 for line in lines):
             panels.append(Panel(f"{named(work)}, {counted(most, 'client')}", lines))
@@ -83,17 +82,10 @@ def pools(every: Sequence[Beside]) -> Picture:
 
 def prediction(every: Sequence[Beside]) -> Picture:
     """Measured ÷ foretold throughput of every closed loop."""
-    closed = [each for each in every if not each.is_open]
+    closed = grouped((each for each in every if not each.is_open), lambda each: each.what)
     rows = [
-        Off(
-            what,
-            [
-                (f"{each.workers}/{each.clients}", each.ratio)
-                for each in closed
-                if each.what == what and each.ratio is not None
-            ],
-        )
-        for what in dict.fromkeys(each.what for each in closed)
+        Off(what, [(f"{each.workers}/{each.clients}", each.ratio) for each in own if each.ratio is not None])
+        for what, own in closed.items()
     ]
     title = "Throughput, measured ÷ foretold: every arm of a closed loop"
     return off.picture("prediction", title, THROUGHPUT_WITHIN, [row for row in rows if row.ratios], "threads/clients")
@@ -101,10 +93,8 @@ def prediction(every: Sequence[Beside]) -> Picture:
 
 def tails(every: Sequence[Beside]) -> Picture:
     """The 99th percentile at shares of the capacity: a panel for each row."""
-    opened = [each for each in every if each.share is not None]
     panels = []
-    for what in dict.fromkeys(each.what for each in opened):
-        own = [each for each in opened if each.what == what]
+    for what, own in grouped((each for each in every if each.is_open), lambda each: each.what).items():
         at = [(100 * (each.share_now or 0), each.foretold.response_s, each.p99_s) for each in own]
         told = [(place, 1000 * response_s) for place, response_s, _ in at if math.isfinite(response_s)]
         measured = sorted((place, 1000 * p99_s) for place, _, p99_s in at if p99_s is not None)
@@ -119,22 +109,20 @@ def tails(every: Sequence[Beside]) -> Picture:
 def _load(own: Sequence[Beside]) -> str:
     """Threads of a row, and its largest rate."""
     most = max(own, key=lambda each: each.share or 0)
-    threads = "" if model_of(most.setting) == AIO else f"{counted(most.workers, 'thread')}, "
-    rate = number(float(str(most.setting["rate_hz"])))
-    return f"{threads}up to {rate}/s"
+    threads = "" if most.model == AIO else f"{counted(most.workers, 'thread')}, "
+    return f"{threads}up to {number(float(str(most.setting['rate_hz'])))}/s"
 
 
 def loop(every: Sequence[Beside]) -> Picture:
     """Throughput over clients, with the same work: a panel for each of gRPC's models, so that no line hides another."""
     closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
     panels = []
-    for work in dict.fromkeys(work_of(each.setting) for each in closed if model_of(each.setting) == AIO):
-        of_work = [each for each in closed if work_of(each.setting) == work]
-        for model in dict.fromkeys(model_of(each.setting) for each in of_work):
-            own = [each for each in of_work if model_of(each.setting) == model]
+    for work, of_work in grouped(closed, lambda each: each.work).items():
+        models = grouped(of_work, lambda each: each.model)
+        for model, own in models.items() if AIO in models else ():
             pool = max(each.workers for each in own)
             name = "event loop" if model == AIO else f"{model.partition(', ')[2]}, {counted(pool, 'thread')}"
-            line = _line(model, [each for each in own if each.workers == pool], "", "clients")
+            line = _line([each for each in own if each.workers == pool], "", "clients")
             if line.points:
                 panels.append(Panel(f"{name}: {named(work)}", [line]))
     ticks = tuple((float(each), str(each)) for each in (1, 16, 64))
@@ -142,19 +130,19 @@ def loop(every: Sequence[Beside]) -> Picture:
     return curves.picture("loop", "gRPC on threads and on an event loop", scale, panels[:PANELS])
 
 
-def _line(model: str, own: Sequence[Beside], name: str, over: str = "workers") -> Line:
+def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
     """Measured points of one model, beside their predictions."""
-    ascending = sorted((each for each in own if model_of(each.setting) == model), key=lambda each: _place(each, over))
+
+    def place(of: Beside) -> float:
+        return float(of.clients if over == "clients" else of.workers)
+
+    ascending = sorted(own, key=place)
     return Line(
-        name if over == "clients" else name.partition(", ")[2],
-        ascending[0].setting.text("transport"),
-        tuple((_place(each, over), each.throughput_hz) for each in ascending if each.throughput_hz is not None),
-        tuple((_place(each, over), each.foretold.throughput_hz) for each in ascending),
+        name.partition(", ")[2],
+        ascending[0].setting.text("transport") if ascending else "",
+        tuple((place(each), each.throughput_hz) for each in ascending if each.throughput_hz is not None),
+        tuple((place(each), each.foretold.throughput_hz) for each in ascending),
     )
-
-
-def _place(of: Beside, over: str) -> float:
-    return float(of.clients if over == "clients" else of.workers)
 
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
@@ -180,8 +168,8 @@ def throughput_table(every: Sequence[Beside]) -> str:
     """Table of every closed loop."""
     lines = [
         (
-            model_of(each.setting),
-            named(work_of(each.setting)),
+            each.model,
+            named(each.work),
             LIMITS.get(each.foretold.limit, each.foretold.limit),
             _threads(each),
             str(each.clients),
@@ -202,8 +190,8 @@ def tail_table(every: Sequence[Beside]) -> str:
     """Table of every open loop, whose requests are due at a rate."""
     lines = [
         (
-            model_of(each.setting),
-            named(work_of(each.setting)),
+            each.model,
+            named(each.work),
             _threads(each),
             percent(round(each.share, 2)),
             NOTHING if each.share_now is None else percent(round(each.share_now, 2)),
@@ -224,7 +212,7 @@ def tail_table(every: Sequence[Beside]) -> str:
 
 
 def _threads(each: Beside) -> str:
-    return NOTHING if model_of(each.setting) == AIO else str(each.workers)
+    return NOTHING if each.model == AIO else str(each.workers)
 
 
 def ladder_table(ladders: Sequence[Ladder]) -> str:
