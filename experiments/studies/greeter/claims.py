@@ -179,7 +179,7 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _of_cpp(finding: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
-    """The same finding, of results that have arms in C++, the original's language; NOT TESTABLE for other results."""
+    """The finding, for results with arms in C++, the original's language. For other results it is NOT TESTABLE."""
 
     def found(seen: Seen) -> Finding:
         has_cpp = any(arm.setting == ONE["cpp"] for arm in seen.main.sweep.arms)
@@ -194,12 +194,12 @@ def _round_trip(seen: Seen) -> Finding:
 
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
-    """Contradicted where a call timed in this way takes longer or shorter than the others, by over 5 %."""
+    """Verdict CONTRADICTED where a call that is timed in this way takes over 5 % longer or shorter than the others."""
     run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
         return "INCONCLUSIVE", "No cold run counts."
     said = (
-        f"Timed so, a call takes {number(run.as_timed_over_rest.value)} times as long as the others of its run"
+        f"Timed in this way, a call takes {number(run.as_timed_over_rest.value)} times as long as the others of its run"
         f"{ends(run.as_timed_over_rest, 1)}. That is {milliseconds(run.as_timed_us)} beside "
         f"{milliseconds(run.rest_us)}. "
         f"Without connecting it is {number(run.first_over_rest.value)} times{ends(run.first_over_rest, 1)}."
@@ -226,7 +226,7 @@ def _context(ours: Iterable[str]) -> Finding:
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """Judged one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
+    """Verdict with one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
     said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
@@ -238,17 +238,17 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Judges the rate of both clients together. This rate falls if latency grows by more than the clients do."""
+    """Verdict on the rate of both clients together. This rate falls if latency grows by more than the clients do."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
 def _share_falls(seen: Seen) -> Finding:
-    """Judged by latency: one client's rate is 1 ÷ latency, and falls if latency grows."""
+    """Verdict on the rate of one client, which is 1 ÷ latency. This rate falls if latency grows."""
     return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
 
 
 def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
-    """Judged by the growth of latency: with one call at a time a client's rate is 1 ÷ latency."""
+    """Verdict by the growth of latency: with one call at a time a client's rate is 1 ÷ latency."""
     judged = judgement.judged.get("clients_cpp")
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
     if judged is None or not judged.rulings:
@@ -262,7 +262,7 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
-    """Never confirmed: both clocks read the same time where a client computes the whole time."""
+    """Verdict that is never CONFIRMED: both clocks read the same time where a client computes the whole time."""
     found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
         return "INCONCLUSIVE", "No block counts."
@@ -278,14 +278,13 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
 
 def _calls_are_synchronous(_: Seen) -> Finding:
     return "NOT TESTABLE", (
-        "A fact of its client's program, to be read there: each call is waited for before the next. No measurement "
-        "of ours speaks against it."
+        "This is a fact of its client's program: the client waits for each call before the next call. No measurement "
+        "of ours contradicts it."
     )
 
 
 def _server_makes_calls_synchronous(seen: Seen) -> Finding:
-    """Contradicted where several calls at once get a higher rate from the same server than one call at a time can
-    get."""
+    """Verdict CONTRADICTED where several calls at once get a higher rate from the server than one call at a time."""
     told = brief(seen.main, "in_flight_cpp", f"{IN_FLIGHT} asynchronous calls at once", "one at a time")
     said = f"The same synchronous server answered an asynchronous client. {told}"
     judged = seen.main.judged.get("in_flight_cpp")

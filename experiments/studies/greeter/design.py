@@ -78,7 +78,7 @@ LIBRARY = _GREETER.but(client="library")
 
 
 def asynchronous(language: str, in_flight: int = 1) -> Setting:
-    """One asynchronous client, with this number of calls under way."""
+    """Setting of one asynchronous client, with this number of calls under way."""
     return ONE[language].but(call_style="async", in_flight=in_flight)
 
 
@@ -105,7 +105,8 @@ def cold(scale: Scale) -> ColdPlan:
 
 
 def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:
-    """One language: two clients ÷ one, asynchronous ÷ synchronous, several calls under way ÷ one, and its A/A pair."""
+    """Groups and comparisons of one language: two clients ÷ one, asynchronous ÷ synchronous, several calls under way ÷
+    one, and an A/A pair."""
     name, one, pair = LABELS[language], Arm(ONE[language]), Arm(TWO[language])
     called_back, several = Arm(asynchronous(language)), Arm(asynchronous(language, IN_FLIGHT))
     same, _, again = twins(pair.setting, "same")
@@ -124,7 +125,7 @@ def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:
 
 
 def _between() -> tuple[Sequence[Group], Sequence[Comparison]]:
-    """C++ ÷ Python: both ends, and the server alone."""
+    """Groups and comparisons of C++ ÷ Python: both ends, and the server alone."""
     cpp, python = (Arm(ONE[each]) for each in LABELS)
     cpp_served, python_served = (Arm(SAME_CLIENT[each]) for each in LABELS)
     differ, by_end, by_server = (

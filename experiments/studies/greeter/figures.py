@@ -31,7 +31,7 @@ GRPC = "grpc"
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
-    """First calls and warm ones, throughput, clocks, and the comparisons."""
+    """Figures of first calls and warm calls, throughput, clocks, and comparisons."""
     first = "A fresh client's first call, and the other calls: time of a call, ms"
     throughput = "Greeter on gRPC, throughput: each client's, and the server's"
     compared = "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python"

@@ -88,7 +88,7 @@ class FromCold:
 
     connect_us: Estimate
     first_us: Estimate
-    """Time of the first call on a connection that was made before it."""
+    """Time of the first call, without connecting."""
     as_timed_us: Estimate
     """Time of connecting and of the first call together. A program that connects within its first call times both, as
     the original's program does."""

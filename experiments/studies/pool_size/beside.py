@@ -220,12 +220,12 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Ladders of pools: for every model and work with at least ``least`` pools, at its most clients."""
+    """Ladders of pools: for every model and work with at least ``least`` pools, at the largest number of clients."""
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Ladders of clients: for every model and work with several numbers of clients, on its largest pool."""
+    """Ladders of clients: for every model and work with several numbers of clients, on the largest pool."""
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 

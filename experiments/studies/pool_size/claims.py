@@ -29,7 +29,7 @@ from experiments.studies.pool_size.beside import (
 )
 from experiments.studies.pool_size.design import AIO, GRPC, NO_GIL, PROCESSES, SOCKETS, Work, model_of, named, work_of
 
-NOT_YET = "Not known: nothing was measured of it."
+NOT_YET = "Not known: nothing of this kind was measured."
 
 MODEL_SAYS = (
     "The predictions come from one client of one worker, measured by turns with the arms. No arm predicts itself."
@@ -233,15 +233,15 @@ def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterat
 
 
 SHARE = 10 / 12
-"""Share of the arms that must be foretold well."""
+"""Share of the arms whose predictions must be hits."""
 
 ARMS_MIN = 12
 """Fewest arms that can confirm or contradict a share."""
 
 NEAR = 0.05
-"""Most by which the share of an open loop may differ from ``USUAL``, the share that the claim names."""
+"""Largest difference between the share of an open loop and ``USUAL``, the share that the claim names."""
 
-_NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of it was measured.")
+_NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
 _ONE_CORE: Finding = ("NOT TESTABLE", "This machine has one core.")
 _NO_LOOK: Finding = ("INCONCLUSIVE", "The sweep stands at no look yet.")

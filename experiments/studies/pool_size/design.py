@@ -220,7 +220,7 @@ def pool_size(scale: Scale) -> Sweep:
 
 
 def pool_one(scale: Scale) -> Sweep:
-    """Sweep of the arms that every prediction of the scale rests on."""
+    """Sweep of the arms on which the predictions of the scale rest."""
     turns = Windows(warm_up_s=0.2, duration_s=0.5, in_turn=True)
     return Sweep("pool_size", "pool_one", tuple(_of_one(scale)), (), 1, scale.looks[-1:], scale.seed, turns)
 
@@ -236,7 +236,7 @@ def _of_one(scale: Scale) -> Iterator[Group]:
 
 
 def basis(of: Setting) -> tuple[Arm, ...]:
-    """Arms that a prediction for a setting rests on."""
+    """Arms on which a prediction for a setting rests."""
     plain = no_work(one(of))
     return (Arm(plain), busy(plain), *probes(plain), *([Arm(one(of))] if work_of(of).durable else []))
 
@@ -296,7 +296,7 @@ def named(work: Work) -> str:
 
 
 def _compared(row: Row) -> Iterator[Comparison]:
-    """The largest pool beside the smallest, where there are several."""
+    """Comparison of the largest pool with the smallest, where there are several pools."""
     if len(row.pools) > 1:
         above, below = row.pooled[-1], row.pooled[0]
         title = f"{row.model}, {named(row.work)}: {row.pools[-1]} threads ÷ {row.pools[0]}"
@@ -310,7 +310,7 @@ def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
 
 
 def _open(row: Row, scale: Scale) -> Iterator[Arm]:
-    """An open loop at each share of the foretold capacity."""
+    """Arms of an open loop, one at each share of the foretold capacity."""
     assert row.tail_of is not None
     pool = row.base.but(workers=row.tail_of, connections=OPEN_CONNECTIONS)
     for share in SHARES:

@@ -1,8 +1,8 @@
 """Demands of a request at any setting, measured by one client of one worker, and the prediction from them. Pure.
 
 The model is that of ``recommend``: it takes workers, clients, cores, processes and a rate from the setting. A server
-that answers on an event loop has no pool: each of its requests has a worker, and it computes one at a time. Requests
-that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
+that answers on an event loop has no pool: each request counts as one worker, and the server computes one request at a
+time. Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
 
 The arms of a model (``design.basis``) have one worker of one process each. The first arm has one client. The second arm
 has enough connections to keep the worker busy. The third arm has one client of a worker that waits. These arms give
@@ -99,7 +99,8 @@ def foretell(judgement: Judgement, setting: Setting) -> Foretold:
 
 
 def demands_of(judgement: Judgement, setting: Setting) -> Demands:
-    """Demands of a request at a setting; see the module. ValueError where its model was not measured."""
+    """Demands of a request at a setting, by the rules of the module. ValueError where the setting's model was not
+    measured."""
     work, plain = work_of(setting), no_work(one(setting))
     alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
     busy_cpu_s = _cpu_s(judgement, busy(plain))

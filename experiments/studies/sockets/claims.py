@@ -57,7 +57,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """CONFIRMED where all verdicts are as wanted; CONTRADICTED where a decided verdict differs."""
+    """Verdict on a claim: CONFIRMED where all comparisons have the wanted verdict, CONTRADICTED where a decided
+    comparison has another."""
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -90,11 +91,11 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """Judged by the thesis' own metric: the spread of its timer at the receiver, that is, the distance of means of one
+    """Verdict by the thesis' own metric: the spread of its timer at the receiver, that is, the distance of means of one
     second from their median.
 
-    Confirmed where ZeroMQ's spread is over 1.5 times that of both others, over blocks. The text also has the spread at
-    the client.
+    The claim is confirmed where ZeroMQ's spread is over 1.5 times that of both other APIs, over blocks. The text also
+    has the spread at the client.
     """
 
     def finding(seen: Seen) -> Finding:
@@ -158,7 +159,7 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Judged by the three APIs of the document at both rates, pooled: each block's mean of six logarithms."""
+    """Verdict from the document's three APIs at both rates, pooled: each block's mean of six logarithms."""
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -172,8 +173,8 @@ def _size_shows(seen: Seen) -> Finding:
 
 
 def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen], Finding]:
-    """Confirmed where every ratio nanomsg's throughput ÷ another API's lies within ``least`` and ``most``; contradicted
-    where a ratio is outside."""
+    """Verdict on the ratios of nanomsg's throughput to the throughput of other APIs: CONFIRMED where each lies between
+    ``least`` and ``most``, CONTRADICTED where one lies outside."""
 
     def inside(each: DeliveryRatio) -> bool:
         apart = each.differs or least < 1 < most  # two that are alike need not differ
@@ -204,8 +205,8 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """NOT TESTABLE: the way in which the document computed its intervals makes them cross zero. No measurement of ours
-    can decide it."""
+    """Verdict NOT TESTABLE: the document's way to compute intervals makes them cross zero. No measurement of ours can
+    decide this claim."""
     found = spreads(seen.main)
     if not found:
         return "NOT TESTABLE", ABSENT
@@ -218,7 +219,7 @@ def _crosses_zero(seen: Seen) -> Finding:
 
 
 def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
-    """Confirmed where ZeroMQ takes at most half the lines of this API, as in the document."""
+    """Verdict by counting: CONFIRMED where ZeroMQ takes at most half the lines of this API, as in the document."""
 
     def finding(_: Seen) -> Finding:
         other, own = (sum(design.counted(each).values()) for each in (api, "zeromq"))
@@ -229,8 +230,8 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and ZeroMQ takes more time than
-    both."""
+    """Verdict by times: CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and ZeroMQ takes
+    more time than both."""
     pairs = {("zeromq", BASE): Verdict.SLOWER, ("nanomsg", "zeromq"): Verdict.FASTER}
     text = " ".join(standing(seen.main, *pair) for pair in (("nanomsg", BASE), *pairs))
     verdicts: set[ClaimVerdict] = {_alike(over_cells(seen.main, "nanomsg", BASE))}
@@ -258,7 +259,7 @@ def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
 
 
 def _nanomsg_overall(seen: Seen) -> Finding:
-    """Contradicted where nanomsg is not the fastest in one of the graphs."""
+    """Verdict by all graphs: CONTRADICTED where nanomsg is not the best in one graph."""
     verdicts = [_nanomsg_is_best(cell)(seen)[0] for cell in GRAPHS] + [_NANOMSG_CARRIES_MOST(seen)[0]]
     counts = ", ".join(f"{each} {verdicts.count(each)}" for each in dict.fromkeys(verdicts))
     text = f"Of the four graphs of response time and that of throughput: {counts}."

@@ -1,7 +1,7 @@
 """The document's numbers, the study's sweeps, the runs that receivers report on, and each API's lines of code.
 
-Each number and order that the document states has its place in the document. They are context only: other machines. The
-document's text has no numbers for its graphs, only the API that did best in each. So its means cannot be drawn.
+Each number of the document stands with its place there. The numbers are context only: other machines. The document's
+text has no numbers for its graphs, only the API that did best in each graph. So its means cannot be drawn.
 
 An arm is one API under one load. All APIs of a rate and size stand side by side, with the request-reply pattern. Every
 API has an A/A pair in one cell (a rate and size); the second server of the pair carries the loads of all cells too. In
@@ -30,7 +30,7 @@ RATES = (30.0, 50.0)
 """Table 1: rates, in messages a second."""
 
 THROUGHPUT_SAMPLES = 60
-"""Samples, each the mean of a second, 4.1.5: a minute."""
+"""Section 4.1.5: samples of throughput, each the mean of a second; a minute in all."""
 
 GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2, (30.0, 100_000): 3, (50.0, 100_000): 4}
 """Section 5.1.1, response time: the graph of each rate and size."""
@@ -39,7 +39,7 @@ MESSAGES: Mapping[tuple[float, int], int] = {cell: round(3600 * cell[0]) for cel
 """Section 5: messages that each API sent in an hour, for each graph."""
 
 LINES: Mapping[str, int] = {"berkeley": 23, "zeromq": 9, "nanomsg": 20}
-"""Lines of code to create, connect, send, receive and close: section 5.1.2, at table 2."""
+"""Section 5.1.2, at table 2: lines of code to create, connect, send, receive and close."""
 
 TABLE_2: Mapping[str, tuple[str, str, str]] = {
     "berkeley": ("much", "little", "excellent"),
@@ -63,7 +63,7 @@ SAMPLE_S, WINDOW_S = 1.0, 0.25
 """Seconds of a window in ``paper``, and in other profiles."""
 
 PATTERN_APIS = ("zeromq", "nanomsg")
-"""APIs whose patterns the original confused. A sweep has at most eight servers, and each API takes three of them."""
+"""APIs whose patterns the original confused. A sweep has at most eight servers, and each API takes three servers."""
 
 BINDINGS = ("zeromq", "nng")
 """Libraries with a binding for Python. Three servers of each library and two of Berkeley sockets make eight."""
@@ -72,7 +72,7 @@ PATTERN_CALLS = 400
 """Calls of a window in a closed loop: some tenth of a second."""
 
 LONG_ROUNDS = 60
-"""Rounds from which on windows and receivers have as many seconds as the original had."""
+"""Least number of rounds at which windows and receivers have as many seconds as in the original."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
 """Blocks of the timers, and of throughput, in profiles other than ``paper``. Three are enough for the timers, which
@@ -113,7 +113,7 @@ def ratio_name(above: str, below: str, cell: tuple[float, int]) -> str:
 
 
 def sockets(scale: Scale) -> Sweep:
-    """The main part: response time by API, rate and size. Raises ValueError where no API is built."""
+    """Sweep of the main part: response time by API, rate and size. Raises ValueError where no API is built."""
     here = apis(scale)
     if not here:
         raise ValueError("no API is built")
@@ -142,7 +142,7 @@ GRAPH_RATE_HZ = 50.0
 
 
 def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
-    """Ratios of one rate and size: the libraries ÷ Berkeley; nanomsg ÷ ZeroMQ; NNG ÷ Berkeley and ÷ nanomsg."""
+    """Comparisons of one rate and size: the libraries ÷ Berkeley; nanomsg ÷ ZeroMQ; NNG ÷ Berkeley and ÷ nanomsg."""
     asked = [("zeromq", BASE, HEADLINE), ("nanomsg", BASE, HEADLINE), ("nanomsg", "zeromq", "further")]
     asked += [("nng", BASE, SUCCESSOR), ("nng", SUCCESSOR_OF, SUCCESSOR)]
     return [
@@ -160,7 +160,7 @@ def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
 
 
 def patterns(scale: Scale) -> Sweep:
-    """Pair beside request-reply, in a closed loop, of the APIs that have a socket type for each."""
+    """Sweep of pair beside request-reply, in a closed loop, for the APIs that have a socket type for each."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for api in (api for api in PATTERN_APIS if api in apis(scale)):
@@ -177,7 +177,7 @@ def patterns(scale: Scale) -> Sweep:
 
 
 def bindings(scale: Scale) -> Sweep:
-    """Bindings for Python beside the same libraries in C, and beside Berkeley sockets in Python; in a closed loop."""
+    """Sweep of bindings for Python, in a closed loop: beside the same libraries in C, and beside sockets in Python."""
     python = {api: Arm(of(api, None, SIZES[0]).but(language="python")) for api in (BASE, *BINDINGS)}
     native = {api: Arm(of(api, None, SIZES[0])) for api in BINDINGS if api in apis(scale)}
     pairs = [twins(arm.setting, "same") for arm in python.values()]
@@ -199,7 +199,7 @@ def bindings(scale: Scale) -> Sweep:
 
 
 def received(scale: Scale) -> DeliveryPlan:
-    """Runs that receivers report on: their two timers, at every rate and size; and throughput one way."""
+    """Plan of the runs that receivers report on: their two timers, at every rate and size; and throughput one way."""
     long = _is_long(scale)
     timed_s, timed_blocks = (scale.rounds, None) if long else (1, TIMED_BLOCKS)
     cells = [DeliveryCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]

@@ -63,7 +63,7 @@ def _of_go(
     not_concluded: tuple[str, ...],
     details: tuple[str, ...] = (),
 ) -> Answer:
-    """Answer of comparisons between Go's servers. ``asked``: words for both sides of each comparison, by its name."""
+    """Answer from comparisons of Go's servers. ``asked``: words for both sides of each comparison, by its name."""
     said = " ".join(found.told(name, *sides) for name, sides in asked.items())
     return Answer(
         question=question,
@@ -104,7 +104,7 @@ FALLING = (
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """Sentences on each mechanism: the one-off time that the document's falling means would need, and the one-off time
+    """Sentence for each mechanism: the one-off cost that would explain the document's fall, and the one-off cost
     here."""
     for mechanism in MECHANISMS:
         if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):

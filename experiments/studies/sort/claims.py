@@ -1,8 +1,8 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts of sweeps. The cold runs have no look. Verdicts on cold runs come from
-intervals of 99 % over at least six blocks, once all planned blocks are measured. Where the document's own table
-contradicts a claim, its numbers stand beside ours. Its microseconds are context: another machine, another system.
+CONFIRMED and CONTRADICTED come from verdicts of sweeps, or from cold runs. Verdicts on cold runs come from intervals of
+99 % over at least six blocks, once all planned blocks are measured. Where the document's own table contradicts a claim,
+the document's numbers stand beside ours. Its microseconds are context: another machine, another system.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,14 +23,14 @@ from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US,
 from experiments.studies.sort.measured import CONFIDENCE, NO_GO, Measured, as_original, measured
 
 HALF_AS_LONG_AGAIN = 1.5
-"""Least ratio of quicksort's mean to merge sort's at N = 100 in its table."""
+"""Least ratio of merge sort's mean to quicksort's at N = 100 in the document's table."""
 
 BY_ALGORITHM = ("algorithm_grpc", "algorithm_net_rpc")
 BY_MECHANISM = ("mechanism_merge", "mechanism_quick")
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim; another part has the claims that its
+    """Claims of a part, in the document's order. The main part has every claim. Another part has the claims that its
     data decide."""
     found = measured(seen)
     return tuple(_claim(each, found) for each in ENTRIES if seen.main.sweep.part in ("sort", each.part))
@@ -57,7 +57,7 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 
 def _falls_with_calls(found: Measured) -> Finding:
-    """Judged by every step to ten times the calls, of every mechanism and algorithm."""
+    """Verdict by every step to ten times the calls, of every mechanism and algorithm."""
     ratios, first_calls = dict[str, Estimate | None](), dict[str, Estimate | None]()
     for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items()):
         what = f"{label(mechanism)}, {name}"
@@ -74,8 +74,8 @@ def _falls_with_calls(found: Measured) -> Finding:
 
 
 def _falling(directions: Mapping[str, Verdict]) -> Finding:
-    """Confirmed where every step falls; contradicted where a step rises or is flat. Sentences name these steps, and the
-    undecided steps."""
+    """Verdict on a falling mean: CONFIRMED where every step falls, CONTRADICTED where a step rises or is flat.
+    Sentences name these steps, and the undecided steps."""
     where: dict[Verdict, list[str]] = {}
     for name, each in directions.items():
         where.setdefault(each, []).append(name)
@@ -96,7 +96,7 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    """Judged by every step to ten times the numbers, of every mechanism and algorithm."""
+    """Verdict by every step to ten times the numbers, of every mechanism and algorithm."""
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
@@ -121,7 +121,7 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """Judges calls, which are the document's N: the ratio must be larger with ten times the calls, at every step."""
+    """Verdict by calls, which are the document's N: every step to ten times the calls must have a larger ratio."""
     ratios = {
         f"{ALGORITHMS[each]} {calls:,}": cold_runs.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
@@ -132,7 +132,7 @@ def _more_so_with_calls(found: Measured) -> Finding:
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """Judges length, as the claim says: the ratio must be larger with ten times the numbers, at every step."""
+    """Verdict by length, as the claim says: every step to ten times the numbers must have a larger ratio."""
     names = {(each, length): f"mechanism_{each}_{length}" for each, length in product(ALGORITHMS, LENGTHS)}
     ratios = {
         f"{ALGORITHMS[each]} {length:,}": next((one.typical for one in found.found(name) if _is_decided(one)), None)
@@ -143,9 +143,8 @@ def _more_so_with_length(found: Measured) -> Finding:
 
 
 def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Finding:
-    """Verdict on each algorithm's ratios by N, from intervals that do not overlap. Confirmed where every step leads to
-    a larger ratio; contradicted where a step leads to a smaller ratio. Sentences name these steps, and the undecided
-    steps."""
+    """Verdict on each algorithm's ratios by N, from intervals that do not overlap: CONFIRMED where every step has a
+    larger ratio, CONTRADICTED where a step has a smaller ratio. Sentences name these steps, and the undecided steps."""
     smaller, open_ = list[str](), list[str]()
     for each, (fewer, more) in product(ALGORITHMS.values(), pairwise(counts)):
         few, many = ratios[f"{each} {fewer:,}"], ratios[f"{each} {more:,}"]
@@ -160,14 +159,14 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
-    """Confirmed where the largest possible difference of the algorithms is under the least possible difference of the
-    mechanisms; contradicted where it is the other way round."""
+    """Verdict by intervals: CONFIRMED where the largest possible difference of the algorithms is under the least
+    possible difference of the mechanisms. CONTRADICTED where the algorithms surely differ by more."""
     said = found.brief(*BY_ALGORITHM, *BY_MECHANISM)
     theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
     beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]
     said += (
-        f" In the document's table at N = 100 it does not hold. On gRPC the algorithms lie {number(theirs)} µs apart, "
-        f"with merge sort the mechanisms {number(beside)} µs."
+        f" The claim does not hold in the document's table at N = 100. On gRPC the algorithms lie {number(theirs)} µs "
+        f"apart. With merge sort the mechanisms lie {number(beside)} µs apart."
     )
     algorithms, mechanisms = (list(filter(_is_decided, found.found(*each))) for each in (BY_ALGORITHM, BY_MECHANISM))
     if len(algorithms) < len(BY_ALGORITHM) or len(mechanisms) < len(BY_MECHANISM):
@@ -185,8 +184,8 @@ def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
 
 
 def _merge_is_slower(found: Measured) -> Finding:
-    """Judged by runs in which each algorithm has its own connection. The document ran merge sort first, and quicksort
-    after it on the same connection."""
+    """Verdict from runs in which each algorithm has its own connection. The document ran merge sort first, and then
+    quicksort on the same connection."""
     ratios = {label(each): cold_runs.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
     first = {label(each): cold_runs.first_pays(found.cold, each) for each in MECHANISMS}
     said = (
@@ -217,7 +216,7 @@ def _is_decided(judged: Judged) -> bool:
 
 
 def _results() -> Iterator[Entry[Measured]]:
-    """The table of results, a line for each N."""
+    """Claims of the table of results, one for each N."""
     for calls in CALLS:
         on = [
             f"{' and '.join(f'{MEAN_US[mechanism, each, calls]:g}' for each in ALGORITHMS)} µs on {label(mechanism)}"
@@ -253,4 +252,4 @@ ENTRIES: tuple[Entry[Measured], ...] = (
     ),
     Entry("The algorithms differ by less than the mechanisms do.", _algorithms_differ_less, part="sort"),
 )
-"""Every claim: the numbers of the table of results, what its figures show, and the two sentences of the conclusion."""
+"""Every claim: the numbers of the results table, the content of the figures, the two sentences of the conclusion."""

@@ -25,10 +25,10 @@ from experiments.show.figures.style import label
 from experiments.studies.study import Scale
 
 CALLS = (100, 1000, 10000)
-"""Levels of the document's factor N: the number of calls in its client's loop."""
+"""Levels of the document's factor N: numbers of calls in the loop of its client."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
-"""Array that it sorts, at every N (slide "Conexão GoRPC")."""
+"""Array that the document sorts, at every N (slide "Conexão GoRPC")."""
 
 MEAN_US: Mapping[tuple[str, str, int], float] = {
     ("grpc", "merge", 100): 205.083,
@@ -54,7 +54,7 @@ PARAMETERS: Mapping[str, str] = {
     "Power supply": "the mains",
     "Running processes": "only those that the experiment needs",
 }
-"""Its table of parameters, in its order."""
+"""The document's table of parameters, in the document's order."""
 
 
 HEADLINE = "headline"
@@ -62,15 +62,15 @@ HEADLINE = "headline"
 MERGE, QUICK = "merge", "quick"
 
 ALGORITHMS = {MERGE: "merge sort", QUICK: "quicksort"}
-"""Algorithms, by the names that clients have for them."""
+"""Names of the algorithms for people, by their names in the clients."""
 
 MECHANISMS = ("grpc", "net-rpc")
 
 PEERS = tuple(f"go-sort-{each}" for each in MECHANISMS)
-"""Peers of the parts about Go, which need both."""
+"""Peers of the parts about Go. Each part needs both peers."""
 
 TRANSPORTS = ("grpc", "sockets")
-"""Transports of Python's servers. net/rpc is Go's alone."""
+"""Transports of Python's servers. net/rpc exists in Go alone."""
 
 LENGTHS = (100, 1000, 10000)
 """Lengths of the array: the second reading of the original's N."""
@@ -83,15 +83,15 @@ LONG_CALLS = 200
 """Calls of a window with long arrays. Such a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Cold runs of a block, by N. Runs of few calls are repeated more often: their mean varies more."""
+"""Cold runs of a block, by N. Runs of few calls are repeated more often, since their mean varies more."""
 
 SAME_LENGTH = 1000
-"""Length of the array at which an A/A pair stands."""
+"""Length of the array of the A/A pairs."""
 
 
 @cache
 def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
-    """A server in Go, loaded by Go's client."""
+    """Setting of a server in Go, loaded by Go's client."""
     return setting(
         service="sort", language="go", transport=mechanism, client="peer", mix=algorithm, array_len=array_len
     )
@@ -99,7 +99,7 @@ def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
 
 @cache
 def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
-    """A server of ours, loaded by the transport's own client."""
+    """Setting of a server of this project, loaded by the transport's own client."""
     return setting(service="sort", transport=transport, executor="static-pool", mix=algorithm, array_len=array_len)
 
 
@@ -109,7 +109,7 @@ def has_go(scale: Scale) -> bool:
 
 
 def sort(scale: Scale) -> Sweep:
-    """The main part: both mechanisms in Go, both algorithms, and an A/A pair of each mechanism."""
+    """Sweep of the main part: both mechanisms in Go, both algorithms, and an A/A pair of each mechanism."""
     if not has_go(scale):
         return python_sort("sort", scale)
     same = [twins(go(each, MERGE), "same") for each in MECHANISMS]
@@ -122,8 +122,8 @@ def sort(scale: Scale) -> Sweep:
 
 
 def array_len(scale: Scale) -> Sweep:
-    """Random arrays of 100, 1000 and 10,000 numbers: gRPC ÷ net/rpc at each length, and the cost of ten times the
-    numbers."""
+    """Sweep of random arrays of 100, 1000 and 10,000 numbers: gRPC ÷ net/rpc at each length, and the growth from 1000
+    numbers to 10,000."""
     if not has_go(scale):
         return python_array_len("sort_array_len", scale)
     groups = [
@@ -150,7 +150,7 @@ def cold(scale: Scale) -> tuple[ColdPlan, ...]:
 
 
 def _mechanisms(length: int = 0) -> Iterator[Comparison]:
-    """gRPC ÷ net/rpc, of each algorithm; ``length`` 0 is the textbook's array."""
+    """Comparisons gRPC ÷ net/rpc, of each algorithm. ``length`` 0 is the textbook's array."""
     for algorithm, name in ALGORITHMS.items():
         above, below = (Arm(go(mechanism, algorithm, length)) for mechanism in MECHANISMS)
         what = f"{name}, {length:,} numbers" if length else name
@@ -159,7 +159,7 @@ def _mechanisms(length: int = 0) -> Iterator[Comparison]:
 
 
 def _algorithms() -> Iterator[Comparison]:
-    """Merge sort ÷ quicksort, on each mechanism."""
+    """Comparisons merge sort ÷ quicksort, on each mechanism."""
     for mechanism in MECHANISMS:
         above, below = (Arm(go(mechanism, algorithm)) for algorithm in ALGORITHMS)
         title = f"Go, {label(mechanism)}: merge sort ÷ quicksort"
@@ -167,7 +167,7 @@ def _algorithms() -> Iterator[Comparison]:
 
 
 def _growth() -> Iterator[Comparison]:
-    """Ten times the numbers, on each mechanism and by each algorithm."""
+    """Comparisons of 10,000 numbers with 1000, on each mechanism and by each algorithm."""
     for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
         above, below = (Arm(go(mechanism, algorithm, length)) for length in (LENGTHS[2], LENGTHS[1]))
         title = f"Go, {label(mechanism)}, {ALGORITHMS[algorithm]}: 10,000 ÷ 1,000 numbers"
@@ -176,8 +176,8 @@ def _growth() -> Iterator[Comparison]:
 
 
 def python_sort(part: str, scale: Scale) -> Sweep:
-    """Python's transports: sockets ÷ gRPC, and merge sort ÷ quicksort on each transport, in slices. Each transport has
-    an A/A pair."""
+    """Sweep of Python's transports: sockets ÷ gRPC, and merge sort ÷ quicksort on each transport, in slices. Each
+    transport has an A/A pair."""
     merges = {each: Arm(python(each, MERGE)) for each in TRANSPORTS}
     quicks = {each: Arm(python(each, QUICK)) for each in TRANSPORTS}
     groups = [Group((*merges.values(), *quicks.values()))]
@@ -198,7 +198,7 @@ def python_sort(part: str, scale: Scale) -> Sweep:
 
 
 def python_array_len(part: str, scale: Scale) -> Sweep:
-    """Python's transports on longer arrays, by each algorithm. Each arm has a few windows; no verdict is asked."""
+    """Sweep of Python's transports on longer arrays, by each algorithm. Each arm has a few windows, and no verdict."""
     groups = [
         Group(tuple(Arm(python(transport, *each)) for each in product(ALGORITHMS, LENGTHS))) for transport in TRANSPORTS
     ]

@@ -1,4 +1,8 @@
-"""Figures and tables of the study: the document's own with our means in them, figures that explain them, its faults."""
+"""Figures and tables of the study.
+
+The document's own figures and tables have our means too. Further figures explain the means. A table has the faults of
+the document's method.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -98,7 +102,8 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
 
 
 def _one_off(found: Measured) -> Picture:
-    """Our mean against 1 ÷ N: a row of panels for each algorithm. gRPC connects in the first call, or before."""
+    """Figure of our mean against 1 ÷ N: a row of panels for each algorithm. gRPC has two panels: connecting in the
+    first call, and before."""
     panels = []
     for (algorithm, name), (mechanism, with_connect) in product(
         ALGORITHMS.items(), (("net-rpc", False), ("grpc", True), ("grpc", False))
@@ -128,7 +133,7 @@ def _means(found: Measured, language: str, algorithm: str) -> dict[str, dict[int
 
 
 def _array_len(found: Measured) -> Picture:
-    """Mean against the length of the array, beside N log N through the longest."""
+    """Figure of the mean against the length of the array, beside N log N through the longest array's mean."""
     panels = []
     for (algorithm, name), language in product(ALGORITHMS.items(), ("Go", "Python")):
         lines = []
@@ -153,7 +158,8 @@ def _n_log_n(last: tuple[float, Estimate]) -> list[tuple[float, float]]:
 
 
 def _mechanisms(found: Measured) -> Picture:
-    """Every server on the textbook's array, warm. Languages differ in client and server, so each has a panel."""
+    """Figure of every warm server on the textbook's array. Languages differ in client and server, so each has a
+    panel."""
     panels = []
     for language in ("Go", "Python"):
         rows = [
@@ -201,7 +207,7 @@ def sections(seen: Seen) -> Sequence[Section]:
 
 
 def parameters(of: Environment | None) -> Table:
-    """The document's table of parameters, with ours beside them, from the record of the machine."""
+    """Table of the document's parameters, and of the parameters here, from the record of the machine."""
     ours: tuple[str, ...] = (UNKNOWN,) * len(PARAMETERS)
     if of is not None:
         busy = f"load {of.before.load_1_min:g} before"
@@ -218,7 +224,7 @@ def parameters(of: Environment | None) -> Table:
 
 
 def results(found: Measured) -> Table:
-    """The 12 cells: the document's means, ours connected before, and ours connecting in the first call."""
+    """Table of the 12 cells: the document's means, and our means for both ways to connect."""
     lines = []
     for calls, mechanism, (algorithm, name) in product(CALLS, MECHANISMS, ALGORITHMS.items()):
         cells: list[str] = []
@@ -238,7 +244,8 @@ def _mean(of: Estimate | None) -> tuple[str, str]:
 
 
 def paid_once(found: Measured) -> Table:
-    """The fit a + b ÷ N of each mechanism and algorithm, for each way to connect, beside the timed one-off cost."""
+    """Table of the fit a + b ÷ N of each mechanism and algorithm, for both ways to connect, beside the timed one-off
+    cost."""
     lines = []
     for mechanism, (algorithm, name), connects in product(
         MECHANISMS, ALGORITHMS.items(), ("before", "in its first call")
@@ -256,7 +263,7 @@ def paid_once(found: Measured) -> Table:
 
 
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
-    """The faults of the document's method, and their effect on our own numbers."""
+    """Lines of the table of faults: a fault of the document's method, and its effect on our own numbers."""
     calls = cold_runs.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")
     longer = "" if grown is None else f" 10,000 numbers take {ratio_words(grown.typical)[0]} times as long as 1,000."

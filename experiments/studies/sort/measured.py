@@ -56,7 +56,7 @@ class Measured:
     def brief(self, *names: str) -> str:
         """Entries of a list: each comparison's title, numbers and verdict, or the reason for a missing verdict."""
         return (
-            " ".join(listed(each) for each in self.found(*names)) or "No two windows of it were answered side by side."
+            " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison were answered."
         )
 
 
@@ -129,7 +129,7 @@ def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: in
 
 
 def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> Estimate | None:
-    """First call ÷ mean of the other calls of its run, on a connection made before the run. A block's value is the
+    """First call ÷ mean of the other calls of a run, without the time of connecting. The value of a block is the
     geometric mean over its N."""
     by_block: dict[int, list[float]] = {}
     for row in rows:
