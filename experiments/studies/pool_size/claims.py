@@ -8,6 +8,7 @@ or outside the limit, only where its whole interval is. No claim is judged befor
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from experiments.design.arms import Arm
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.recommend.advice import USUAL
 from experiments.show.content import Answer, Claim, Entry, Finding, Seen
@@ -80,7 +81,12 @@ def _lookups(judgement: Judgement | None) -> Answer:
         head = "It is not decided for all."
     else:
         head = "Yes." if all(found) else "It depends on the server." if any(found) else "No."
-    told = [ratio_sentence(each, *_lookup_words(each)) for each in judged]
+    told = [
+        ratio_sentence(
+            each, f"on {model_of(above.setting)}, a Lookup with {threads(above)}", f"one with {threads(below)}"
+        )
+        for each, above, below in ((each, each.comparison.above, each.comparison.below) for each in judged)
+    ]
     first = sorted({found.index(each) for each in found})  # one of each finding
     return Answer(
         question,
@@ -93,12 +99,9 @@ def _lookups(judgement: Judgement | None) -> Answer:
     )
 
 
-def _lookup_words(judged: Judged) -> tuple[str, str]:
-    above, below = judged.comparison.above.setting, judged.comparison.below.setting
-    return (
-        f"on {model_of(above)}, a Lookup with {counted(above.whole('workers'), 'thread')}",
-        f"one with {counted(below.whole('workers'), 'thread')}",
-    )
+def threads(arm: Arm) -> str:
+    """Number of threads in an arm's pool, in words."""
+    return counted(arm.setting.whole("workers"), "thread")
 
 
 def _begins(seen: Seen) -> Answer:

@@ -190,21 +190,13 @@ def rows(scale: Scale) -> tuple[Row, ...]:
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
 
-def windows(scale: Scale) -> Windows:
-    """Windows of a scale. They begin after the first replies of a row's slowest arm, and last for dozens of its
-    replies."""
-    if scale.whole:
-        return Windows(warm_up_s=1.0, duration_s=2.0, in_turn=True)
-    return Windows(warm_up_s=0.2, duration_s=0.4, in_turn=True)
-
-
 def pool_size(scale: Scale) -> Sweep:
     """The sweep of every row of the scale."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     paired = set[Level]()  # transports that have an A/A pair
     for row in rows(scale):
-        own = tuple(_compared(row))
+        own = _compared(row)
         if own and row.base["transport"] not in paired:
             paired.add(row.base["transport"])
             own = (*own, twins(row.pooled[-1].setting, "same")[0])
@@ -215,8 +207,10 @@ def pool_size(scale: Scale) -> Sweep:
     there = {arm for group in groups for arm in group.arms}
     others = [tuple(arm for arm in group.arms if arm not in there) for group in _of_one(scale)]
     groups += [Group(arms) for arms in others if arms]
-    looks = scale.looks[:1]
-    return Sweep("pool_size", "pool_size", tuple(groups), tuple(comparisons), 1, looks, scale.seed, windows(scale))
+    # a window begins after the first replies of a row's slowest arm, and lasts for dozens of its replies
+    warm_up_s, duration_s = (1.0, 2.0) if scale.whole else (0.2, 0.4)
+    looks, turns = scale.looks[:1], Windows(warm_up_s=warm_up_s, duration_s=duration_s, in_turn=True)
+    return Sweep("pool_size", "pool_size", tuple(groups), tuple(comparisons), 1, looks, scale.seed, turns)
 
 
 def pool_one(scale: Scale) -> Sweep:
@@ -295,12 +289,13 @@ def named(work: Work) -> str:
     return ", ".join(f"{kind} {ms:g} ms" for kind, ms in kinds if ms) or request
 
 
-def _compared(row: Row) -> Iterator[Comparison]:
+def _compared(row: Row) -> tuple[Comparison, ...]:
     """Comparison of the largest pool with the smallest, where there are several pools."""
-    if len(row.pools) > 1:
-        above, below = row.pooled[-1], row.pooled[0]
-        title = f"{row.model}, {named(row.work)}: {row.pools[-1]} threads ÷ {row.pools[0]}"
-        yield Comparison(f"pool of {above.setting}", title, above, below, ("workers",), family=HEADLINE)
+    if len(row.pools) == 1:
+        return ()
+    above, below = row.pooled[-1], row.pooled[0]
+    title = f"{row.model}, {named(row.work)}: {row.pools[-1]} threads ÷ {row.pools[0]}"
+    return (Comparison(f"pool of {above.setting}", title, above, below, ("workers",), family=HEADLINE),)
 
 
 def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:

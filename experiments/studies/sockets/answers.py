@@ -1,11 +1,10 @@
 """Answers to the study's five questions; sections on graphs, receivers, throughput and lines of code. Pure."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from experiments.judge.delivery import DeliveryRatio, ratios
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judged, Judgement
+from experiments.judge.verdicts import Judgement
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
 from experiments.show.sentences import to_decide
@@ -28,7 +27,8 @@ THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answers to the questions of the main part; and, where bindings were measured, to the question on bindings."""
     beside = seen.after.get("socket_bindings")
-    return (_soonest(seen), _timer(seen), _most(seen), _lines(), *(() if beside is None else (_bindings(beside),)))
+    also = () if beside is None else (replace(_compared(ON_BINDINGS, beside), deciding=()),)
+    return (_soonest(seen), _timer(seen), _most(seen), _lines(), *also)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -54,34 +54,25 @@ LINES_NOTE = (
 )
 
 
+ON_BINDINGS = "What does a library cost from Python, beside C and beside sockets in Python?"
+
+
 def patterns(seen: Seen) -> tuple[Answer, ...]:
     """Answer of the part on patterns."""
-    judgement = seen.main
-    deciding = tuple(judgement.comparisons(HEADLINE))
-    told = " ".join(map(brief, deciding)) or ABSENT
-    names = [each.name for each in judgement.sweep.comparisons if each.family == HEADLINE]
-    question = "Does an exclusive pair answer sooner than request-reply?"
-    return (Answer(question, told, deciding, estimand=ESTIMAND, to_decide=to_decide(judgement, names)),)
+    return (_compared("Does an exclusive pair answer sooner than request-reply?", seen.main),)
 
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
     """Answer of the part on bindings."""
-    return (replace(_bindings(seen.main), deciding=tuple(_of_bindings(seen.main))),)
+    return (_compared(ON_BINDINGS, seen.main),)
 
 
-def _of_bindings(judgement: Judgement) -> Iterator[Judged]:
-    return (each for each in judgement.judged.values() if each.comparison.kind != "same")
-
-
-def _bindings(judgement: Judgement) -> Answer:
+def _compared(question: str, judgement: Judgement) -> Answer:
+    """Answer that lists every comparison of a part, without its A/A pairs."""
     names = [each.name for each in judgement.sweep.comparisons if each.kind != "same"]
-    return Answer(
-        question="What does a library cost from Python, beside C and beside sockets in Python?",
-        sentence=" ".join(map(brief, _of_bindings(judgement))) or ABSENT,
-        deciding=(),
-        estimand=ESTIMAND,
-        to_decide=to_decide(judgement, names),
-    )
+    deciding = tuple(judgement.judged[name] for name in names if name in judgement.judged)
+    told = " ".join(map(brief, deciding)) or ABSENT
+    return Answer(question, told, deciding, estimand=ESTIMAND, to_decide=to_decide(judgement, names))
 
 
 ESTIMAND = (

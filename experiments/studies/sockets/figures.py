@@ -109,7 +109,7 @@ def fault_table(seen: Seen) -> str:
         ),
         (
             "An “interval” that crosses zero (graphs 1 to 4)",
-            _crossing(seen.main),
+            crossing(seen.main) or NOT_MEASURED,
             "Intervals are of logarithms, over blocks",
         ),
         (
@@ -138,12 +138,12 @@ def _patterns(seen: Seen) -> str:
     return " ".join(told) or f"{NOT_MEASURED} `python -m experiments run socket_patterns`"
 
 
-def _crossing(judgement: Judgement) -> str:
+def crossing(judgement: Judgement) -> str | None:
+    """Sentence on the cells whose single samples reach under zero; None where none was measured."""
     found = spreads(judgement)
-    if not found:
-        return NOT_MEASURED
     low = sum(each.low_us < 0 for each in found)
-    return f"Mean − 1.96 standard deviations of single samples lies under zero in {low} of {len(found)} of our cells."
+    deviations = "Mean − 1.96 standard deviations of single samples"
+    return f"{deviations} lies under zero in {low} of {len(found)} of our cells." if found else None
 
 
 def spreads(judgement: Judgement) -> list[Spread]:

@@ -61,48 +61,35 @@ def seen(
 def _judged(means_us: tuple[tuple[Setting, float], ...], number: int, scale: Scale, cpu_share: float) -> Judgement:
     """The sweep of these means: tests of other things share it."""
     means, sweep = dict(MEANS_US) | dict(means_us), greeter(scale)
-    world = planted({arm: means.get(arm.setting, 250.0) for arm in sweep.arms})
+    of_arms = {arm: means.get(arm.setting, 250.0) for arm in sweep.arms}
+    world = planted(of_arms, windows={arm: [_window(arm, mean_us)] for arm, mean_us in of_arms.items()})
     return judge(sweep, [_with_clocks(block, sweep.arms, cpu_share) for block in blocks(sweep, number, world)])
+
+
+def _window(arm: Arm, mean_us: float) -> Window:
+    """A window, and the rate that each client of a peer's program reports."""
+    clients, rate_hz = arm.setting.whole("clients"), 1e6 * arm.setting.whole("in_flight") / mean_us
+    own = [rate_hz] * clients if arm.setting["client"] == "peer" else []
+    return Window(None, rate_hz * clients, rate_hz * clients, 0, 0, None, 0.1, clients_hz=own)
+
+
+def _with_clocks(block: Block, arms: tuple[Arm, ...], cpu_share: float) -> Block:
+    """The clocks that belong to a block's times: the wall clock of calls under way at once, and the clients' time."""
+    at_once = [arm.connections * arm.setting.whole("in_flight") for arm in arms]
+    slices = block.slices
+    wall_ns = [round(total / at_once[place]) for total, place in zip(slices.sums_ns[ALL], slices.arm, strict=True)]
+    cpu_ns = [round(cpu_share * each) for each in wall_ns]
+    return replace(block, slices=replace(slices, active_ns=wall_ns, client_cpu_ns=cpu_ns))
 
 
 def rows(scale: Scale, number: int, first_us: float, connect_us: float) -> ColdJudged:
     """Runs in which the calls behind the first take ``REST_US``; Python's and our client's take thrice as long."""
-    plan = cold(scale)
-    times = {each.setting: 1 if each.setting == ONE[CPP] else 3 for each in plan.cells}
-    found = []
+    plan, found = cold(scale), []
     for block in range(1, number + 1):
         runs = []
         for place, cell in enumerate(plan.cells):
-            ns = 1000 * times[cell.setting] * (1 + block / 1000)
-            run = ColdRun(
-                round(connect_us * ns), round(first_us * ns), round(999 * REST_US * ns), 999, {"OK": 1000}, {}
-            )
-            runs.append((place, run))
+            ns = (1000 if cell.setting == ONE[CPP] else 3000) * (1 + block / 1000)
+            times_ns = (round(connect_us * ns), round(first_us * ns), round(999 * REST_US * ns))
+            runs.append((place, ColdRun(*times_ns, 999, {"OK": 1000}, {})))
         found.append(cold_block(block, runs))
     return judged(plan, found)
-
-
-def _with_clocks(block: Block, arms: tuple[Arm, ...], cpu_share: float) -> Block:
-    """The clocks that belong to a block's times: the wall clock of calls under way at once, and what clients say."""
-    at_once = [arm.connections * arm.setting.whole("in_flight") for arm in arms]
-    slices = block.slices
-    wall_ns = [round(total / at_once[place]) for total, place in zip(slices.sums_ns[ALL], slices.arm, strict=True)]
-    windows = [
-        tuple(
-            _window(arm, slices.counts[ALL][at] / wall_ns[at] * 1e9)
-            for at, each in enumerate(slices.arm)
-            if each == place
-        )
-        for place, arm in enumerate(arms)
-    ]
-    return replace(
-        block,
-        slices=replace(slices, active_ns=wall_ns, client_cpu_ns=[round(cpu_share * each) for each in wall_ns]),
-        arms=[replace(arm, windows=windows[place]) for place, arm in enumerate(block.arms)],
-    )
-
-
-def _window(arm: Arm, rate_hz: float) -> Window:
-    clients = arm.setting.whole("clients")
-    own = [rate_hz / clients] * clients if arm.setting["client"] == "peer" else []
-    return Window(None, rate_hz, rate_hz, 0, 0, None, 0.1, clients_hz=own)

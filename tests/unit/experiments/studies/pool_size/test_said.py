@@ -14,6 +14,8 @@ from experiments.studies.pool_size.design import Work, pool_size, work_of
 from experiments.studies.pool_size.figures import throughput_table
 from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, of_lookups, seen
 
+pytestmark = pytest.mark.slow  # judges sweeps of some 60 arms
+
 LOOKUPS, HOLDING, LETTING_GO, NO_GIL, WAITING, DURABLE, THROUGHPUT, STEPS, TAILS = range(9)
 
 
@@ -131,7 +133,6 @@ def test_every_row_with_three_steps_is_a_ladder() -> None:
     assert {each.noun for each in (*of_pools(every), *of_clients(every))} == {"thread", "client"}
 
 
-@pytest.mark.slow
 def test_every_figure_and_section_is_drawn_of_what_was_seen() -> None:
     """Every figure and section is drawn with measurements and predictions, also without any."""
     whole = content(POOL_SIZE.parts["pool_size"], seen())
