@@ -73,6 +73,7 @@ def test_a_part_of_the_cold_runs_decides_nothing() -> None:
         (150.0, "CONTRADICTED", "CONFIRMED"),
         (250.0, "CONFIRMED", "CONFIRMED"),
         (100.0, "CONTRADICTED", "CONTRADICTED"),
+        (80.0, "CONTRADICTED", "CONTRADICTED"),
     ],
 )
 def test_a_second_client(mean_us: float, server_less: str, share_falls: str) -> None:

@@ -10,7 +10,7 @@ from experiments.show.content import Seen, content, left_out
 from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pool_size.beside import begins, beside, gains, least_enough, of_clients, of_pools
 from experiments.studies.pool_size.claims import ENTRIES, answers, claims, lookups
-from experiments.studies.pool_size.design import Work, pool_size, work_of
+from experiments.studies.pool_size.design import SOCKETS, Work, pool_size, work_of
 from experiments.studies.pool_size.figures import throughput_table
 from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, of_lookups, seen
 
@@ -131,6 +131,8 @@ def test_every_row_with_three_steps_is_a_ladder() -> None:
     every = beside(seen())
     assert all(len(each.steps) >= 3 and each.is_hit for each in (*of_pools(every), *of_clients(every)))
     assert {each.noun for each in (*of_pools(every), *of_clients(every))} == {"thread", "client"}
+    (waiting,) = (each for each in of_pools(every) if each.what == f"{SOCKETS}: I/O 10 ms")
+    assert waiting.steps[waiting.foretold] == 64
 
 
 def test_every_figure_and_section_is_drawn_of_what_was_seen() -> None:

@@ -70,6 +70,11 @@ def merge_matters(setting: Setting) -> float:
     return 90.0 if setting.text("mix") == "merge" else 30.0
 
 
+def both_matter(setting: Setting) -> float:
+    """The algorithm and the mechanism make equal differences."""
+    return merge_matters(setting) * (3.0 if setting.text("transport") == "grpc" else 1.0)
+
+
 @pytest.fixture(scope="module")
 def ours() -> Seen:
     """The expected order."""
@@ -91,10 +96,11 @@ def test_data_as_one_would_expect_them(ours: Seen) -> None:
         (net_rpc_slower, NET_RPC, "CONTRADICTED"),
         (diverging, MORE_BY_LENGTH, "CONFIRMED"),
         (merge_matters, ALGORITHMS, "CONTRADICTED"),
+        (both_matter, ALGORITHMS, "INCONCLUSIVE"),
     ],
 )
 def test_data_that_say_the_opposite(of: Truth, words: str, expected: str) -> None:
-    """Opposite data have the opposite verdict."""
+    """Opposite data have the opposite verdict; data in between have none."""
     assert the(seen(of), words).verdict == expected
 
 
