@@ -4,11 +4,11 @@ An arm is one server under one load. The document has a slide "Resultados" for e
 mean round-trip times at the client in µs, without intervals. Its parameters are the table "Parâmetros". Both are
 context only: another machine.
 
-The main part has Go's two mechanisms, loaded by Go's own client in windows by turns, with both algorithms on the
-textbook's array. ``sort_array_len`` measures them on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has
-this project's servers, in slices. Both transports have the static pool, so that the transport alone differs.
-``sort_python_array_len`` shows the cost of longer arrays on these servers. The cold runs have the original's N: a fresh
-client makes N calls on a fresh connection.
+The main part has Go's two mechanisms, loaded by Go's own client in windows by turns. Both algorithms sort the array of
+the textbook, as the document does at every N: 38, 27, 43, 3, 9, 82, 10 (slide "Conexão GoRPC"). ``sort_array_len``
+measures both on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this project's servers, in slices.
+Both transports have the static pool, so that the transport alone differs. ``sort_python_array_len`` shows the cost of
+longer arrays on these servers. The cold runs have the original's N: a fresh client makes N calls on a fresh connection.
 
 Where Go's peers are not built, a part has Python's arms in their place, and has no results on Go.
 """
@@ -26,9 +26,6 @@ from experiments.studies.study import Scale
 
 CALLS = (100, 1000, 10000)
 """Levels of the document's factor N: numbers of calls in the loop of its client."""
-
-ARRAY = (38, 27, 43, 3, 9, 82, 10)
-"""Array that the document sorts, at every N (slide "Conexão GoRPC")."""
 
 MEAN_US: Mapping[tuple[str, str, int], float] = {
     ("grpc", "merge", 100): 205.083,

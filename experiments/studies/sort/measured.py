@@ -6,7 +6,7 @@ without connecting. The original's reading of gRPC is with connecting, and that 
 is computed from two means of one block; its interval is over the blocks.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
@@ -65,14 +65,9 @@ def measured(seen: Seen) -> Measured:
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
     cold = seen.of(ColdJudged) or ColdJudged()
-    return Measured(parts, judged, dict(_points(parts)), tuple(cold.rows), cold.is_whole)
-
-
-def _points(parts: Mapping[str, Judgement]) -> Iterator[tuple[Setting, Point]]:
-    for judgement in parts.values():
-        for (arm, request), point in points(judgement.sweep, judgement.blocks).items():
-            if request == ALL and not arm.copy:
-                yield arm.setting, point
+    found = (each for judgement in parts.values() for each in points(judgement.sweep, judgement.blocks).items())
+    of_all = {arm.setting: point for (arm, request), point in found if request == ALL and not arm.copy}
+    return Measured(parts, judged, of_all, tuple(cold.rows), cold.is_whole)
 
 
 @dataclass(frozen=True, slots=True)

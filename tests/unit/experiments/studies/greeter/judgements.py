@@ -1,4 +1,4 @@
-"""Results that the study would have seen, planted: mean times by arm, the clients' processor share, runs from cold."""
+"""Planted results for the study: mean times by arm, the clients' processor share, cold runs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ from tests.unit.experiments.studies.stock.judgements import planted
 SCALE = Scale(rounds=3, looks=(10, 14), clients=(1, 2))
 
 ALONE = Scale(rounds=3, looks=(10, 14), clients=(1, 2), peers=frozenset())
-"""The peer is not built."""
+"""Scale without the peer in C++."""
 
 CPP, PYTHON = LABELS
 

@@ -1,4 +1,4 @@
-"""The five answers, the tables and the figures: each has its numbers, in both languages, or names the missing ones."""
+"""The five answers, the tables and the figures have the numbers of both languages, or name the missing language."""
 
 import re
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_every_answer_has_a_figure_that_is_drawn() -> None:
 
 
 def test_the_originals_numbers_stand_beside_ours() -> None:
-    """Every one of the document."""
+    """Every number of the document stands beside ours."""
     table = sections(seen())[0].text
     for words in ("1 to 2 ms", "0.28 ms", "about 3,600/s", "about 3,300/s (3,297.24/s on the terminal)", "not given"):
         assert words in table

@@ -17,7 +17,7 @@ from tests.unit.experiments.studies.greeter.judgements import ALONE, CPP, PYTHON
 
 @cache
 def card(of: Seen) -> tuple[Claim, ...]:
-    """The claims; kept, since tests ask for several."""
+    """The claims. The result is kept, since tests ask for several claims."""
     return claims(of)
 
 
@@ -47,7 +47,7 @@ def test_nothing_of_cpp_is_decided_where_it_is_not_built() -> None:
 
 
 def test_before_its_look_a_sweep_decides_nothing() -> None:
-    """Nine blocks of ten."""
+    """Nine blocks of ten decide nothing."""
     assert {claim.verdict for claim in card(seen(number=9))} == {"NOT TESTABLE", "INCONCLUSIVE"}
 
 
@@ -85,13 +85,13 @@ def test_a_second_client(mean_us: float, server_less: str, share_falls: str) -> 
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.4, "CONTRADICTED"), (1.0, "INCONCLUSIVE")])
 def test_the_wall_clock_is_no_cpu_clock(share: float, verdict: str) -> None:
-    """A client that computes all the while cannot tell them apart, and makes it none."""
+    """A client that computes the whole time does not tell the two clocks apart: the claim is open."""
     assert the("CPU clock", cpu_share=share).verdict == verdict
 
 
 @pytest.mark.parametrize(("mean_us", "verdict"), [(200.0, "CONTRADICTED"), (1000.0, "INCONCLUSIVE")])
 def test_the_servers_kind_is_not_the_calls_kind(mean_us: float, verdict: str) -> None:
-    """Shown where ten calls at once, of the synchronous server, raise the rate: 200 µs each are 20 µs a reply."""
+    """Ten calls at once raise the rate of the synchronous server: 200 µs for each call are 20 µs for each reply."""
     assert the("registers a synchronous service", (asynchronous(CPP, 10), mean_us)).verdict == verdict
 
 

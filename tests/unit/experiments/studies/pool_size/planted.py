@@ -1,4 +1,4 @@
-"""Results that the study would have seen, planted: a transport of known cost, and a server as foretold of it."""
+"""Planted results for the study: a transport of known cost, and a server that meets its predictions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,7 +88,7 @@ def _main(off: Off, number: int, slower: float) -> Judgement:
 
 @cache
 def of_lookups(slower: Callable[[Arm], float], number: int = 10) -> Judgement:
-    """The part whose arms take turns, by which factor each is slower."""
+    """The part on Lookups. ``slower`` is the factor by which each arm is slower."""
     sweep = pool_lookups(SCALE)
     flat = World(lambda arm, _: 1000.0 * slower(arm), block_noise=0.002, slice_noise=0.002)
     return judge(sweep, [_with_threads(block) for block in blocks(sweep, number, flat)])

@@ -1,4 +1,4 @@
-"""Sentences on prediction and measurement, and sentences that may not be said."""
+"""Sentences on prediction and measurement follow planted data."""
 
 from dataclasses import replace
 
@@ -20,12 +20,12 @@ LOOKUPS, HOLDING, LETTING_GO, NO_GIL, WAITING, DURABLE, THROUGHPUT, STEPS, TAILS
 
 
 def few_slow(arm: Arm) -> float:
-    """A hundredth of the prediction, on a pool of 16 or 64."""
+    """Ratio of 0.01 to the prediction, on pools of 16 and of 64 threads."""
     return 0.01 if arm.setting["workers"] in (16, 64) else 1.0
 
 
 def all_slow(_: Arm) -> float:
-    """A fifth less than was foretold."""
+    """A fifth less than the prediction."""
     return 0.8
 
 
@@ -104,7 +104,7 @@ def test_an_interpreter_without_a_gil_that_is_not_here_is_not_judged() -> None:
 
 
 def test_nothing_is_claimed_before_the_look() -> None:
-    """Three blocks of ten."""
+    """Three blocks of ten decide nothing."""
     assert set(verdicts(number=3)) == {"INCONCLUSIVE"}
 
 

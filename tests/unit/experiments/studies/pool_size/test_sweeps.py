@@ -17,7 +17,7 @@ from tests.unit.experiments.studies.pool_size.planted import SCALE, told
 
 @pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
 def test_servers_start_in_turn_where_there_are_many(scale: Scale) -> None:
-    """Fewer are alive at once than there are; each stands in a row's turn."""
+    """Fewer servers are alive at once than the sweep has."""
     sweep = pool_size(scale)
     assert isinstance(sweep.turns, Windows)
     assert sweep.turns.in_turn
@@ -52,7 +52,7 @@ def test_a_block_has_all_that_its_predictions_rest_on(scale: Scale) -> None:
 
 
 def test_only_what_can_use_several_cores_is_free_on_all() -> None:
-    """A hash, several processes, an interpreter without a GIL. Predictions count on it."""
+    """An arm is free on all cores if it has a hash, several processes or no GIL. Predictions rely on this."""
     arms = pool_size(POOL_SIZE.scales["paper"]).arms
     bases = {each for arm in arms for each in basis(arm.setting)}
     for arm in (each for each in arms if each not in bases):

@@ -1,4 +1,4 @@
-"""Results that the study could have seen: means planted by API, and receivers' counts planted beside them."""
+"""Planted results for the study: means by API, and receivers' reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The card: each claim follows the data it is about, whichever way they point."""
+"""The card: the verdict of each claim follows the claim's data."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ def _berkeley_pauses(arm: Arm) -> float:
 
 
 def _wide(of: Seen, reports: Sequence[DeliveryRow], widest: str) -> Seen:
-    """Times about the timer's; those of one API are ten times as far from it."""
+    """Times of the receivers' timer. The times of one API scatter ten times as far."""
     far = {row: (10.0 if row.cell.setting["transport"] == widest else 1.0) * (-1) ** row.block for row in reports}
     return with_rows(
         of,
@@ -82,7 +82,7 @@ def _wide(of: Seen, reports: Sequence[DeliveryRow], widest: str) -> Seen:
 
 
 def test_a_little_wider_is_not_much_wider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told apart from equal, but under one and a half times as far."""
+    """A spread that surely differs, and is under 1.5 times the other, contradicts."""
     long = with_rows(seen(), LONG)
     for times, expected in ((1.2, "CONTRADICTED"), (1.5, "INCONCLUSIVE"), (1.8, "CONFIRMED")):
         logs = [math.log(times) + 0.05 * (-1) ** block for block in range(10)]
@@ -117,7 +117,7 @@ def test_throughput_is_confirmed_by_the_test_that_contradicts_it() -> None:
 
 
 def test_the_whole_needs_every_part() -> None:
-    """Best in all four cells and in throughput; contradicted by one."""
+    """The claim needs nanomsg to be the best in all four cells and in throughput."""
     claim = "nanomsg is the best"
     assert verdicts(seen(FASTEST), claim) == ["CONTRADICTED"]
     assert verdicts(seen(received_hz=RECEIVED_HZ | {"nanomsg": 30_000.0}), claim) == ["CONTRADICTED"]
@@ -146,7 +146,7 @@ def _at_100_kb(larger_us: float) -> Callable[[Arm, str], float]:
 
 
 def test_samples_that_spread_reach_under_zero() -> None:
-    """Which says nothing of their mean, however many do: the numbers are told, and nothing is decided."""
+    """Samples under zero decide nothing on their mean: the text has their number, and there is no verdict."""
     paused = World(lambda _, __: 100.0, slice_noise=0.02, pauses=lambda _: 20.0)
     for found, number in ((seen(), "in 0 of"), (of_world(paused), "in 16 of")):
         (claim,) = the(found, "Some intervals")
@@ -155,7 +155,7 @@ def test_samples_that_spread_reach_under_zero() -> None:
 
 
 def test_what_is_not_built_here_is_not_testable() -> None:
-    """Rather than undecided."""
+    """A claim on an API that is not built here is NOT TESTABLE, and not INCONCLUSIVE."""
     scale = replace(SCALE, peers=frozenset({"c-berkeley", "c-zeromq"}))
     found = of_world(World(lambda _, __: 100.0), scale)
     asked = (*GRAPHS, "Graph 3: by the", "Graph 1: ZeroMQ", "Graph 5 (", "Performance", "nanomsg is the best")

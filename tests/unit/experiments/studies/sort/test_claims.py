@@ -1,4 +1,4 @@
-"""The card of the study ``sort``: its verdicts follow planted data, and turn round where the data do."""
+"""The card of the study ``sort``: its verdicts follow planted data, and are opposite for opposite data."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,7 +29,7 @@ OF_COLD_RUNS = (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS)
 
 @cache
 def card(of: Seen) -> tuple[Claim, ...]:
-    """Every claim; kept, since tests ask for several."""
+    """Every claim. The result is kept, since tests ask for several claims."""
     return claims.claims(of)
 
 
@@ -111,7 +111,7 @@ def test_cold_runs_that_say_the_opposite(ours: Seen) -> None:
 
 
 def test_cold_runs_that_are_few_or_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
-    """All four cells of mechanism and algorithm are asked, at least six blocks, and all planned blocks."""
+    """A verdict needs all four cells of mechanism and algorithm, at least six blocks, and all planned blocks."""
     open_ = dict.fromkeys(OF_COLD_RUNS, "INCONCLUSIVE")
     for cold in (with_cold(ours, cold_rows(5)), with_cold(ours, ()), with_cold(ours, cold_rows(), is_whole=False)):
         assert verdicts(cold, *OF_COLD_RUNS) == open_
@@ -158,7 +158,7 @@ def test_a_mean_falls_with_length_only_if_it_does_at_every_step() -> None:
 
 
 def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
-    """gRPC takes thrice the time of net/rpc with the most, twice with the fewest, and half as long again between."""
+    """The ratio must grow at every step: a ratio of 2, then 1.5, then 3 contradicts, and the first step is named."""
     times = {100: 2.0, 1000: 1.5, 10_000: 3.0}
 
     def between(of: Setting) -> float:

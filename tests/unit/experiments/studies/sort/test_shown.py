@@ -17,7 +17,7 @@ from tests.unit.experiments.studies.sort.planted import CALL_US, CONNECT_US, FIR
 
 @pytest.mark.slow
 def test_the_whole_report_is_written() -> None:
-    """Every figure, the 12 means of the document, its parameters, and every fault."""
+    """The report has every figure, the 12 means of the document, its parameters, and every fault."""
     python = judged(PARTS["sort_python"][1].sweep(SCALE))
     text = report.markdown(
         content.content(PARTS["sort"][1], replace(seen(), after=dict(seen().after, sort_python=python)))
