@@ -1,7 +1,8 @@
 """The greeter of gRPC: its latency with one client, its throughput with one and with two.
 
-Both are measured in C++, as in the original, and in Python. ``design`` has the document's numbers and the sweeps;
-``rates`` computes rates and clocks; ``claims`` has the answers and the card; ``figures`` has figures and tables.
+Latency and throughput are measured in C++, as in the original, and in Python. ``design`` has the document's numbers and
+the sweeps; ``rates`` computes rates and clocks; ``claims`` has the answers and the replication card; ``figures`` has
+figures and tables.
 """
 
 from experiments.studies.greeter import claims, design, figures

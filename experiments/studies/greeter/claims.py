@@ -1,16 +1,16 @@
 """The answers to the study's questions, and the replication card: every claim, judged by our data. Pure.
 
-The document asks three questions: the round trip of one client; throughput with one client and with two; and how both
-were measured. The third question is two questions here: wall clock or processor time, and synchronous or asynchronous.
-The fifth question is this project's.
+The document asks three questions: the round trip of one client; throughput with one client and with two; and the way in
+which both were measured. The third question is two questions here: wall clock or processor time, and synchronous or
+asynchronous. The fifth question is this project's.
 
 The document's programs are in C++, so C++ decides a claim; Python's number stands beside it. A claim about comparisons
 takes their verdicts. A claim about clocks or first calls takes an interval of 95 % over blocks, once the sweep stands
-at a look. A claim about the document's machine alone is NOT TESTABLE. So is a claim that needs C++ where its peer is
-not built.
+at a look. A claim about the document's machine alone is NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the
+C++ peer is not built.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping
 
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
@@ -19,17 +19,17 @@ from experiments.show.content import Answer, Claim, ClaimVerdict, Entry, Finding
 from experiments.show.numbers import number
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.greeter import design
-from experiments.studies.greeter.design import IN_FLIGHT, LABELS, ONE, two
+from experiments.studies.greeter.design import IN_FLIGHT, LABELS, ONE, TWO
 from experiments.studies.greeter.rates import (
     NOT_MEASURED,
+    all_from_cold,
     brief,
+    by_language,
     cold_runs,
     ends,
-    from_cold,
     microseconds,
     milliseconds,
     per_second,
-    rates,
 )
 
 
@@ -45,142 +45,128 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _asked_round_trip(seen: Seen) -> Answer:
-    told = []
-    for language, name in LABELS.items():
-        run = from_cold(cold_runs(seen).rows, ONE[language])
-        if run is not None:
-            told.append(
-                f"In {name} a call takes {milliseconds(run.rest_us)} once it is warm. The first call of a fresh client "
-                f"takes {milliseconds(run.first_us)}, and connecting before it {milliseconds(run.connect_us)}."
-            )
+    told = [
+        f"In {name} a call takes {milliseconds(run.rest_us)} once it is warm. The first call of a fresh client takes "
+        f"{milliseconds(run.first_us)}, and connecting before it {milliseconds(run.connect_us)}."
+        for name, run in all_from_cold(seen).items()
+    ]
+    little = (
+        f"In {name}, with one call at a time, rate × mean time is {number(found.rate_times_response.value)}. "
+        f"So {per_second(found.total_hz)} and {milliseconds(found.response_us)} are one number in two forms."
+        for name, found in by_language(seen.main, ONE).items()
+    )
     return Answer(
         "How long is the round trip of a message between one client and one server?",
         " ".join(told) or "No cold run counts.",
         (),
-        details=tuple(_little(seen.main)),
+        details=tuple(little),
         estimand=(
             f"means over runs of {design.CALLS} calls, each of a fresh client program; the server is warm. Intervals "
             "are of 95 %, over blocks"
         ),
         not_concluded=(
             "The round trip between two machines: here both ends are on one, over the loopback.",
-            "What a connection costs where names are looked up, or TLS is spoken.",
+            "The cost of a connection where names are looked up, or TLS is spoken.",
         ),
         figure="first_call",
     )
 
 
-def _little(judgement: Judgement) -> Iterator[str]:
-    for language, name in LABELS.items():
-        found = rates(judgement, ONE[language])
-        if found is not None:
-            yield (
-                f"In {name}, with one call at a time, rate × mean time is {number(found.rate_times_response.value)}. "
-                f"So {per_second(found.total_hz)} and {milliseconds(found.response_us)} are one number, told twice."
-            )
-
-
 def _throughput(judgement: Judgement) -> Answer:
-    told, deciding = [], []
+    ones, pairs, told = by_language(judgement, ONE), by_language(judgement, TWO), list[str]()
+    asked = {f"clients_{language}": (f"2 clients in {name}", "1 client") for language, name in LABELS.items()}
+    deciding, said = _told(judgement, asked)
     for language, name in LABELS.items():
-        one, pair = rates(judgement, ONE[language]), rates(judgement, two(language))
-        if one is not None and pair is not None:
+        if name in ones and name in pairs:
             told.append(
-                f"In {name} the server answers {per_second(one.total_hz)} with one client. With two, each client gets "
-                f"{per_second(pair.client_hz)}, and the server answers {per_second(pair.total_hz)}."
+                f"In {name} the server answers {per_second(ones[name].total_hz)} with one client. With two, each "
+                f"client gets {per_second(pairs[name].client_hz)}, and the server answers "
+                f"{per_second(pairs[name].total_hz)}."
             )
-        if (judged := judgement.judged.get(f"clients_{language}")) is not None:
-            told.append(ratio_sentence(judged, f"2 clients in {name}", "1 client"))
-            deciding.append(judged)
+        told.append(said.get(f"clients_{language}", ""))
     return Answer(
         "What is the throughput of one server with one client, and with two?",
-        " ".join(told) or NOT_MEASURED,
-        tuple(deciding),
-        estimand="replies a second, of each client over its own time, and of the server over the time of both",
+        " ".join(filter(None, told)) or NOT_MEASURED,
+        deciding,
+        estimand="replies a second: of each client over the client's time, and of the server over the time of both",
         not_concluded=(
-            "How much a server can answer at most: two clients that wait for each reply are a small load.",
-            "What two clients get on cores of their own: here both share one, and the server has the other.",
+            "The largest throughput of a server: two clients that wait for each reply are a small load.",
+            "The throughput of two clients on a core each: here both share one core, and the server has the other.",
         ),
         figure="throughput",
-        to_decide=to_decide(judgement, [each.comparison.name for each in deciding]),
+        to_decide=to_decide(judgement, list(said)),
     )
 
 
 def _clocks(judgement: Judgement) -> Answer:
-    told = []
-    for language, name in LABELS.items():
-        found = rates(judgement, ONE[language])
-        if found is not None:
-            told.append(
-                f"In {name}, with one client, a reply takes {microseconds(found.wall_us)} by the wall clock. It takes "
-                f"{microseconds(found.client_cpu_us)} of processor time in the client, and "
-                f"{microseconds(found.server_cpu_us)} in the server."
-            )
+    told = [
+        f"In {name}, with one client, a reply takes {microseconds(found.wall_us)} by the wall clock. It takes "
+        f"{microseconds(found.client_cpu_us)} of processor time in the client, and "
+        f"{microseconds(found.server_cpu_us)} in the server."
+        for name, found in by_language(judgement, ONE).items()
+    ]
     return Answer(
         "Wall clock or processor time: does it matter which is read?",
         " ".join(told) or NOT_MEASURED,
         (),
-        estimand="for each reply; processor time is of a program's whole process, gRPC's own threads in it",
-        not_concluded=("What the kernel does for others: its work on interrupts is in no program's time.",),
+        estimand="time for each reply; processor time is that of a whole process, with gRPC's own threads",
+        not_concluded=("Processor time in the kernel for interrupts: no program's time has it.",),
         figure="clocks",
     )
 
 
 def _style(judgement: Judgement) -> Answer:
-    told, deciding = [], []
+    asked = {}
     for language, name in LABELS.items():
-        several = f"{IN_FLIGHT} asynchronous calls at once in {name}"
-        for kind, above, below in (
-            ("style", f"an asynchronous call in {name}", "a synchronous one"),
-            ("in_flight", several, "one at a time"),
-        ):
-            if (judged := judgement.judged.get(f"{kind}_{language}")) is not None:
-                told.append(ratio_sentence(judged, above, below))
-                deciding.append(judged)
+        asked[f"style_{language}"] = (f"an asynchronous call in {name}", "a synchronous one")
+        asked[f"in_flight_{language}"] = (f"{IN_FLIGHT} asynchronous calls at once in {name}", "one at a time")
+    deciding, said = _told(judgement, asked)
     return Answer(
         "Synchronous or asynchronous calls?",
-        " ".join(told) or NOT_MEASURED,
-        tuple(deciding),
+        " ".join(said.values()) or NOT_MEASURED,
+        deciding,
         estimand=(
             "one call at a time: the mean time of a call. Several at once: the wall clock for each reply, 1 ÷ rate"
         ),
         not_concluded=(
             "That asynchronous calls are answered sooner: more of them are under way at once.",
-            "What Python's futures take: its asynchronous client is asyncio's. C++'s is that of a completion queue.",
+            "The cost of Python's futures: its asynchronous client is asyncio's. C++'s client uses a completion queue.",
         ),
         titles={
             "response": "Greeter on gRPC, mean time of a call, one at a time: asynchronous ÷ synchronous",
             "wall": f"Greeter on gRPC, time for each reply, asynchronous: {IN_FLIGHT} calls under way ÷ 1",
         },
-        to_decide=to_decide(judgement, [each.comparison.name for each in deciding]),
+        to_decide=to_decide(judgement, list(said)),
     )
 
 
 def _language(judgement: Judgement) -> Answer:
-    asked = (
-        ("language", "a call with both ends in C++", "one with both in Python"),
-        ("server", "a call of our lean client to the C++ server", "one to the Python server"),
-        ("language_cpu", "a call in C++", "one in Python"),
+    deciding, said = _told(
+        judgement,
+        {
+            "language": ("a call with both ends in C++", "one with both in Python"),
+            "server": ("a call of our lean client to the C++ server", "one to the Python server"),
+        },
     )
-    found: list[tuple[Judged, str]] = [
-        (judgement.judged[name], ratio_sentence(judgement.judged[name], above, below))
-        for name, above, below in asked
-        if name in judgement.judged
-    ]
+    further, of_cpu = _told(judgement, {"language_cpu": ("a call in C++", "one in Python")})
     return Answer(
         "C++ or Python?",
-        " ".join(said for _, said in found[:2]) or NOT_MEASURED,
-        tuple(judged for judged, _ in found[:2]),
-        tuple(judged for judged, _ in found[2:]),
-        tuple(said for _, said in found[2:]),
+        " ".join(said.values()) or NOT_MEASURED,
+        deciding,
+        further,
+        tuple(of_cpu.values()),
         "the mean time of a synchronous call of one client",
-        ("That the language alone makes it: the executor differs too.",),
+        ("That the language alone makes the difference: the executor differs too.",),
         titles={"response": "Greeter on gRPC, mean time of a call: C++ ÷ Python"},
-        to_decide=to_decide(judgement, [judged.comparison.name for judged, _ in found[:2]]) if found else None,
+        to_decide=to_decide(judgement, list(said)) if said else None,
     )
 
 
-CPP, PYTHON = LABELS
+def _told(judgement: Judgement, asked: Mapping[str, tuple[str, str]]) -> tuple[tuple[Judged, ...], dict[str, str]]:
+    """Comparisons that have a value, and a sentence on each, by name. ``asked``: words for both sides, by name."""
+    found = {name: judgement.judged[name] for name in asked if name in judgement.judged}
+    return tuple(found.values()), {name: ratio_sentence(each, *asked[name]) for name, each in found.items()}
+
 
 _LATENCY = f"{design.LATENCY_MS[0]:g} to {design.LATENCY_MS[1]:g} ms"
 
@@ -192,30 +178,28 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
     return tuple(entry.claim(seen) for entry in ENTRIES)
 
 
-def has_cpp(judgement: Judgement) -> bool:
-    """True where the sweep has arms in C++, the original's language."""
-    return any(arm.setting == ONE[CPP] for arm in judgement.sweep.arms)
+def _of_cpp(finding: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
+    """The finding, for results with arms in C++, the original's language. For other results it is NOT TESTABLE."""
+
+    def found(seen: Seen) -> Finding:
+        has_cpp = any(arm.setting == ONE["cpp"] for arm in seen.main.sweep.arms)
+        return finding(seen) if has_cpp else ("NOT TESTABLE", NOT_MEASURED)
+
+    return found
 
 
 def _round_trip(seen: Seen) -> Finding:
-    told = [
-        f"{milliseconds(run.as_timed_us)} in {name}"
-        for language, name in LABELS.items()
-        if (run := from_cold(cold_runs(seen).rows, ONE[language])) is not None
-    ]
-    here = f" Here a call that connects takes {', '.join(told)}." if told else ""
-    return "NOT TESTABLE", f"{_CONTEXT}{here}"
+    told = ", ".join(f"{milliseconds(run.as_timed_us)} in {name}" for name, run in all_from_cold(seen).items())
+    return "NOT TESTABLE", f"{_CONTEXT} Here a call that connects takes {told}." if told else _CONTEXT
 
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
-    """Contradicted where a call timed in this way takes longer or shorter than the others, by over 5 %."""
-    if not has_cpp(seen.main):
-        return "NOT TESTABLE", NOT_MEASURED
-    run, beside = (from_cold(cold_runs(seen).rows, ONE[each]) for each in (CPP, PYTHON))
+    """Verdict CONTRADICTED where a call that is timed in this way takes over 5 % longer or shorter than the others."""
+    run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
         return "INCONCLUSIVE", "No cold run counts."
     said = (
-        f"Timed so, a call takes {number(run.as_timed_over_rest.value)} times as long as the others of its run"
+        f"Timed in this way, a call takes {number(run.as_timed_over_rest.value)} times as long as the others of its run"
         f"{ends(run.as_timed_over_rest, 1)}. That is {milliseconds(run.as_timed_us)} beside "
         f"{milliseconds(run.rest_us)}. "
         f"Without connecting it is {number(run.first_over_rest.value)} times{ends(run.first_over_rest, 1)}."
@@ -226,21 +210,26 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
 
 
 def _one_rate(seen: Seen) -> Finding:
-    return "NOT TESTABLE", f"{_CONTEXT}{_ours(seen.main, two_clients=False)}"
+    return _context(f"{name} {per_second(found.total_hz)}" for name, found in by_language(seen.main, ONE).items())
 
 
 def _two_rate(seen: Seen) -> Finding:
-    return "NOT TESTABLE", f"{_CONTEXT}{_ours(seen.main, two_clients=True)}"
+    return _context(
+        f"{name} {per_second(found.client_hz)} each, {per_second(found.total_hz)} in total"
+        for name, found in by_language(seen.main, TWO).items()
+    )
+
+
+def _context(ours: Iterable[str]) -> Finding:
+    told = ". ".join(ours)
+    return "NOT TESTABLE", f"{_CONTEXT} Here: {told}." if told else _CONTEXT
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """Judged one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
-    if not has_cpp(seen.main):
-        return "NOT TESTABLE", NOT_MEASURED
-    found, low, high = rates(seen.main, ONE[CPP]), *design.LATENCY_MS
-    theirs = [design.ONE_CLIENT_HZ * each / 1000 for each in (low, high)]
-    said = f"Its numbers give {theirs[0]:.1f} to {theirs[1]:.1f}; {design.ONE_CLIENT_HZ:,.0f}/s means "
-    said += f"{design.implied_ms():.2f} ms."
+    """Verdict with one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
+    found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
+    low, high = (hz * each / 1000 for each in design.LATENCY_MS)
+    said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
     if found is None:
         return "INCONCLUSIVE", f"{said} No block of ours counts."
     product = found.rate_times_response
@@ -249,41 +238,36 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Judges the rate of both clients together: it falls if latency grows by more than the clients do."""
+    """Verdict on the rate of both clients together. This rate falls if latency grows by more than the clients do."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
 def _share_falls(seen: Seen) -> Finding:
-    """Judged by latency: one client's rate is 1 ÷ its latency, and falls if latency grows."""
+    """Verdict on the rate of one client, which is 1 ÷ latency. This rate falls if latency grows."""
     return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
 
 
 def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
-    """Judged by the growth of latency: one call at a time, a client's rate is 1 ÷ its latency."""
-    if not has_cpp(judgement):
-        return "NOT TESTABLE", NOT_MEASURED
-    judged = judgement.judged.get(f"clients_{CPP}")
-    said = brief(judgement, f"clients_{CPP}", "2 clients", "1 client")
+    """Verdict by the growth of latency: with one call at a time a client's rate is 1 ÷ latency."""
+    judged = judgement.judged.get("clients_cpp")
+    said = brief(judgement, "clients_cpp", "2 clients", "1 client")
     if judged is None or not judged.rulings:
         return "INCONCLUSIVE", said
-    times = judged.rulings[ruling].against
-    of = judged.typical
+    of, verdict, times = judged.typical, judged.rulings[ruling].verdict, judged.rulings[ruling].against
     of = Estimate(times / of.value, times / of.high, times / of.low, of.n)
     said = f"{rate.format(number(of.value))}{ends(of, 1)}. {said}"
-    if judged.rulings[ruling].verdict is Verdict.INCONCLUSIVE:
+    if verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE", said
-    return ("CONFIRMED" if judged.rulings[ruling].verdict is confirming else "CONTRADICTED"), said
+    return ("CONFIRMED" if verdict is confirming else "CONTRADICTED"), said
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
-    """Never confirmed: where a client computes the whole time, the two clocks read the same."""
-    if not has_cpp(seen.main):
-        return "NOT TESTABLE", NOT_MEASURED
-    found, beside = (rates(seen.main, ONE[each]) for each in (CPP, PYTHON))
+    """Verdict that is never CONFIRMED: both clocks read the same time where a client computes the whole time."""
+    found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
         return "INCONCLUSIVE", "No block counts."
     said = (
-        f"Its timer is the wall clock. A reply takes {microseconds(found.wall_us)} by that, and "
+        f"Its timer is the wall clock. A reply takes {microseconds(found.wall_us)} by the wall clock, and "
         f"{microseconds(found.client_cpu_us)} of the client's processor time. The first is "
         f"{number(found.wall_over_cpu.value)} times the second{ends(found.wall_over_cpu, 1)}."
     )
@@ -294,37 +278,21 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
 
 def _calls_are_synchronous(_: Seen) -> Finding:
     return "NOT TESTABLE", (
-        "A fact of its client's program, to be read there: each call is waited for before the next. No measurement "
-        "of ours speaks against it."
+        "This is a fact of its client's program: the client waits for each call before the next call. No measurement "
+        "of ours contradicts it."
     )
 
 
 def _server_makes_calls_synchronous(seen: Seen) -> Finding:
-    """Contradicted where several calls at once get a higher rate from the same server than one call at a time can
-    get."""
-    if not has_cpp(seen.main):
-        return "NOT TESTABLE", NOT_MEASURED
-    name = f"in_flight_{CPP}"
-    told = brief(seen.main, name, f"{IN_FLIGHT} asynchronous calls at once", "one at a time")
+    """Verdict CONTRADICTED where several calls at once get a higher rate from the server than one call at a time."""
+    told = brief(seen.main, "in_flight_cpp", f"{IN_FLIGHT} asynchronous calls at once", "one at a time")
     said = f"The same synchronous server answered an asynchronous client. {told}"
-    judged = seen.main.judged.get(name)
-    faster = judged is not None and judged.verdict is Verdict.FASTER
-    return ("CONTRADICTED" if faster else "INCONCLUSIVE"), said
-
-
-def _ours(judgement: Judgement, two_clients: bool) -> str:
-    told = []
-    for language, name in LABELS.items():
-        found = rates(judgement, two(language) if two_clients else ONE[language])
-        if found is not None and two_clients:
-            told.append(f"{name} {per_second(found.client_hz)} each, {per_second(found.total_hz)} in total")
-        elif found is not None:
-            told.append(f"{name} {per_second(found.total_hz)}")
-    return f" Here: {'. '.join(told)}." if told else ""
+    judged = seen.main.judged.get("in_flight_cpp")
+    return ("CONTRADICTED" if judged is not None and judged.verdict is Verdict.FASTER else "INCONCLUSIVE"), said
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
-    """Verdict on a ratio that should be 1, to within 5 %; INCONCLUSIVE before the sweep's look, or with too few
+    """Verdict on a ratio that should be 1, to within 5 %. INCONCLUSIVE before the sweep's look, and with too few
     blocks."""
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:
@@ -338,7 +306,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry(f"The round trip between one client and one server takes {_LATENCY}.", _round_trip, place="question 1"),
     Entry(
         "The time of one call of a client that has just started is the latency.",
-        _one_call_is_the_latency,
+        _of_cpp(_one_call_is_the_latency),
         place="questions 1 and 3",
     ),
     Entry(
@@ -346,7 +314,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     ),
     Entry(
         f"{_LATENCY} and {design.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, one call at a time.",
-        _latency_and_rate_agree,
+        _of_cpp(_latency_and_rate_agree),
         place="questions 1 and 2",
     ),
     Entry(
@@ -358,23 +326,23 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry(
         "So the server answers fewer messages/s with two clients than with one: "
         f"{design.TWO_CLIENTS_HZ / design.ONE_CLIENT_HZ:.2f} times as many.",
-        _server_answers_less,
+        _of_cpp(_server_answers_less),
         place="question 2",
     ),
     Entry(
         "Read as what its program printed: one client of two gets fewer messages/s than one alone.",
-        _share_falls,
+        _of_cpp(_share_falls),
         place="question 2, terminal",
     ),
     Entry(
         "The timer of C++'s chrono around a call is a CPU clock, since it times the process that runs.",
-        _timer_is_a_processor_clock,
+        _of_cpp(_timer_is_a_processor_clock),
         place="question 3",
     ),
     Entry("The calls are synchronous.", _calls_are_synchronous, place="question 3"),
     Entry(
         "The server's program shows that: it registers a synchronous service.",
-        _server_makes_calls_synchronous,
+        _of_cpp(_server_makes_calls_synchronous),
         place="question 3",
     ),
 )

@@ -1,17 +1,18 @@
 """The numbers of the document, and the sweeps of the study: SayHello over gRPC, in windows by turns, and from cold.
 
 The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on its
-author's machine: context, as it is another machine. Each number has its unit and its place.
+author's machine. Its numbers are context, as that is another machine. Each number has its unit and its place.
 
-A window is a fresh program that makes 1000 calls of each client, as the original's did. Its client and its server are
-of one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The servers
-alone stand beside each other under one client, ours: the lean one, which is no language's gRPC.
+A window is a fresh program that makes 1000 calls of each client, as the original's program did. Client and server are
+in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The two
+servers are also compared under one client, our lean client, which uses no gRPC library.
 
-In each language: one client, two clients, one asynchronous client, and one that has ten calls under way. A client's
-rate and processor time are what its program measured itself. An A/A pair of each language has two clients, the largest
-load; both of its servers carry all the others too. A language whose peer is not built is left out with its comparisons.
+Each language has four loads: one client, two clients, one asynchronous client, and one client with ten calls under way.
+A client's program measures the client's rate and processor time. Each language has an A/A pair with two clients, the
+largest load; both servers of the pair carry all other loads too. A language whose peer is not built is left out with
+its comparisons.
 
-Cold runs are of the same 1000 calls: connecting, the first call and the others apart.
+Cold runs make the same 1000 calls, and time apart: connecting, the first call and the other calls.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ TWO_CLIENTS_HZ = 3300.0
 """Question 2: "about" this rate, with two clients. One of the two clients printed it."""
 
 TERMINAL_HZ = 3297.24
-"""The terminal of question 2, one client's last line: 1000 calls ÷ the time of its loop."""
+"""Question 2, the last line of one client's terminal: 1000 calls ÷ the time of the loop."""
 
 CALLS = 1000
 """Question 3: calls of a client in the loop that was timed."""
@@ -50,7 +51,7 @@ def implied_ms() -> float:
 HEADLINE = "headline"
 
 PEER = "cpp-greeter"
-"""Peer that every arm in C++ needs."""
+"""Peer of every arm in C++."""
 
 LABELS = {"cpp": "C++", "python": "Python"}
 """Names of the languages for people, in the order of tables and figures."""
@@ -64,22 +65,20 @@ COLD_RUNS = 3
 _GREETER = setting(service="greeter", transport="grpc", mix="say-hello")
 
 ONE = {each: _GREETER.but(language=each, client="peer") for each in LABELS}
-"""Setting of one client with one call at a time. Client and server are in one language."""
+"""Setting of one client with one call at a time, by the language of client and server."""
+
+TWO = {language: of.but(clients=2) for language, of in ONE.items()}
+"""Setting of two clients, each with one call at a time, by language."""
 
 SAME_CLIENT = {each: _GREETER.but(language=each, client="lean") for each in LABELS}
-"""Setting of a server in a language, called by our lean client."""
+"""Setting of a server under our lean client, by the server's language."""
 
 LIBRARY = _GREETER.but(client="library")
-"""Our load client's own grpcio client, beside the Python program."""
-
-
-def two(language: str) -> Setting:
-    """Two clients, each one call at a time."""
-    return ONE[language].but(clients=2)
+"""Setting of our load client's grpcio client, which stands beside the Python program."""
 
 
 def asynchronous(language: str, in_flight: int = 1) -> Setting:
-    """One asynchronous client, with this number of calls under way."""
+    """Setting of one asynchronous client, with this number of calls under way."""
     return ONE[language].but(call_style="async", in_flight=in_flight)
 
 
@@ -89,15 +88,9 @@ def languages(scale: Scale) -> tuple[str, ...]:
 
 
 def greeter(scale: Scale) -> Sweep:
-    """Every arm, each language on its own and the two beside each other."""
-    own = languages(scale)
-    groups, comparisons = list[Group](), list[Comparison]()
-    for language in own:
-        added, asked = _within(language)
-        groups += added
-        comparisons += asked
-    if len(own) > 1:
-        added, asked = _between()
+    """Sweep of every arm: each language alone, and the two languages beside each other."""
+    own, groups, comparisons = languages(scale), list[Group](), list[Comparison]()
+    for added, asked in (*map(_within, own), *([_between()] if len(own) > 1 else [])):
         groups += added
         comparisons += asked
     loaded, turns = equally_loaded(groups, comparisons), Windows(calls=CALLS, duration_s=0.3)
@@ -105,36 +98,26 @@ def greeter(scale: Scale) -> Sweep:
 
 
 def cold(scale: Scale) -> ColdPlan:
-    """Connecting, first call and the rest, of each language's program and of our grpcio client."""
+    """Plan of the cold runs: of each language's program, and of our grpcio client."""
     runs, blocks = (1, 1) if scale.looks[-1] < BLOCKS_MIN else (COLD_RUNS, scale.looks[0])
     cells = [ColdCell(each, CALLS, runs) for each in (*(ONE[language] for language in languages(scale)), LIBRARY)]
     return ColdPlan("greeter", "greeter", tuple(cells), blocks, scale.seed)
 
 
 def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:
-    """One language: two clients ÷ one, asynchronous ÷ synchronous, several calls under way ÷ one, and its A/A pair."""
-    name = LABELS[language]
-    one, pair, called_back = Arm(ONE[language]), Arm(two(language)), Arm(asynchronous(language))
-    several = Arm(asynchronous(language, IN_FLIGHT))
+    """Groups and comparisons of one language: two clients ÷ one, asynchronous ÷ synchronous, several calls under way ÷
+    one, and an A/A pair."""
+    name, one, pair = LABELS[language], Arm(ONE[language]), Arm(TWO[language])
+    called_back, several = Arm(asynchronous(language)), Arm(asynchronous(language, IN_FLIGHT))
     same, _, again = twins(pair.setting, "same")
+    by_clients = f"{name}: 2 ÷ 1 clients"
+    by_style = f"{name}: asynchronous ÷ synchronous, one call at a time"
+    at_once = f"{name}, asynchronous: {IN_FLIGHT} calls under way ÷ 1, time per reply"
     comparisons = (
-        Comparison(f"clients_{language}", f"{name}: 2 ÷ 1 clients", pair, one, ("clients",), "growth", family=HEADLINE),
+        Comparison(f"clients_{language}", by_clients, pair, one, ("clients",), "growth", family=HEADLINE),
+        Comparison(f"style_{language}", by_style, called_back, one, ("call_style",), family=HEADLINE),
         Comparison(
-            f"style_{language}",
-            f"{name}: asynchronous ÷ synchronous, one call at a time",
-            called_back,
-            one,
-            ("call_style",),
-            family=HEADLINE,
-        ),
-        Comparison(
-            f"in_flight_{language}",
-            f"{name}, asynchronous: {IN_FLIGHT} calls under way ÷ 1, time per reply",
-            several,
-            called_back,
-            ("in_flight",),
-            measure="wall",
-            family=HEADLINE,
+            f"in_flight_{language}", at_once, several, called_back, ("in_flight",), measure="wall", family=HEADLINE
         ),
         same,
     )
@@ -142,22 +125,16 @@ def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:
 
 
 def _between() -> tuple[Sequence[Group], Sequence[Comparison]]:
-    """C++ ÷ Python: both ends, and the server alone."""
+    """Groups and comparisons of C++ ÷ Python: both ends, and the server alone."""
     cpp, python = (Arm(ONE[each]) for each in LABELS)
     cpp_served, python_served = (Arm(SAME_CLIENT[each]) for each in LABELS)
-    differ = ("language", "executor")
-    ends = Comparison("language", "Client and server: C++ ÷ Python", cpp, python, differ, family=HEADLINE)
-    server = Comparison(
-        "server", "The server, same client: C++ ÷ Python", cpp_served, python_served, differ, family=HEADLINE
+    differ, by_end, by_server = (
+        ("language", "executor"),
+        "Client and server: C++ ÷ Python",
+        "The server, same client: C++ ÷ Python",
     )
-    return (Group((cpp, python)), Group((cpp_served, python_served))), (
-        ends,
-        server,
-        replace(
-            ends,
-            name="language_cpu",
-            title=f"{ends.title}, processor time of the server",
-            measure="cpu",
-            family="further",
-        ),
-    )
+    ends = Comparison("language", by_end, cpp, python, differ, family=HEADLINE)
+    server = Comparison("server", by_server, cpp_served, python_served, differ, family=HEADLINE)
+    of_cpu = f"{by_end}, processor time of the server"
+    cpu = replace(ends, name="language_cpu", title=of_cpu, measure="cpu", family="further")
+    return (Group((cpp, python)), Group((cpp_served, python_served))), (ends, server, cpu)

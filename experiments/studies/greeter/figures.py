@@ -1,4 +1,4 @@
-"""The figures and tables of the study: the original's numbers beside ours, calls from cold, rates and clocks. Pure."""
+"""Figures and tables of the study: the original's numbers beside ours, cold runs, rates and clocks. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,10 +12,10 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, counted, number
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.greeter import design
-from experiments.studies.greeter.design import IN_FLIGHT, LABELS, LIBRARY, ONE, asynchronous, two
+from experiments.studies.greeter.design import IN_FLIGHT, LABELS, LIBRARY, ONE, TWO, asynchronous
 from experiments.studies.greeter.rates import (
-    FromCold,
-    Rates,
+    all_from_cold,
+    by_language,
     cold_runs,
     ends,
     from_cold,
@@ -25,52 +25,44 @@ from experiments.studies.greeter.rates import (
 )
 
 ORIGINAL = "the original, C++"
-"""Transport of the original's numbers: another gRPC on another machine has a colour of its own."""
+"""Name in place of a transport for the original's numbers, which gives them another colour."""
 
 GRPC = "grpc"
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
-    """First calls and warm ones, throughput, clocks, and the comparisons."""
+    """Figures of first calls and warm calls, throughput, clocks, and comparisons."""
+    first = "A fresh client's first call, and the other calls: time of a call, ms"
+    throughput = "Greeter on gRPC, throughput: each client's, and the server's"
+    compared = "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python"
+    same = "Greeter on gRPC, time of a call: one server ÷ the same server, started again"
     return (
-        costs.picture(
-            "first_call",
-            "A fresh client's first call, and the other calls: time of a call, ms",
-            tuple(_calls(cold_runs(seen).rows)),
-            log=True,
-        ),
-        costs.picture(
-            "throughput", "Greeter on gRPC, throughput: each client's, and the server's", (_rates(seen.main),)
-        ),
+        costs.picture("first_call", first, _calls(seen), log=True),
+        costs.picture("throughput", throughput, (_rates(seen.main),)),
         bars.picture("clocks", _clocks_title(seen.main), tuple(_clocks(seen.main))),
-        ratios.picture(
-            "answers",
-            "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python",
-            list(seen.main.comparisons("headline")),
-        ),
-        ratios.picture(
-            "same",
-            "Greeter on gRPC, time of a call: one server ÷ the same server, started again",
-            list(_same(seen.main)),
-        ),
+        ratios.picture("answers", compared, list(seen.main.comparisons("headline"))),
+        ratios.picture("same", same, list(_same(seen.main))),
     )
 
 
-def _calls(rows: Sequence[ColdRow]) -> Iterator[costs.Panel]:
-    found = {
-        f"ours, {name}": run for language, name in LABELS.items() if (run := from_cold(rows, ONE[language])) is not None
+def _calls(seen: Seen) -> list[costs.Panel]:
+    """Panels of cold runs: connecting with the first call, the first call alone, the other calls."""
+    found, (low, high) = all_from_cold(seen), design.LATENCY_MS
+    panels = {
+        "Connecting and the first call, as the original timed it, ms": (
+            [_given("original, C++, at least", low), _given("original, C++, at most", high)],
+            {name: run.as_timed_us for name, run in found.items()},
+        ),
+        "The first call alone, ms": ([], {name: run.first_us for name, run in found.items()}),
+        "The other calls, ms": (
+            [_given("original, C++, from its rate", design.implied_ms())],
+            {name: run.rest_us for name, run in found.items()},
+        ),
     }
-    timed = [
-        _given("original, C++, at least", design.LATENCY_MS[0]),
-        _given("original, C++, at most", design.LATENCY_MS[1]),
+    return [
+        costs.Panel(title, [*theirs, *(costs.Row(f"ours, {name}", GRPC, at.over(1000)) for name, at in ours.items())])
+        for title, (theirs, ours) in panels.items()
     ]
-    timed += [costs.Row(name, GRPC, run.as_timed_us.over(1000)) for name, run in found.items()]
-    yield costs.Panel("Connecting and the first call, as the original timed it, ms", timed)
-    first = [costs.Row(name, GRPC, run.first_us.over(1000)) for name, run in found.items()]
-    yield costs.Panel("The first call alone, ms", first)
-    others = [_given("original, C++, from its rate", design.implied_ms())]
-    others += [costs.Row(name, GRPC, run.rest_us.over(1000)) for name, run in found.items()]
-    yield costs.Panel("The other calls, ms", others)
 
 
 def _rates(judgement: Judgement) -> costs.Panel:
@@ -78,32 +70,30 @@ def _rates(judgement: Judgement) -> costs.Panel:
         _given("original, C++, 1 client", design.ONE_CLIENT_HZ),
         _given("original, C++, 2 clients: one's share", design.TWO_CLIENTS_HZ),
     ]
-    for language, name in LABELS.items():
-        one, pair = rates(judgement, ONE[language]), rates(judgement, two(language))
-        if one is not None and pair is not None:
-            rows.append(costs.Row(f"ours, {name}, 1 client", GRPC, one.total_hz))
-            rows.append(costs.Row(f"ours, {name}, 2 clients: each", GRPC, pair.client_hz))
-            rows.append(costs.Row(f"ours, {name}, 2 clients: the server", GRPC, pair.total_hz))
+    ones, pairs = by_language(judgement, ONE), by_language(judgement, TWO)
+    for name in (name for name in ones if name in pairs):
+        rows.append(costs.Row(f"ours, {name}, 1 client", GRPC, ones[name].total_hz))
+        rows.append(costs.Row(f"ours, {name}, 2 clients: each", GRPC, pairs[name].client_hz))
+        rows.append(costs.Row(f"ours, {name}, 2 clients: the server", GRPC, pairs[name].total_hz))
     return costs.Panel("Replies a second", rows)
 
 
 def _clocks_title(judgement: Judgement) -> str:
-    found = [of for language in LABELS if (of := rates(judgement, ONE[language])) is not None]
-    ratios_ = sorted(of.wall_us.value / of.client_cpu_us.value for of in found)
-    if not ratios_:
+    found = sorted(each.wall_us.value / each.client_cpu_us.value for each in by_language(judgement, ONE).values())
+    if not found:
         return "Greeter on gRPC: time for each reply, by three clocks"
-    between = " to ".join(dict.fromkeys(f"{each:.1f}" for each in (ratios_[0], ratios_[-1])))
+    between = " to ".join(dict.fromkeys(f"{each:.1f}" for each in (found[0], found[-1])))
     return f"Greeter on gRPC: with 1 client the wall clock reads {between} times the client's processor time"
 
 
 def _clocks(judgement: Judgement) -> Iterator[bars.Panel]:
-    for language, name in LABELS.items():
+    measured = {"1 client": by_language(judgement, ONE), "2 clients": by_language(judgement, TWO)}
+    for name in LABELS.values():
         shown = []
-        for what, of in (("1 client", rates(judgement, ONE[language])), ("2 clients", rates(judgement, two(language)))):
-            if of is not None:
-                shown.append(bars.Bar(what, of.wall_us, "wall clock"))
-                shown.append(bars.Bar(what, of.client_cpu_us, "client's processor time"))
-                shown.append(bars.Bar(what, of.server_cpu_us, "server's processor time"))
+        for what, of in ((what, found[name]) for what, found in measured.items() if name in found):
+            shown.append(bars.Bar(what, of.wall_us, "wall clock"))
+            shown.append(bars.Bar(what, of.client_cpu_us, "client's processor time"))
+            shown.append(bars.Bar(what, of.server_cpu_us, "server's processor time"))
         if shown:
             yield bars.Panel(name, "Time for each reply, µs", shown)
 
@@ -121,7 +111,7 @@ def _given(name: str, value: float) -> costs.Row:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """The original's numbers beside ours; calls from cold; what every arm's clients said of themselves."""
+    """Sections: the original's numbers beside ours; cold runs; rates and clocks of every arm."""
     return (
         Section("The original beside ours", original_table(seen)),
         Section("From cold: connecting, first call, the others", cold_table(cold_runs(seen).rows)),
@@ -131,68 +121,45 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 def original_table(seen: Seen) -> str:
     """Table of every number of the document, with ours in both languages."""
-    cold = {language: from_cold(cold_runs(seen).rows, ONE[language]) for language in LABELS}
-    one = {language: rates(seen.main, ONE[language]) for language in LABELS}
-    pair = {language: rates(seen.main, two(language)) for language in LABELS}
+    cold, one, pair = all_from_cold(seen), by_language(seen.main, ONE), by_language(seen.main, TWO)
     low, high = design.LATENCY_MS
-    lines = (
-        (
-            "One call of a fresh client, connecting within it",
-            f"{low:g} to {high:g} ms",
-            *(milliseconds(each.as_timed_us) if each else NOTHING for each in cold.values()),
-        ),
-        (
-            "The other calls, mean",
-            f"not given; its rate means {design.implied_ms():.2f} ms",
-            *(milliseconds(each.rest_us) if each else NOTHING for each in cold.values()),
-        ),
-        (
-            "Throughput, 1 client",
-            f"about {design.ONE_CLIENT_HZ:,.0f}/s",
-            *(per_second(each.total_hz) if each else NOTHING for each in one.values()),
-        ),
-        (
-            "Throughput, 2 clients: one's share",
-            f"about {design.TWO_CLIENTS_HZ:,.0f}/s ({design.TERMINAL_HZ:,}/s on the terminal)",
-            *(per_second(each.client_hz) if each else NOTHING for each in pair.values()),
-        ),
-        (
-            "Throughput, 2 clients: the server's",
-            "not given",
-            *(per_second(each.total_hz) if each else NOTHING for each in pair.values()),
-        ),
-    )
+    two_hz = f"about {design.TWO_CLIENTS_HZ:,.0f}/s ({design.TERMINAL_HZ:,}/s on the terminal)"
+    by_rate = f"not given; its rate means {design.implied_ms():.2f} ms"
+    rows = {
+        ("One call of a fresh client, connecting within it", f"{low:g} to {high:g} ms"): {
+            name: milliseconds(each.as_timed_us) for name, each in cold.items()
+        },
+        ("The other calls, mean", by_rate): {name: milliseconds(each.rest_us) for name, each in cold.items()},
+        ("Throughput, 1 client", f"about {design.ONE_CLIENT_HZ:,.0f}/s"): {
+            name: per_second(each.total_hz) for name, each in one.items()
+        },
+        ("Throughput, 2 clients: one's share", two_hz): {
+            name: per_second(each.client_hz) for name, each in pair.items()
+        },
+        ("Throughput, 2 clients: the server's", "not given"): {
+            name: per_second(each.total_hz) for name, each in pair.items()
+        },
+    }
+    lines = tuple((*given, *(ours.get(each, NOTHING) for each in LABELS.values())) for given, ours in rows.items())
     notes = ("The original ran on another machine. Its numbers are context, and no goal.",)
-    return Table(
-        ("what", "the original, C++", *(f"ours, {each}" for each in LABELS.values())), lines, 4, notes
-    ).markdown
+    head = ("what", "the original, C++", *(f"ours, {each}" for each in LABELS.values()))
+    return Table(head, lines, 4, notes).markdown
 
 
 def cold_table(rows: Sequence[ColdRow]) -> str:
     """Table of each client's connecting, first call and others, ms."""
-    named = {f"{name}: its greeter client": ONE[language] for language, name in LABELS.items()}
-    found: list[tuple[str, FromCold]] = [
-        (name, run)
-        for name, of in (named | {"Python: our load client on grpcio": LIBRARY}).items()
-        if (run := from_cold(rows, of)) is not None
-    ]
+    clients = {f"{name}: its greeter client": ONE[language] for language, name in LABELS.items()}
     lines = tuple(
         (
             name,
             *(_with_ends(each, 1000) for each in (run.connect_us, run.first_us, run.rest_us)),
             *(_with_ends(each, 1) for each in (run.first_over_rest, run.as_timed_over_rest)),
         )
-        for name, run in found
+        for name, of in (clients | {"Python: our load client on grpcio": LIBRARY}).items()
+        if (run := from_cold(rows, of))
     )
-    head = (
-        "client",
-        "connecting, ms",
-        "first call, ms",
-        "other calls, ms",
-        "first ÷ others",
-        "with connecting ÷ others",
-    )
-    return Table(head, lines).markdown
+    times = ("connecting, ms", "first call, ms", "other calls, ms")
+    return Table(("client", *times, "first ÷ others", "with connecting ÷ others"), lines).markdown
 
 
 def rates_table(judgement: Judgement) -> str:
@@ -201,29 +168,19 @@ def rates_table(judgement: Judgement) -> str:
     for language, name in LABELS.items():
         for what, of in (
             ("1 client", ONE[language]),
-            ("2 clients", two(language)),
+            ("2 clients", TWO[language]),
             ("1 client, asynchronous", asynchronous(language)),
             (f"1 client, asynchronous, {IN_FLIGHT} at once", asynchronous(language, IN_FLIGHT)),
         ):
-            found = rates(judgement, of)
-            if found is not None:
+            if found := rates(judgement, of):
                 limited = limited or found.load_limited
-                lines.append(_rates_line(f"{name}, {what}", found))
+                clients = f"{name}, {what}" + f" {LIMITED_MARK}" * found.load_limited
+                rates_hz = (found.client_hz, found.total_hz)
+                times = (found.response_us, found.wall_us, found.client_cpu_us, found.server_cpu_us)
+                lines.append((clients, *(_with_ends(each, 1) for each in (*rates_hz, *times))))
     clocks = ("wall clock a reply, µs", "client's processor, µs", "server's processor, µs")
     head = ("clients", "each client, /s", "the server, /s", "a call, µs", *clocks)
     return Table(head, tuple(lines), notes=(LIMITED_NOTE,) * limited).markdown
-
-
-def _rates_line(name: str, found: Rates) -> tuple[str, ...]:
-    shown = (
-        found.client_hz,
-        found.total_hz,
-        found.response_us,
-        found.wall_us,
-        found.client_cpu_us,
-        found.server_cpu_us,
-    )
-    return (f"{name} {LIMITED_MARK}" if found.load_limited else name, *(_with_ends(each, 1) for each in shown))
 
 
 def _with_ends(of: Estimate, factor: float) -> str:

@@ -1,14 +1,14 @@
-"""Rates and clocks of an arm over the blocks, and their words: each client's rate, the rate of all clients, and the
-cost of a reply.
+"""Rates and clocks of each arm over the blocks, and their words. Pure.
 
-Every value is a block's, so intervals are Student's t over the blocks' logarithms, and lie above 0. Rounds that were
-robbed of time are left out, and blocks that a gate refuses. From cold, a block's value is a mean over its runs. Pure.
+An arm is one server under one load. Its rates are those of each client and of all clients together; its clocks give the
+cost of a reply. Each value is computed for a block. Its interval is Student's t over the blocks' logarithms, so that it
+lies above 0. Rounds that were robbed of time are left out, and blocks that a gate refuses. The value of a block of cold
+runs is a mean over its runs.
 """
 
-import math
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import harmonic_mean
 
 import numpy as np
 
@@ -17,20 +17,20 @@ from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
 from experiments.judge.cold import ColdJudged
 from experiments.judge.points import CONFIDENCE
-from experiments.judge.stats import Estimate, ratio_interval
+from experiments.judge.stats import Estimate, geometric_interval
 from experiments.judge.verdicts import Judgement
 from experiments.kinds.cold import ColdRow
-from experiments.results.observed import ALL, Block, SliceColumns
+from experiments.results.observed import ALL, Block
 from experiments.show.content import Seen
 from experiments.show.numbers import NOTHING, number, times_between
 from experiments.show.sentences import ratio_sentence
-from experiments.studies.greeter.design import CALLS, PEER
+from experiments.studies.greeter.design import CALLS, LABELS, ONE, PEER
 
 NOT_MEASURED = f"Not measured: the peer {PEER} was not built. `make peers` builds it."
 
 
 def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """A comparison in its sentence. A missing comparison has a sentence with the reason."""
+    """Sentence on a comparison, or on the reason why it is missing."""
     judged = judgement.judged.get(name)
     if judged is not None:
         return ratio_sentence(judged, above, below)
@@ -64,17 +64,17 @@ class Rates:
     """Rates and times of an arm. Rates are replies a second; times are µs for each reply."""
 
     load_limited: bool
-    """True where the clients' core was full: then rates and times are those of client and server together."""
+    """True where the clients' core was full: rates and times are then those of client and server together."""
     total_hz: Estimate
     """Rate of the server: all clients together."""
     client_hz: Estimate
-    """Rate of each client, over its own time: the mean of the clients."""
+    """Rate of each client over the client's own time: the mean of the clients."""
     response_us: Estimate
     """The mean time of a call."""
     wall_us: Estimate
     """Wall clock a reply, of all clients together: 1 ÷ rate."""
     client_cpu_us: Estimate
-    """Processor time of the clients' program, with the library's threads in it."""
+    """Processor time of the clients' program, with the threads of its library."""
     server_cpu_us: Estimate
     wall_over_cpu: Estimate
     """The wall clock ÷ the clients' processor time."""
@@ -88,12 +88,12 @@ class FromCold:
 
     connect_us: Estimate
     first_us: Estimate
-    """Time of the first call on a connection that was made before it."""
+    """Time of the first call, without connecting."""
     as_timed_us: Estimate
-    """Time of connecting and of the first call together, as a program sees it that connects within its first call, like
-    the original's."""
+    """Time of connecting and of the first call together. A program that connects within its first call times both, as
+    the original's program does."""
     rest_us: Estimate
-    """The mean of the other calls of the run."""
+    """Mean of the other calls of the run."""
     first_over_rest: Estimate
     as_timed_over_rest: Estimate
 
@@ -102,34 +102,26 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
     """Rates of an arm in blocks that no gate refuses. None without such a block, or where the client does not state its
     clocks."""
     sweep, arm = judgement.sweep, Arm(of)
-    if arm not in sweep.arms:
-        return None
-    blocks = [block for block in judgement.blocks if not any(gates.arm_refusals(sweep, block, arm))]
+    blocks = [
+        block for block in judgement.blocks if arm in sweep.arms and not any(gates.arm_refusals(sweep, block, arm))
+    ]
     if not blocks:
         return None
     place = sweep.arms.index(arm)
+    sums = [_sums(judgement, block, place) for block in blocks]
 
-    def over(value: Callable[[Block], float | None]) -> Estimate | None:
-        return over_blocks([value(block) for block in blocks])
-
-    def parts(
-        above: Callable[[SliceColumns], Sequence[int]], below: Callable[[SliceColumns], Sequence[int]]
-    ) -> Estimate | None:
-        def value(block: Block) -> float | None:
-            divisor = _sum(judgement, block, place, below(block.slices))
-            return _sum(judgement, block, place, above(block.slices)) / divisor if divisor else None
-
-        return over(value)
+    def per(above: str, below: str, unit: float = 1.0) -> Estimate | None:
+        return _over_blocks(each[above] / each[below] / unit if each[below] else None for each in sums)
 
     found = (
-        _times(1e9, parts(lambda all_: all_.counts[ALL], lambda all_: all_.active_ns)),
-        over(lambda block: _mean_rate([hz for window in block.arms[place].windows for hz in window.clients_hz])),
-        over(lambda block: ratios.arm_mean_us(sweep, block, place, ALL)),
-        _times(0.001, parts(lambda all_: all_.active_ns, lambda all_: all_.counts[ALL])),
-        _times(0.001, parts(lambda all_: all_.client_cpu_ns, lambda all_: all_.counts[ALL])),
-        over(lambda block: ratios.arm_cpu_us(sweep, block, place)),
-        parts(lambda all_: all_.active_ns, lambda all_: all_.client_cpu_ns),
-        parts(lambda all_: all_.sums_ns[ALL], lambda all_: all_.active_ns),
+        per("replies", "wall_ns", 1e-9),
+        _over_blocks(_mean_rate_hz(block, place) for block in blocks),
+        _over_blocks(ratios.arm_mean_us(sweep, block, place, ALL) for block in blocks),
+        per("wall_ns", "replies", 1000),
+        per("cpu_ns", "replies", 1000),
+        _over_blocks(ratios.arm_cpu_us(sweep, block, place) for block in blocks),
+        per("wall_ns", "cpu_ns"),
+        per("response_ns", "wall_ns"),
     )
     estimates = [each for each in found if each is not None]
     if len(estimates) < len(found):
@@ -137,17 +129,39 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
     return Rates(gates.is_load_limited(sweep, blocks, arm), *estimates)
 
 
+def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
+    """Sums over the counted windows of an arm in a block: replies, responses, wall clock, the clients' processor
+    time."""
+    slices = block.slices
+    own = ratios.used(judgement.sweep.limits, block) & (ratios.column(slices.arm) == place)
+    columns = {"replies": slices.counts[ALL], "response_ns": slices.sums_ns[ALL]}
+    columns |= {"wall_ns": slices.active_ns, "cpu_ns": slices.client_cpu_ns}
+    return {name: float(np.asarray(column)[own].sum()) for name, column in columns.items()}
+
+
+def _mean_rate_hz(block: Block, place: int) -> float | None:
+    """Rate over windows with the same number of calls: all calls ÷ all time, which is the harmonic mean."""
+    rates_hz = [hz for window in block.arms[place].windows for hz in window.clients_hz]
+    return harmonic_mean(rates_hz) if rates_hz else None
+
+
+def by_language(judgement: Judgement, settings: Mapping[str, Setting]) -> dict[str, Rates]:
+    """Rates of each language's setting, by the language's name. Languages that were not measured are left out."""
+    found = ((LABELS[language], rates(judgement, of)) for language, of in settings.items())
+    return {name: each for name, each in found if each is not None}
+
+
 def cold_runs(seen: Seen) -> ColdJudged:
-    """The judged cold runs; without rows where none were measured."""
+    """Judged cold runs; without rows where none were measured."""
     return seen.of(ColdJudged) or ColdJudged()
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
-    """Times of the runs of 1000 calls; None where these were not measured."""
+    """Times of the runs of 1000 calls; None where these runs were not measured."""
     own = [row for row in rows if row.cell.setting == of and row.cell.calls == CALLS]
 
     def over(value: Callable[[ColdRow], float]) -> Estimate | None:
-        return over_blocks([value(row) for row in own])
+        return _over_blocks(map(value, own))
 
     found = (
         over(lambda row: row.connect_us),
@@ -161,23 +175,11 @@ def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
     return FromCold(*estimates) if len(estimates) == len(found) else None
 
 
-def over_blocks(values: Sequence[float | None]) -> Estimate | None:
-    """Geometric mean of the blocks' values, without values that are 0 or missing. None where no value is left."""
-    seen = [math.log(each) for each in values if each]
-    return ratio_interval(seen, CONFIDENCE) if seen else None
+def all_from_cold(seen: Seen) -> dict[str, FromCold]:
+    """Times of cold runs, by the language's name. Languages that were not measured are left out."""
+    found = ((name, from_cold(cold_runs(seen).rows, ONE[language])) for language, name in LABELS.items())
+    return {name: each for name, each in found if each is not None}
 
 
-def _sum(judgement: Judgement, block: Block, place: int, column: Sequence[int]) -> float:
-    """Sum of a column over the counted windows of an arm in a block."""
-    own = ratios.used(judgement.sweep.limits, block) & (ratios.column(block.slices.arm) == place)
-    return float(np.asarray(column)[own].sum())
-
-
-def _times(factor: float, of: Estimate | None) -> Estimate | None:
-    """The estimate times a factor, in another unit."""
-    return of and Estimate(of.value * factor, of.low * factor, of.high * factor, of.n)
-
-
-def _mean_rate(rates_hz: Sequence[float]) -> float | None:
-    """Rate over runs with the same number of calls: all calls ÷ all time, which is the harmonic mean."""
-    return statistics.harmonic_mean(rates_hz) if rates_hz else None
+def _over_blocks(values: Iterable[float | None]) -> Estimate | None:
+    return geometric_interval(values, CONFIDENCE)

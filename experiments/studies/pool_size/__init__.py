@@ -1,7 +1,7 @@
-"""The number and kind of workers that a server wants: foretold from one client of one worker, then measured.
+"""The number and kind of workers that a server needs: foretold from one client of one worker, then measured.
 
-``design`` has the sweeps, and ``prediction`` what a request needs. Prediction beside measurement stands in ``beside``.
-``claims`` has the answers and the card, ``figures`` pictures and tables.
+``design`` has the sweeps; ``prediction`` has the demands of a request; ``beside`` has predictions beside measurements.
+``claims`` has the answers and the replication card; ``figures`` has pictures and tables.
 """
 
 from experiments.peers import WITHOUT_GIL

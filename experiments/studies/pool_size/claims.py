@@ -1,13 +1,14 @@
 """The answers to the study's questions, and the claims made before the measurement. Pure.
 
-The claims are common advice on Python's threads, and the model's own promise. A claim about pools takes the verdicts of
-comparisons. A claim about predictions counts arms: an arm is within the limit, or outside it, where its whole interval
-is. No claim is judged before the sweep's look.
+The claims are common advice on Python's threads, and the promise of the model. A claim about pools takes the verdicts
+of comparisons. A claim about predictions counts arms (an arm is one server under one load): an arm is within the limit,
+or outside the limit, only where its whole interval is. No claim is judged before the sweep's look.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from experiments.design.arms import Arm
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.recommend.advice import USUAL
 from experiments.show.content import Answer, Claim, Entry, Finding, Seen
@@ -23,18 +24,19 @@ from experiments.studies.pool_size.beside import (
     begins,
     beside,
     gains,
+    grouped,
     of_clients,
     of_pools,
 )
 from experiments.studies.pool_size.design import AIO, GRPC, NO_GIL, PROCESSES, SOCKETS, Work, model_of, named, work_of
 
-NOT_YET = "Not known: nothing was measured of it."
+NOT_YET = "Not known: nothing of this kind was measured."
 
 MODEL_SAYS = (
-    "What is foretold comes from one client of one worker, measured by turns with the arms. No arm foretells itself."
+    "The predictions come from one client of one worker, measured by turns with the arms. No arm predicts itself."
 )
 
-LOOPBACK = "What a network between client and server adds: here it is the loopback of one machine."
+LOOPBACK = "The time that a network between client and server adds: here it is the loopback of one machine."
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
@@ -46,21 +48,22 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 def lookups(seen: Seen) -> tuple[Answer, ...]:
     """Answer of the part ``pool_lookups`` by itself."""
     judged = compared(seen.main)
-    own = replace(_lookups(seen.main), deciding=judged, details=(), not_concluded=(), figure=None)
-    return (replace(own, to_decide=to_decide(seen.main, [each.comparison.name for each in judged])),)
+    to_ask = to_decide(seen.main, [each.comparison.name for each in judged])
+    own = _lookups(seen.main)
+    return (replace(own, deciding=judged, details=(), not_concluded=(), figure=None, to_decide=to_ask),)
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_one``: the values of its table of arms are the basis of all predictions."""
+    """Answer of the part ``pool_one``. All predictions rest on the values of its table of arms."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 
 
-def gains_nothing(judged: Judged) -> bool | None:
-    """True where more threads gain nothing, or under 5 %; None where it is not decided."""
+def gains_from_threads(judged: Judged) -> bool | None:
+    """True where more threads answer sooner, by 5 % or more; None where it is not decided."""
     if not judged.decided:
         return None
-    return judged.verdict is not Verdict.FASTER or judged.by_less_than_5
+    return judged.verdict is Verdict.FASTER and not judged.by_less_than_5
 
 
 def compared(judgement: Judgement) -> tuple[Judged, ...]:
@@ -73,30 +76,32 @@ def _lookups(judgement: Judgement | None) -> Answer:
     judged = () if judgement is None else compared(judgement)
     if judgement is None or not judged:
         return Answer(question, NOT_YET, ())
-    found = [gains_nothing(each) for each in judged]
+    found = [gains_from_threads(each) for each in judged]
     if None in found:
         head = "It is not decided for all."
     else:
-        head = "No." if all(found) else "It depends on the server." if any(found) else "Yes."
-    told = [ratio_sentence(each, *_lookup_words(each)) for each in judged]
+        head = "Yes." if all(found) else "It depends on the server." if any(found) else "No."
+    told = [
+        ratio_sentence(
+            each, f"on {model_of(above.setting)}, a Lookup with {threads(above)}", f"one with {threads(below)}"
+        )
+        for each, above, below in ((each, each.comparison.above, each.comparison.below) for each in judged)
+    ]
     first = sorted({found.index(each) for each in found})  # one of each finding
     return Answer(
         question,
         " ".join((head, *(told[place] for place in first))),
         (),
         details=tuple(text for place, text in enumerate(told) if place not in first),
-        estimand="mean response of 16 connections in a closed loop, typical of pairs of neighbouring slices",
+        estimand="mean response of 16 connections in a closed loop; the ratio of typical pairs of neighbouring slices",
         not_concluded=("That a pool's size never matters: this request is a pure Lookup.",),
         figure="lookups",
     )
 
 
-def _lookup_words(judged: Judged) -> tuple[str, str]:
-    above, below = judged.comparison.above.setting, judged.comparison.below.setting
-    return (
-        f"on {model_of(above)}, a Lookup with {counted(above.whole('workers'), 'thread')}",
-        f"one with {counted(below.whole('workers'), 'thread')}",
-    )
+def threads(arm: Arm) -> str:
+    """Number of threads in an arm's pool, in words."""
+    return counted(arm.setting.whole("workers"), "thread")
 
 
 def _begins(seen: Seen) -> Answer:
@@ -114,11 +119,11 @@ def _begins(seen: Seen) -> Answer:
         (),
         details=(*(f"At {percent(round(each.share, 3))}: {_gained(each)}." for each in found), MODEL_SAYS),
         estimand=(
-            "throughput of 16 threads ÷ that of one, 16 clients. A request has 1 ms of computing, and a longer and "
-            "longer wait. The share is that of the wait in one worker's time for a request."
+            "throughput of 16 threads ÷ throughput of one, with 16 clients. A request has 1 ms of computing, and a "
+            "longer and longer wait. The I/O share is the wait's part of one worker's time for a request."
         ),
         not_concluded=(
-            "The same share of other work: what holds the interpreter is what counts, and here it is 1 ms.",
+            "The effect at an equal share of other work: the time that holds the interpreter counts, here 1 ms.",
         ),
         figure="effect",
     )
@@ -140,8 +145,8 @@ def _best(every: Sequence[Beside]) -> Answer:
         " ".join(f"{_enough(each)}." for each in found[:3]),
         (),
         details=tuple(f"{_enough(each)}." for each in found[3:]),
-        estimand="the least pool of those tried that gets 95 % of the throughput of any of them, as many clients each",
-        not_concluded=("That a larger one does no harm: that is the next question's table, and memory.", LOOPBACK),
+        estimand="the smallest tried pool with 95 % of the highest throughput of all tried pools, at equal clients",
+        not_concluded=("That a larger pool does no harm: the next question's table shows it, and memory.", LOOPBACK),
         figure="pools",
     )
 
@@ -161,11 +166,11 @@ def _error(every: Sequence[Beside]) -> Answer:
     of_before = f"By the predictions written down before the sweep, from one block of one worker, {before} are."
     return Answer(
         question,
-        f"The throughput of {hits} of {counted(len(closed), 'arm')} is within {percent(THROUGHPUT_WITHIN)} of what was "
-        "foretold.",
+        f"The throughput of {hits} of {counted(len(closed), 'arm')} is within {percent(THROUGHPUT_WITHIN)} of the "
+        "prediction.",
         (),
         details=(of_before, *_ladder_hits(every), *_tail_hits(every), MODEL_SAYS),
-        estimand="measured ÷ foretold replies a second of a closed loop; all arms but those of the basis",
+        estimand="measured ÷ foretold replies a second of a closed loop; all arms on which no prediction rests",
         not_concluded=("That the model holds for a server that shares its cores with other programs.",),
         figure="prediction",
     )
@@ -175,7 +180,7 @@ def _ladder_hits(every: Sequence[Beside]) -> Iterator[str]:
     for what, found in (("pool", of_pools(every)), ("number of clients", of_clients(every))):
         if found:
             hits = sum(each.is_hit for each in found)
-            yield f"The least {what} that is enough is foretold to within one step in {hits} of {len(found)} rows."
+            yield f"The smallest {what} that is enough is foretold to within one step in {hits} of {len(found)} rows."
 
 
 def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
@@ -204,53 +209,42 @@ def _kinds(every: Sequence[Beside]) -> Answer:
         told[0],
         (),
         details=(*told[1:], "No verdict is asked of these numbers: these arms stood in turns of their own."),
-        estimand="replies a second with as many clients in a closed loop, the largest pool of threads",
+        estimand="replies a second with equal numbers of clients in a closed loop, and the largest pool of threads",
         not_concluded=(
-            "How a loop does where work holds it up: such work belongs on threads or processes.",
-            "What more processes than cores do: here are two, and the load takes its part of both.",
-            "What gRPC does without a GIL: grpcio has no build for a free-threaded Python.",
+            "The throughput of a loop that work holds up: such work belongs on threads or processes.",
+            "The effect of more processes than cores: here are two processes, and the load takes a part of both cores.",
+            "The throughput of gRPC without a GIL: grpcio has no build for a free-threaded Python.",
         ),
         figure="loop",
     )
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences on each closed loop of a model at its largest pool, beside another model's loop with the same clients
-    and work."""
-    for each in every:
-        if model_of(each.setting) != model or each.is_open or each.workers < _most(every, model, each):
-            continue
-        beside = [one for one in every if model_of(one.setting) == other and _alike(one, each)]
-        pool = max(beside, key=lambda one: one.workers, default=None)
-        if pool is None or pool.throughput_hz is None or each.throughput_hz is None:
-            continue
-        share = each.throughput_hz.value / pool.throughput_hz.value
-        yield (
-            f"{named(work_of(each.setting))}, {counted(each.clients, 'client')}: {who} "
-            f"{number(each.throughput_hz.value)} requests a second, {counted(pool.workers, 'thread')} of one process "
-            f"{number(pool.throughput_hz.value)}: {number(share)} times as many."
-        )
-
-
-def _alike(one: Beside, other: Beside) -> bool:
-    return not one.is_open and one.clients == other.clients and work_of(one.setting) == work_of(other.setting)
-
-
-def _most(every: Sequence[Beside], model: str, of: Beside) -> int:
-    """The largest pool of a model with the same work and clients."""
-    return max(each.workers for each in every if model_of(each.setting) == model and _alike(each, of))
+    """Sentences on the closed loops of a model, each beside another model's loop with the same clients and work. Both
+    have their largest pool."""
+    loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
+    largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
+    for (of, work, clients), each in largest.items():
+        pool = largest.get((other, work, clients))
+        if of == model and pool is not None and pool.throughput_hz is not None and each.throughput_hz is not None:
+            share = each.throughput_hz.value / pool.throughput_hz.value
+            yield (
+                f"{named(work)}, {counted(clients, 'client')}: {who} "
+                f"{number(each.throughput_hz.value)} requests a second, {counted(pool.workers, 'thread')} of one "
+                f"process {number(pool.throughput_hz.value)}: {number(share)} times as many."
+            )
 
 
 SHARE = 10 / 12
-"""Share of the arms that must be foretold well."""
+"""Share of the arms whose predictions must be hits."""
 
 ARMS_MIN = 12
 """Fewest arms that can confirm or contradict a share."""
 
 NEAR = 0.05
-"""Most by which the share of an open loop may differ from ``USUAL``, the share that the claim names."""
+"""Largest difference between the share of an open loop and ``USUAL``, the share that the claim names."""
 
-_NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of it was measured.")
+_NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
 _ONE_CORE: Finding = ("NOT TESTABLE", "This machine has one core.")
 _NO_LOOK: Finding = ("INCONCLUSIVE", "The sweep stands at no look yet.")
@@ -263,68 +257,51 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 def _lookups_gain_nothing(seen: Seen) -> Finding:
     lookups = seen.after.get("pool_lookups")
-    return _NOT_MEASURED if lookups is None else _all(lookups, compared(lookups), gains_nothing)
-
-
-def _holding(seen: Seen) -> Finding:
-    return _of_work(seen, lambda work: work.cpu_ms > 0 and work == Work(cpu_ms=work.cpu_ms), gains_nothing)
-
-
-def _letting_go(seen: Seen) -> Finding:
-    if _has_one_core(seen):
-        return _ONE_CORE
-    return _of_work(seen, lambda work: work.hash_ms > 0 and work == Work(hash_ms=work.hash_ms), _gains)
+    return _NOT_MEASURED if lookups is None else _all(lookups, compared(lookups), gain=False)
 
 
 def _without_gil(seen: Seen) -> Finding:
-    own = [each for each in compared(seen.main) if _is_free_threaded(each)]
-    own = [each for each in own if (work := work_of(each.comparison.above.setting)).cpu_ms > 0 and not work.io_ms]
+    own = [judged for judged, work in _works(seen, with_gil=False) if work.cpu_ms > 0 and not work.io_ms]
     if not own:
         return _NO_FREE_THREADED
-    return _ONE_CORE if _has_one_core(seen) else _all(seen.main, own, _gains)
+    return _ONE_CORE if _has_one_core(seen) else _all(seen.main, own, gain=True)
+
+
+def _of_work(
+    is_asked: Callable[[Work], bool], gain: bool = True, needs_cores: bool = False
+) -> Callable[[Seen], Finding]:
+    """Judges a kind of work over all models with a GIL. ``gain``: True where the claim is that more threads gain."""
+
+    def finding(seen: Seen) -> Finding:
+        if needs_cores and _has_one_core(seen):
+            return _ONE_CORE
+        own = [judged for judged, work in _works(seen, with_gil=True) if is_asked(work)]
+        return _all(seen.main, own, gain)
+
+    return finding
+
+
+def _works(seen: Seen, with_gil: bool) -> Iterator[tuple[Judged, Work]]:
+    """Comparisons of pools with their work, on an interpreter with a GIL or without one."""
+    for each in compared(seen.main):
+        of = each.comparison.above.setting
+        if (model_of(of) != NO_GIL) == with_gil:
+            yield each, work_of(of)
 
 
 def _has_one_core(seen: Seen) -> bool:
     return bool(seen.main.blocks) and seen.main.blocks[0].cores < 2
 
 
-def _is_free_threaded(judged: Judged) -> bool:
-    return model_of(judged.comparison.above.setting) == NO_GIL
-
-
-def _waiting(seen: Seen) -> Finding:
-    return _of_work(seen, lambda work: work.io_ms >= 1, _gains)
-
-
-def _durable(seen: Seen) -> Finding:
-    return _of_work(seen, lambda work: work.durable, _gains)
-
-
-def _of_work(seen: Seen, wanted: Callable[[Work], bool], holds: Callable[[Judged], bool | None]) -> Finding:
-    """Verdict on a kind of work, over all models with a GIL."""
-    with_gil = [each for each in compared(seen.main) if not _is_free_threaded(each)]
-    own = [each for each in with_gil if wanted(work_of(each.comparison.above.setting))]
-    return _all(seen.main, own, holds)
-
-
-def _gains(judged: Judged) -> bool | None:
-    """True where more threads answer sooner, by 5 % or more; None where it is not decided."""
-    if not judged.decided:
-        return None
-    return judged.verdict is Verdict.FASTER and not judged.by_less_than_5
-
-
-def _all(judgement: Judgement, own: Sequence[Judged], holds: Callable[[Judged], bool | None]) -> Finding:
-    """Verdict on a claim that something holds for all comparisons."""
+def _all(judgement: Judgement, own: Sequence[Judged], gain: bool) -> Finding:
+    """Verdict on a claim that more threads gain in all these comparisons, or in none of them."""
     if not own:
         return _NOT_MEASURED
     said = " ".join(f"{each.comparison.title}: {ratio_words(each.typical)[0]}, {verdict_words(each)}." for each in own)
-    if judgement.look is None:
-        return "INCONCLUSIVE", said
-    found = [holds(each) for each in own]
-    if False in found:
+    found = [gains_from_threads(each) for each in own]
+    if judgement.look is not None and (not gain) in found:
         return "CONTRADICTED", said
-    return ("INCONCLUSIVE" if None in found else "CONFIRMED"), said
+    return ("INCONCLUSIVE" if judgement.look is None or None in found else "CONFIRMED"), said
 
 
 def _throughput(seen: Seen) -> Finding:
@@ -332,12 +309,12 @@ def _throughput(seen: Seen) -> Finding:
     if seen.main.look is None:
         return _NO_LOOK
     if len(ratios) < ARMS_MIN:
-        return "INCONCLUSIVE", f"{counted(len(ratios), 'arm')}; a share needs {ARMS_MIN}."
+        return "INCONCLUSIVE", f"{counted(len(ratios), 'arm')}; a verdict needs {ARMS_MIN}."
     low, high = 1 - THROUGHPUT_WITHIN, 1 + THROUGHPUT_WITHIN
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)
     out = sum(each.high < low or each.low > high for each in ratios)
-    said = f"{hits} of {len(ratios)} arms; {surely} with their whole interval, and {out} wholly out."
+    said = f"{hits} of {len(ratios)} arms; {surely} with their whole interval, and {out} wholly outside."
     if surely >= SHARE * len(ratios):
         return "CONFIRMED", said
     return ("CONTRADICTED" if out > (1 - SHARE) * len(ratios) else "INCONCLUSIVE"), said
@@ -362,33 +339,35 @@ def _tails(seen: Seen) -> Finding:
         return _NO_LOOK
     if not ratios:
         return "INCONCLUSIVE", "Too few requests for a 99th percentile."
-    hits = sum(abs(each - 1) <= TAIL_WITHIN for each in ratios)
-    said = (
-        f"{hits} of {counted(len(ratios), 'row')}: measured ÷ foretold {', '.join(f'{each:.2f}' for each in ratios)}."
-    )
+    hits, listed = sum(abs(each - 1) <= TAIL_WITHIN for each in ratios), ", ".join(f"{each:.2f}" for each in ratios)
+    said = f"{hits} of {counted(len(ratios), 'row')}: measured ÷ foretold {listed}."
     return ("CONFIRMED" if hits == len(ratios) else "CONTRADICTED"), said
 
 
 ENTRIES: tuple[Entry[Seen], ...] = (
     Entry("A pure Lookup gains nothing from more threads.", _lookups_gain_nothing),
-    Entry("Computing that holds the interpreter gains nothing from more threads.", _holding),
-    Entry("Computing that lets the interpreter go gains from more threads, where there are cores.", _letting_go),
+    Entry(
+        "Computing that holds the interpreter gains nothing from more threads.",
+        _of_work(lambda work: work.cpu_ms > 0 and work == Work(cpu_ms=work.cpu_ms), gain=False),
+    ),
+    Entry(
+        "Computing that lets the interpreter go gains from more threads, where there are cores.",
+        _of_work(lambda work: work.hash_ms > 0 and work == Work(hash_ms=work.hash_ms), needs_cores=True),
+    ),
     Entry("Without a GIL, computing in bytecode gains from more threads, where there are cores.", _without_gil),
-    Entry("A request that waits a millisecond or more gains from more threads.", _waiting),
+    Entry(
+        "A request that waits a millisecond or more gains from more threads.", _of_work(lambda work: work.io_ms >= 1)
+    ),
     Entry(
         "A trade that waits for the disk gains from more threads, where it holds one: they share a commit.",
-        _durable,
+        _of_work(lambda work: work.durable),
     ),
-    Entry(
-        f"Throughput is foretold to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.",
-        _throughput,
-    ),
+    Entry(f"Throughput is foretold to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.", _throughput),
     Entry(
         "The least pool, or number of clients, that is enough is foretold to within one step, in ten of twelve.", _steps
     ),
     Entry(
-        f"At 70 % of the foretold capacity, the 99th percentile is foretold to within {percent(TAIL_WITHIN)}.",
-        _tails,
+        f"At 70 % of the foretold capacity, the 99th percentile is foretold to within {percent(TAIL_WITHIN)}.", _tails
     ),
 )
 """Every claim."""

@@ -1,14 +1,17 @@
 """Sweeps of the study ``pool_size``: work in a request × pool × clients, on threads and on an event loop.
 
-Three sweeps. ``pool_one`` comes first: one client of one worker. It gives the rates of the open loops. The main one has
-a row for each model and work. A row holds every pool with the most clients, and every number of clients on the largest
-pool. It also holds an open loop at shares of the foretold capacity. By turns with the rows stand the arms of
-``pool_one`` again, on which the predictions rest. So a prediction and its measurement are of the same minutes: a shared
-machine is twice as fast in one minute as in another. A group's servers are started for its turn: there are more of them
-than may be alive at once. ``pool_lookups`` asks the pure Lookup by turns of slices, where they are small.
+The study has three sweeps. ``pool_one`` comes first: one client of one worker. It gives the rates of the open loops.
 
-Server and load have a core each. A hash lets the interpreter go, and a free-threaded one holds nobody up. These need a
-second core: there both are free.
+The main sweep has a row for each model (a kind of server) and work. A row holds every pool with the most clients, every
+number of clients on the largest pool, and an open loop at shares of the foretold capacity. By turns with the rows stand
+the arms of ``pool_one`` again (an arm is one server under one load); the predictions rest on these arms. So a
+prediction and its measurement are of the same minutes: a shared machine may be twice as fast in one minute as in
+another. The servers of a group start for the turn of the group: there are more servers than may be alive at once.
+
+``pool_lookups`` asks the pure Lookup by turns of slices, since its effects are small.
+
+Server and load have a core each. A hash lets the interpreter go, and a free-threaded interpreter holds no thread up.
+Both need a second core, so there neither server nor load is bound to a core.
 """
 
 from collections.abc import Iterator
@@ -53,8 +56,8 @@ MODELS: dict[str, Setting] = {
         _SOCKETS.but(build=FREE_THREADED, placement=FREE),
     )
 }
-"""Models by their names. Each of the two processes has a pool. The last model is for a free-threaded Python, where this
-machine has one."""
+"""Models by their names. Each of the two processes has a pool. The last model needs a free-threaded Python on this
+machine."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
 
@@ -62,25 +65,25 @@ SHARES = (0.5, 0.7, 0.9)
 """Rates of open loops, as shares of the foretold capacity."""
 
 SMOKE_ROUNDS = 2
-"""Rounds of the Lookups in a block at the scale ``smoke``. They tell this scale from others, as its looks do not where
+"""Rounds of the Lookups in a block at the scale ``smoke``. This number tells the scale apart: its looks do not, where
 the part comes first."""
 
 NOMINAL_HZ = 100.0
-"""Rate of an open loop before anything is foretold: it gives the same number of windows."""
+"""Rate of an open loop before there is a prediction. The number of windows does not depend on the rate."""
 
 BUSY = 64
 """Connections that keep one worker busy: the largest number of the sweep."""
 
 PROBE_MS, LOOP_PROBE_MS = 0.1, 1.0
-"""Wait by which the cost of waiting is found. It is short, so that caches are still warm after it. An event loop's
-clock counts whole milliseconds, so its wait is a whole number of them."""
+"""Waits that measure the cost of waiting: on threads, and on an event loop. They are short, so that caches are still
+warm afterwards. The clock of an event loop counts whole milliseconds, so that its wait is one millisecond."""
 
 OPEN_CONNECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Inside):
-    """Work that every request does beside the Lookup or Trade."""
+    """Work that every request does in addition to the Lookup or Trade."""
 
     durable: bool = False
     """True for a trade, which is answered once it is on the disk; False for a Lookup."""
@@ -88,8 +91,8 @@ class Work(Inside):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A model and a work. Every pool is tried with the last number of clients; every number of clients on the largest
-    pool."""
+    """A model and a work. Every pool is tried with the largest number of clients, and every number of clients on the
+    largest pool."""
 
     model: str
     work: Work
@@ -128,7 +131,7 @@ LOOKUP = Work()
 COMMIT = Work(durable=True)
 
 IO_SERIES = tuple(Work(io_ms=io_ms, cpu_ms=1.0) for io_ms in (0.0, 0.25, 1.0, 4.0))
-"""One millisecond of computing with more and more waiting: where threads begin to gain."""
+"""Works that show where threads begin to gain: one millisecond of computing, with longer and longer waits."""
 
 SERIES_POOLS, SERIES_CLIENTS = (1, 16), 16
 
@@ -162,14 +165,9 @@ LONG_POOLS = (4, 8, 16, 32, 64)
 """Pools for a wait of 50 ms: one thread would answer 64 clients every 3 s."""
 
 WORKS = {
-    LOOKUP: POOLS,
-    Work(io_ms=1): POOLS,
-    Work(io_ms=10): POOLS,
+    **dict.fromkeys((LOOKUP, Work(io_ms=1), Work(io_ms=10)), POOLS),
     Work(io_ms=50): LONG_POOLS,
-    Work(cpu_ms=1): POOLS,
-    Work(cpu_ms=10): POOLS,
-    Work(hash_ms=1): POOLS,
-    Work(hash_ms=10): POOLS,
+    **dict.fromkeys((Work(cpu_ms=1), Work(cpu_ms=10), Work(hash_ms=1), Work(hash_ms=10)), POOLS),
     Work(io_ms=4, cpu_ms=1): POOLS,
 }
 
@@ -186,17 +184,10 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """Rows of a scale: all rows, the rows of a quarter of an hour, or a few. Models that are missing here are left
-    out."""
+    """Rows of a scale: all rows, the rows of a quarter of an hour, or a few. Rows that need a free-threaded Python are
+    left out where none is installed."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
-
-
-def windows(scale: Scale) -> Windows:
-    """Windows that begin after the first replies of a row's slowest arm, and last for some dozens of its replies."""
-    if scale.whole:
-        return Windows(warm_up_s=1.0, duration_s=2.0, in_turn=True)
-    return Windows(warm_up_s=0.2, duration_s=0.4, in_turn=True)
 
 
 def pool_size(scale: Scale) -> Sweep:
@@ -205,7 +196,7 @@ def pool_size(scale: Scale) -> Sweep:
     comparisons: list[Comparison] = []
     paired = set[Level]()  # transports that have an A/A pair
     for row in rows(scale):
-        own = tuple(_compared(row))
+        own = _compared(row)
         if own and row.base["transport"] not in paired:
             paired.add(row.base["transport"])
             own = (*own, twins(row.pooled[-1].setting, "same")[0])
@@ -216,18 +207,20 @@ def pool_size(scale: Scale) -> Sweep:
     there = {arm for group in groups for arm in group.arms}
     others = [tuple(arm for arm in group.arms if arm not in there) for group in _of_one(scale)]
     groups += [Group(arms) for arms in others if arms]
-    looks = scale.looks[:1]
-    return Sweep("pool_size", "pool_size", tuple(groups), tuple(comparisons), 1, looks, scale.seed, windows(scale))
+    # a window begins after the first replies of a row's slowest arm, and lasts for dozens of its replies
+    warm_up_s, duration_s = (1.0, 2.0) if scale.whole else (0.2, 0.4)
+    looks, turns = scale.looks[:1], Windows(warm_up_s=warm_up_s, duration_s=duration_s, in_turn=True)
+    return Sweep("pool_size", "pool_size", tuple(groups), tuple(comparisons), 1, looks, scale.seed, turns)
 
 
 def pool_one(scale: Scale) -> Sweep:
-    """Sweep of the arms that every prediction of the scale rests on."""
+    """Sweep of the arms on which the predictions of the scale rest."""
     turns = Windows(warm_up_s=0.2, duration_s=0.5, in_turn=True)
     return Sweep("pool_size", "pool_one", tuple(_of_one(scale)), (), 1, scale.looks[-1:], scale.seed, turns)
 
 
 def _of_one(scale: Scale) -> Iterator[Group]:
-    """Groups of each model and placement of the scale: one client of one worker, that worker kept busy, and one that
+    """Groups of each model and placement of the scale: a worker with one client, a busy worker, and a worker that
     waits."""
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     for plain in dict.fromkeys(no_work(each) for each in wanted):
@@ -237,30 +230,23 @@ def _of_one(scale: Scale) -> Iterator[Group]:
 
 
 def basis(of: Setting) -> tuple[Arm, ...]:
-    """Arms that a prediction for a setting rests on."""
+    """Arms on which a prediction for a setting rests."""
     plain = no_work(one(of))
     return (Arm(plain), busy(plain), *probes(plain), *([Arm(one(of))] if work_of(of).durable else []))
 
 
 def pool_lookups(scale: Scale) -> Sweep:
-    """Sweep of a Lookup with 8 and with 64 threads beside one thread, on sockets and on gRPC as it is started."""
-    groups, comparisons = [], []
+    """Sweep of a Lookup with 8 and with 64 threads beside one thread, on sockets and on gRPC with its own executor."""
+    groups, comparisons = list[Group](), list[Comparison]()
     for model in (SOCKETS, GRPC):
         alone = MODELS[model].but(connections=16, workers=1)
         same, first, again = twins(alone, "same")
         more = [Arm(alone.but(workers=workers)) for workers in (8, 64)]
         groups.append(Group((first, *more, again), times=4))
-        comparisons += [
-            Comparison(
-                f"{each.setting.whole('workers')} threads on {alone['transport']}",
-                f"Lookup, {model}: {each.setting.whole('workers')} threads ÷ 1",
-                each,
-                first,
-                ("workers",),
-                family=HEADLINE,
-            )
-            for each in more
-        ]
+        for each in more:
+            threads = f"{each.setting.whole('workers')} threads"
+            name, title = f"{threads} on {alone['transport']}", f"Lookup, {model}: {threads} ÷ 1"
+            comparisons.append(Comparison(name, title, each, first, ("workers",), family=HEADLINE))
         comparisons.append(same)
     loaded, turns = equally_loaded(groups, comparisons), Slices(block_s=scale.block_s)
     return Sweep("pool_size", "pool_lookups", loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
@@ -277,13 +263,13 @@ def no_work(of: Setting) -> Setting:
 
 
 def busy(plain: Setting) -> Arm:
-    """One worker that always has a request."""
+    """Arm of one worker that always has a request."""
     return Arm(plain.but(connections=BUSY))
 
 
 def probes(plain: Setting) -> tuple[Arm, ...]:
-    """Settings of one worker that waits in each request. On an event loop, where one worker waits for many requests at
-    once, also a worker that is kept busy."""
+    """Arms of one worker that waits in each request. An event loop waits for many requests at once, so it also has an
+    arm of a busy worker."""
     if plain["dispatch"] != "loop":
         return (Arm(plain.but(io_ms=PROBE_MS)),)
     waits = plain.but(io_ms=LOOP_PROBE_MS)
@@ -291,34 +277,35 @@ def probes(plain: Setting) -> tuple[Arm, ...]:
 
 
 def work_of(of: Setting) -> Work:
-    """Work that every request of a setting does beside the Lookup or Trade."""
+    """Work that every request of a setting does in addition to the Lookup or Trade."""
     io_ms, cpu_ms, hash_ms = (float(str(of[name])) for name in ("io_ms", "cpu_ms", "hash_ms"))
     return Work(io_ms, cpu_ms, hash_ms, durable=of["store"] == SQLITE)
 
 
 def named(work: Work) -> str:
-    """Name of a work: ``I/O 4 ms, CPU 1 ms``; ``Lookup`` for none, and ``durable trade``."""
+    """Name of a work: ``I/O 4 ms, CPU 1 ms``; ``Lookup`` for no work, and ``durable trade``."""
     kinds = (("I/O", work.io_ms), ("CPU", work.cpu_ms), ("hash", work.hash_ms))
     request = "durable trade" if work.durable else "Lookup"
     return ", ".join(f"{kind} {ms:g} ms" for kind, ms in kinds if ms) or request
 
 
-def _compared(row: Row) -> Iterator[Comparison]:
-    """The largest pool beside the smallest, where there are several."""
-    if len(row.pools) > 1:
-        above, below = row.pooled[-1], row.pooled[0]
-        title = f"{row.model}, {named(row.work)}: {row.pools[-1]} threads ÷ {row.pools[0]}"
-        yield Comparison(f"pool of {above.setting}", title, above, below, ("workers",), family=HEADLINE)
+def _compared(row: Row) -> tuple[Comparison, ...]:
+    """Comparison of the largest pool with the smallest, where there are several pools."""
+    if len(row.pools) == 1:
+        return ()
+    above, below = row.pooled[-1], row.pooled[0]
+    title = f"{row.model}, {named(row.work)}: {row.pools[-1]} threads ÷ {row.pools[0]}"
+    return (Comparison(f"pool of {above.setting}", title, above, below, ("workers",), family=HEADLINE),)
 
 
 def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
-    """The arms in groups as large as possible; arms that are compared come first."""
+    """The arms in groups of the largest size. Compared arms come first, so that they share a group."""
     most = GROUP_ARMS[-1]
     return (Group(arms[begin : begin + most]) for begin in range(0, len(arms), most))
 
 
 def _open(row: Row, scale: Scale) -> Iterator[Arm]:
-    """An open loop at each share of the foretold capacity."""
+    """Arms of an open loop, one at each share of the foretold capacity."""
     assert row.tail_of is not None
     pool = row.base.but(workers=row.tail_of, connections=OPEN_CONNECTIONS)
     for share in SHARES:

@@ -1,4 +1,4 @@
-"""The figures and tables of ``pool_size``: each has predictions and measurements. Pure."""
+"""Figures and tables of the study: each has predictions and measurements. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from experiments.show.figures import curves, off, ratios
 from experiments.show.figures.curves import Line, Panel, Scale
 from experiments.show.figures.off import Off
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, times_between
+from experiments.show.numbers import NOTHING, counted, number, percent, times_between
 from experiments.show.tables import Table
 from experiments.studies.pool_size.beside import (
     TAIL_WITHIN,
@@ -20,26 +20,26 @@ from experiments.studies.pool_size.beside import (
     Ladder,
     beside,
     gains,
+    grouped,
     of_clients,
     of_pools,
 )
 from experiments.studies.pool_size.claims import compared
-from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, model_of, named, work_of
+from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, named
 
 FORETOLD = "foretold, from one client of one worker"
 
 PANELS = 4
-"""Largest number of panels side by side; the first rows get them."""
+"""Largest number of panels side by side: those of the first rows."""
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figures of every question."""
     every = beside(seen)
     lookups = seen.after.get("pool_lookups")
+    judged = () if lookups is None else compared(lookups)
     return (
-        ratios.picture(
-            "lookups", "A pure Lookup with more threads ÷ with one", () if lookups is None else compared(lookups)
-        ),
+        ratios.picture("lookups", "A pure Lookup with more threads ÷ with one", judged),
         effect(seen),
         pools(every),
         prediction(every),
@@ -49,7 +49,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def effect(seen: Seen) -> Picture:
-    """Throughput of 16 threads ÷ that of one, by the share of waiting."""
+    """Throughput of 16 threads ÷ throughput of one, by the share of waiting."""
     found = gains(seen)
     line = Line(
         "16 threads ÷ 1 thread",
@@ -66,13 +66,12 @@ def effect(seen: Seen) -> Picture:
 
 def pools(every: Sequence[Beside]) -> Picture:
     """Throughput over the pool's size: a panel for each work, a line for each model."""
-    closed = [each for each in every if not each.is_open and model_of(each.setting) != AIO]
+    closed = [each for each in every if not each.is_open and each.model != AIO]
     panels = []
-    for work in dict.fromkeys(work_of(each.setting) for each in closed):
-        of_work = [each for each in closed if work_of(each.setting) == work]
+    for work, of_work in grouped(closed, lambda each: each.work).items():
         most = max(each.clients for each in of_work)
-        models = dict.fromkeys(model_of(each.setting) for each in of_work)
-        lines = [_line(model, [each for each in of_work if each.clients == most], model) for model in models]
+        models = grouped(of_work, lambda each: each.model)
+        lines = [_line([each for each in own if each.clients == most], model) for model, own in models.items()]
         lines = [line for line in lines if len(line.points) > 1]
         if any(len(line.points) > 2 for line in lines):
             panels.append(Panel(f"{named(work)}, {counted(most, 'client')}", lines))
@@ -83,34 +82,24 @@ def pools(every: Sequence[Beside]) -> Picture:
 
 def prediction(every: Sequence[Beside]) -> Picture:
     """Measured ÷ foretold throughput of every closed loop."""
-    closed = [each for each in every if not each.is_open]
+    closed = grouped((each for each in every if not each.is_open), lambda each: each.what)
     rows = [
-        Off(what, [(_arm(each), each.ratio) for each in closed if each.what == what and each.ratio is not None])
-        for what in dict.fromkeys(each.what for each in closed)
+        Off(what, [(f"{each.workers}/{each.clients}", each.ratio) for each in own if each.ratio is not None])
+        for what, own in closed.items()
     ]
     title = "Throughput, measured ÷ foretold: every arm of a closed loop"
     return off.picture("prediction", title, THROUGHPUT_WITHIN, [row for row in rows if row.ratios], "threads/clients")
 
 
-def _arm(each: Beside) -> str:
-    return f"{each.workers}/{each.clients}"
-
-
 def tails(every: Sequence[Beside]) -> Picture:
     """The 99th percentile at shares of the capacity: a panel for each row."""
-    opened = [each for each in every if each.share is not None]
     panels = []
-    for what in dict.fromkeys(each.what for each in opened):
-        measured, told = [], []
-        own = [each for each in opened if each.what == what]
-        for each in own:
-            place = 100 * (each.share_now or 0)
-            if math.isfinite(each.foretold.response_s):
-                told.append((place, 1000 * each.foretold.response_s))
-            if each.p99_s is not None:
-                measured.append((place, exact(1000 * each.p99_s)))
-        line = Line("", own[0].setting.text("transport"), sorted(measured, key=lambda point: point[0]), told)
-        panels.append(Panel(f"{what}, {_load(own)}", [line]))
+    for what, own in grouped((each for each in every if each.is_open), lambda each: each.what).items():
+        at = [(100 * (each.share_now or 0), each.foretold.response_s, each.p99_s) for each in own]
+        told = [(place, 1000 * response_s) for place, response_s, _ in at if math.isfinite(response_s)]
+        measured = sorted((place, 1000 * p99_s) for place, _, p99_s in at if p99_s is not None)
+        seen = [(place, exact(p99_ms)) for place, p99_ms in measured]
+        panels.append(Panel(f"{what}, {_load(own)}", [Line("", own[0].setting.text("transport"), seen, told)]))
     ticks = tuple((float(each), str(each)) for each in (30, 50, 70, 90))
     x, y = "Load, % of the foretold capacity", "99th percentile of response times, ms"
     scale = Scale(x, y, ticks, FORETOLD, log_x=False, log_y=True, holds_formula=True)
@@ -118,24 +107,22 @@ def tails(every: Sequence[Beside]) -> Picture:
 
 
 def _load(own: Sequence[Beside]) -> str:
-    """Threads of a row, and the largest rate that was asked of it."""
+    """Threads of a row, and its largest rate."""
     most = max(own, key=lambda each: each.share or 0)
-    threads = "" if model_of(most.setting) == AIO else f"{counted(most.workers, 'thread')}, "
-    rate = number(float(str(most.setting["rate_hz"])))
-    return f"{threads}up to {rate}/s"
+    threads = "" if most.model == AIO else f"{counted(most.workers, 'thread')}, "
+    return f"{threads}up to {number(float(str(most.setting['rate_hz'])))}/s"
 
 
 def loop(every: Sequence[Beside]) -> Picture:
-    """Throughput over clients, with the same work: a panel for each of gRPC's models, so that none hides another."""
+    """Throughput over clients, with the same work: a panel for each of gRPC's models, so that no line hides another."""
     closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
     panels = []
-    for work in dict.fromkeys(work_of(each.setting) for each in closed if model_of(each.setting) == AIO):
-        of_work = [each for each in closed if work_of(each.setting) == work]
-        for model in dict.fromkeys(model_of(each.setting) for each in of_work):
-            own = [each for each in of_work if model_of(each.setting) == model]
+    for work, of_work in grouped(closed, lambda each: each.work).items():
+        models = grouped(of_work, lambda each: each.model)
+        for model, own in models.items() if AIO in models else ():
             pool = max(each.workers for each in own)
             name = "event loop" if model == AIO else f"{model.partition(', ')[2]}, {counted(pool, 'thread')}"
-            line = _line(model, [each for each in own if each.workers == pool], "", "clients")
+            line = _line([each for each in own if each.workers == pool], "", "clients")
             if line.points:
                 panels.append(Panel(f"{name}: {named(work)}", [line]))
     ticks = tuple((float(each), str(each)) for each in (1, 16, 64))
@@ -143,19 +130,19 @@ def loop(every: Sequence[Beside]) -> Picture:
     return curves.picture("loop", "gRPC on threads and on an event loop", scale, panels[:PANELS])
 
 
-def _line(model: str, own: Sequence[Beside], name: str, over: str = "workers") -> Line:
+def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
     """Measured points of one model, beside their predictions."""
-    ascending = sorted((each for each in own if model_of(each.setting) == model), key=lambda each: _place(each, over))
+
+    def place(of: Beside) -> float:
+        return float(of.clients if over == "clients" else of.workers)
+
+    ascending = sorted(own, key=place)
     return Line(
-        name if over == "clients" else name.partition(", ")[2],
-        ascending[0].setting.text("transport"),
-        tuple((_place(each, over), each.throughput_hz) for each in ascending if each.throughput_hz is not None),
-        tuple((_place(each, over), each.foretold.throughput_hz) for each in ascending),
+        name.partition(", ")[2],
+        ascending[0].setting.text("transport") if ascending else "",
+        tuple((place(each), each.throughput_hz) for each in ascending if each.throughput_hz is not None),
+        tuple((place(each), each.foretold.throughput_hz) for each in ascending),
     )
-
-
-def _place(of: Beside, over: str) -> float:
-    return float(of.clients if over == "clients" else of.workers)
 
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
@@ -163,7 +150,7 @@ LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections of every arm, hits and misses."""
+    """Sections with every arm, whether or not its prediction was a hit."""
     every = beside(seen)
     told = [
         Section("Prediction beside measurement", throughput_table(every)),
@@ -179,37 +166,33 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 def throughput_table(every: Sequence[Beside]) -> str:
     """Table of every closed loop."""
-    lines = []
-    for each in every:
-        seen = each.throughput_hz
-        if each.is_open or seen is None or each.ratio is None:
-            continue
-        off = each.ratio.value - 1
-        lines.append(
-            (
-                model_of(each.setting),
-                named(work_of(each.setting)),
-                LIMITS.get(each.foretold.limit, each.foretold.limit),
-                NOTHING if model_of(each.setting) == AIO else str(each.workers),
-                str(each.clients),
-                number(each.foretold.throughput_hz),
-                number(seen.value),
-                times_between(seen, 1) if has_interval(seen) else NOTHING,
-                f"{100 * off:+.1f} %",
-                "yes" if abs(off) <= THROUGHPUT_WITHIN else "**no**",
-            )
+    lines = [
+        (
+            each.model,
+            named(each.work),
+            LIMITS.get(each.foretold.limit, each.foretold.limit),
+            _threads(each),
+            str(each.clients),
+            number(each.foretold.throughput_hz),
+            number(each.throughput_hz.value),
+            times_between(each.throughput_hz, 1),
+            f"{100 * (each.ratio.value - 1):+.1f} %",
+            "yes" if each.is_hit else "**no**",
         )
+        for each in every
+        if not each.is_open and each.throughput_hz is not None and each.ratio is not None
+    ]
     head = ("model", "work in a request", "busy first", "threads", "clients", "foretold, /s", "measured, /s")
     return Table((*head, "95 % interval", "off by", f"within {percent(THROUGHPUT_WITHIN)}"), tuple(lines), 3).markdown
 
 
 def tail_table(every: Sequence[Beside]) -> str:
-    """Table of every open loop."""
+    """Table of every open loop, whose requests are due at a rate."""
     lines = [
         (
-            model_of(each.setting),
-            named(work_of(each.setting)),
-            NOTHING if model_of(each.setting) == AIO else str(each.workers),
+            each.model,
+            named(each.work),
+            _threads(each),
             percent(round(each.share, 2)),
             NOTHING if each.share_now is None else percent(round(each.share_now, 2)),
             number(float(str(each.setting["rate_hz"]))),
@@ -228,8 +211,12 @@ def tail_table(every: Sequence[Beside]) -> str:
     return Table((*head, *times), tuple(lines), 2).markdown
 
 
+def _threads(each: Beside) -> str:
+    return NOTHING if each.model == AIO else str(each.workers)
+
+
 def ladder_table(ladders: Sequence[Ladder]) -> str:
-    """Table of each row's smallest pool, and smallest number of clients, that is enough."""
+    """Table of the smallest pool, and of the smallest number of clients, that is enough for each row."""
     lines = tuple(
         (
             each.what,
@@ -241,21 +228,21 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
         )
         for each in ladders
     )
-    note = "Enough is 95 % of the most of these steps. One step off may be chance, where two steps are nearly equal."
+    note = "Enough is 95 % of the highest of these steps. One step off may be chance, where two steps are nearly equal."
     head = ("row", "with", "tried", "foretold", "measured", "within one step")
     return Table(head, lines, 3, (note,)).markdown
 
 
 def demands_table(every: Sequence[Beside]) -> str:
-    """Table of the demands of a request for each model and work, as they were found in the sweep's blocks."""
+    """Table of the demands of a request for each model and work, found in the sweep's blocks."""
     found: dict[str, Demands] = {each.what: each.foretold.demands for each in every}
     lines = tuple(
         (what, *(number(1e6 * part) for part in (of.gil_s, of.free_s, of.wait_s, of.overhead_s)))
         for what, of in found.items()
     )
     note = (
-        "Of one request, as one client found it of one worker; the work itself is what was asked for. On an event loop "
-        "what lets the interpreter go holds the loop."
+        "Demands of one request, measured by one client of one worker; the time of the work itself is the time asked "
+        "for. On an event loop, work that lets the interpreter go still holds the loop."
     )
     head = ("model: work", "holding the interpreter, µs", "letting it go, µs", "waiting, µs", "outside the worker, µs")
     return Table(head, lines, 1, (note,)).markdown

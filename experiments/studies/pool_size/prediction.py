@@ -1,23 +1,24 @@
-"""Demands of a request at any setting, from one client of one worker, and the prediction made of them. Pure.
+"""Demands of a request at any setting, measured by one client of one worker, and the prediction from them. Pure.
 
 The model is that of ``recommend``: it takes workers, clients, cores, processes and a rate from the setting. A server
-that answers on an event loop has no pool: each of its requests has a worker, and it computes one at a time. Where they
-wait, they gather into waves. On a free-threaded Python nothing holds a GIL.
+that answers on an event loop has no pool: each request counts as one worker, and the server computes one request at a
+time. Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
 
-The arms of a model have one worker of one process each (``design.basis``). The first arm has one client alone. The
-second arm has enough connections to keep the worker busy. The third arm has one client alone of a worker that waits.
-They give
+The arms of a model (``design.basis``) have one worker of one process each. The first arm has one client. The second arm
+has enough connections to keep the worker busy. The third arm has one client of a worker that waits. These arms give
 
-- The transport's own processor time, of the busy worker. One that sleeps between requests takes more for each. Where a
-  request computes, it is that of one client. There each reply is followed by a single request, as with one client.
-- What a wait costs of processor time, and how much later than asked it ends. An event loop waits for many at once, so
-  there the former is of the busy loop too. Its timer ends in time, and the loop wakes late. That is outside a worker.
-- The rest of the response time of one client. It is outside the worker.
-- The load's processor time, where it runs on the server's cores.
-- What one trader waits for the disk, and what a commit costs of processor time. Both are of durable trades. While one
-  group is committed the next one gathers. So half of those under way share a commit, and each costs its part.
+- The transport's own processor time for a request, from the busy worker. A worker that sleeps between requests takes
+  more. Where a request computes, the time is that of the arm with one client: there each reply is followed by a single
+  request too.
+- The processor time that a wait costs, and the delay with which a wait ends. An event loop waits for many requests at
+  once, so its processor time is from its busy arm too. Its timer ends in time, and the loop wakes late: this delay is
+  outside a worker.
+- The rest of the response time of one client. This rest is outside the worker.
+- The load's processor time, where the load runs on the server's cores.
+- The time for which a trader waits for the disk, and the processor time of a commit, for durable trades. While one
+  group is committed, the next group gathers. So half of the trades under way share a commit, and each costs its part.
 
-The work itself is known: what was asked for. That is the whole measurement: no arm that is foretold is in it.
+The time of the work itself is known: it is the time asked for. No arm with a prediction is in this measurement.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,7 @@ from experiments.results.observed import ALL, Block
 from experiments.studies.pool_size.design import busy, no_work, one, probes, work_of
 
 LOOP_WORKERS = 256
-"""Most requests that are under way at once on an event loop in an open loop, as far as the model goes."""
+"""Most requests under way at once on an event loop, in the model of an open loop."""
 
 QUANTILE = 0.99
 
@@ -48,8 +49,8 @@ QUANTILE = 0.99
 def of_demands(setting: Setting, demands: Demands, cores: int, load_s: float = 0.0) -> Foretold:
     """Predicts a setting on a machine with this number of cores. An open loop takes about half a second.
 
-    ``load_s`` is the processor time that the load takes for a request. Where server and load share the cores, that much
-    of them is not the server's.
+    ``load_s`` is the load's processor time for a request, in seconds. It reduces the server's part of the cores where
+    server and load share them.
     """
     clients = setting.whole("clients") * setting.whole("connections")
     rate_hz = setting["rate_hz"]
@@ -88,7 +89,7 @@ US = 1e-6
 MS = 1e-3
 
 OWN_VARIATION = 0.5
-"""Variation of the transport's own processor time. The work itself is the same in every request."""
+"""Coefficient of variation of the transport's own processor time. The work itself does not vary between requests."""
 
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:
@@ -98,7 +99,8 @@ def foretell(judgement: Judgement, setting: Setting) -> Foretold:
 
 
 def demands_of(judgement: Judgement, setting: Setting) -> Demands:
-    """Demands of a request at a setting; see the module. ValueError where its model was not measured."""
+    """Demands of a request at a setting, by the rules of the module. ValueError where the setting's model was not
+    measured."""
     work, plain = work_of(setting), no_work(one(setting))
     alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
     busy_cpu_s = _cpu_s(judgement, busy(plain))
@@ -128,7 +130,7 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
 
 
 def _cpu_s(judgement: Judgement, arm: Arm) -> float:
-    """The server's processor time for a request."""
+    """Processor time of the server for a request."""
     return _seen(judgement, arm, ratios.arm_cpu_us) * US
 
 
@@ -137,7 +139,7 @@ def _response_s(judgement: Judgement, arm: Arm) -> float:
 
 
 def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], float | None]) -> float:
-    """A quantity of an arm: the median of its blocks."""
+    """Quantity of an arm: the median over the blocks."""
     place = judgement.sweep.arms.index(arm)
     found = [of(judgement.sweep, block, place) for block in judgement.blocks]
     return median(each for each in found if each is not None)

@@ -1,7 +1,8 @@
-"""Berkeley sockets, ZeroMQ and nanomsg in C, and nanomsg's successor NNG beside them.
+"""Berkeley sockets, ZeroMQ, nanomsg and its successor NNG, in C.
 
-Its two metrics are response time, at two rates and two sizes, and throughput. ``design`` has the document's numbers and
-the sweeps. ``answers`` and ``claims`` have the sentences. ``figures`` has the graphs, and the document's faults.
+The study has two metrics: response time, at two rates and two sizes, and throughput. ``design`` has the document's
+numbers and the sweeps. ``answers`` and ``claims`` have the sentences, ``wording`` their shared values and words.
+``figures`` has the graphs, and the document's faults.
 """
 
 from experiments.studies.sockets import answers, claims, design, figures

@@ -1,19 +1,18 @@
-"""Answers of the study: five questions, and sections for the graphs, receivers, throughput and lines of code. Pure."""
+"""Answers to the study's five questions; sections on graphs, receivers, throughput and lines of code. Pure."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from experiments.design.setting import Setting
-from experiments.judge.delivery import DeliveryRatio, Value, interval, ratios
-from experiments.judge.verdicts import Judged, Judgement
+from experiments.judge.delivery import DeliveryRatio, ratios
+from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
 from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
 from experiments.studies.sockets import design
-from experiments.studies.sockets.design import APIS, BASE, GRAPHS, HEADLINE, NAMES, of, throughput_of, words
+from experiments.studies.sockets.design import APIS, BASE, GRAPHS, HEADLINE, NAMES, RATES, of, throughput_of, words
 from experiments.studies.sockets.figures import SOONEST, fault_table, spread_table
-from experiments.studies.sockets.wording import ABSENT, brief, delivered, over_cells, standing
+from experiments.studies.sockets.wording import ABSENT, brief, delivered, over_cells, reported, standing
 
 NOT_CONCLUDED = (
     "How the APIs do between two machines: all of this is on the loopback of one.",
@@ -26,9 +25,10 @@ THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), 
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to the questions of the main part, and to that on bindings where they were measured."""
+    """Answers to the questions of the main part; and, where bindings were measured, to the question on bindings."""
     beside = seen.after.get("socket_bindings")
-    return (_soonest(seen), _timer(seen), _most(seen), _lines(), *(() if beside is None else (_bindings(beside),)))
+    also = () if beside is None else (replace(_compared(ON_BINDINGS, beside), deciding=()),)
+    return (_soonest(seen), _timer(seen), _most(seen), _lines(), *also)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -44,50 +44,40 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 GRAPHS_TEXT = (
-    "The document's axes: the APIs, and response time. On the left it is measured at the client, on the right as the "
-    "document did. The text of the document has no numbers for its graphs, so none of theirs can be drawn here."
+    "The document's axes: the APIs, and response time. The left panel has the time at the client, the right panel the "
+    "time by the document's timer. The text of the document has no numbers for its graphs, so its bars are not drawn."
 )
 
 LINES_NOTE = (
-    "Lines of the C programs that were measured, between the marks of each step; blank lines and comments are not "
-    "counted. Errors are checked in each of them. How the document counted its own is not known."
+    "Lines of the measured C programs, between the marks of each step; blank lines and comments are not counted. Each "
+    "program checks its errors. The document's way to count is not known."
 )
+
+
+ON_BINDINGS = "What does a library cost from Python, beside C and beside sockets in Python?"
 
 
 def patterns(seen: Seen) -> tuple[Answer, ...]:
     """Answer of the part on patterns."""
-    judgement = seen.main
-    deciding = tuple(judgement.comparisons(HEADLINE))
-    told = " ".join(map(brief, deciding)) or ABSENT
-    names = [each.name for each in judgement.sweep.comparisons if each.family == HEADLINE]
-    question = "Does an exclusive pair answer sooner than request-reply?"
-    return (Answer(question, told, deciding, estimand=ESTIMAND, to_decide=to_decide(judgement, names)),)
+    return (_compared("Does an exclusive pair answer sooner than request-reply?", seen.main),)
 
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
     """Answer of the part on bindings."""
-    judgement = seen.main
-    return (replace(_bindings(judgement), deciding=tuple(_of_bindings(judgement))),)
+    return (_compared(ON_BINDINGS, seen.main),)
 
 
-def _of_bindings(judgement: Judgement) -> Iterator[Judged]:
-    return (each for each in judgement.judged.values() if each.comparison.kind != "same")
-
-
-def _bindings(judgement: Judgement) -> Answer:
+def _compared(question: str, judgement: Judgement) -> Answer:
+    """Answer that lists every comparison of a part, without its A/A pairs."""
     names = [each.name for each in judgement.sweep.comparisons if each.kind != "same"]
-    return Answer(
-        question="What does a library cost from Python, beside C and beside sockets in Python?",
-        sentence=" ".join(map(brief, _of_bindings(judgement))) or ABSENT,
-        deciding=(),
-        estimand=ESTIMAND,
-        to_decide=to_decide(judgement, names),
-    )
+    deciding = tuple(judgement.judged[name] for name in names if name in judgement.judged)
+    told = " ".join(map(brief, deciding)) or ABSENT
+    return Answer(question, told, deciding, estimand=ESTIMAND, to_decide=to_decide(judgement, names))
 
 
 ESTIMAND = (
-    "response time at the client, from the send to the whole reply. It is typical of pairs of neighbouring windows. "
-    "Each client's first call is left out."
+    "response time at the client, from the send to the whole reply. The ratio is that of typical pairs of neighbouring "
+    "windows. Each client's first call is left out."
 )
 
 
@@ -114,21 +104,19 @@ def _soonest(seen: Seen) -> Answer:
 def _timer(seen: Seen) -> Answer:
     question = "How much of the document's response time is waiting for the next message?"
     told = []
-    for rate_hz in dict.fromkeys(rate for rate, _ in GRAPHS):
+    for rate_hz in RATES:
         of_rate = [of(api, *cell) for cell in GRAPHS if cell[0] == rate_hz for api in APIS]
-        cycles = _values(seen, of_rate, lambda row: row.cycle_us)
-        true = _values(seen, of_rate, lambda row: row.response_us)
+        cycles, true = (
+            [each.value for at in of_rate if (each := reported(seen, at, column))]
+            for column in ("cycle_us", "response_us")
+        )
         if cycles and true:
             told.append(
                 f"At {rate_hz:g} messages a second the document's timer reads {_between(cycles)} ms, whatever the API "
-                f"and size. One is due every {1000 / rate_hz:.3g} ms. At the client they take {_between(true)} ms."
+                f"and size. A message is due every {1000 / rate_hz:.3g} ms. At the client a message takes "
+                f"{_between(true)} ms."
             )
     return Answer(question, " ".join(told) or "Not measured.", (), figure="graph_1")
-
-
-def _values(seen: Seen, settings: Sequence[Setting], value: Value) -> list[float]:
-    """Value of each setting that has one."""
-    return [each.value for at in settings if (each := interval(delivered(seen).rows, at, value))]
 
 
 def _between(values_us: list[float]) -> str:
@@ -143,7 +131,7 @@ def _most(seen: Seen) -> Answer:
 
 
 def throughput_ratios(seen: Seen) -> tuple[DeliveryRatio, ...]:
-    """Ratio of each pair that was measured, as one family."""
+    """Ratio of throughputs of each measured pair; Holm's correction goes over all of them."""
     pairs = [(throughput_of(above), throughput_of(below)) for above, below in THROUGHPUT_PAIRS]
     return ratios(delivered(seen).rows, pairs, lambda row: row.received_hz)
 
@@ -152,7 +140,7 @@ def ratio_told(each: DeliveryRatio) -> str:
     """Sentence on a ratio: ``nanomsg carries 0.42 times as many as Berkeley sockets, 0.38 to 0.46.``"""
     above, below = (NAMES[setting.text("transport")] for setting in (each.above, each.below))
     value, ends = ratio_words(each.ratio)
-    apart = "" if each.differs else " That is no difference that these blocks tell."
+    apart = "" if each.differs else " These blocks do not show that the two differ."
     return f"{above} carries {value} times as many as {below}, {ends}.{apart}"
 
 
@@ -167,45 +155,34 @@ def timer_table(seen: Seen) -> str:
     found = []
     for cell in GRAPHS:
         for api in APIS:
-            at = of(api, *cell)
-            cells = (
-                _shown(seen, at, lambda row: row.cycle_us, 1000),
-                _shown(seen, at, lambda row: row.answer_us, 1),
-                _shown(seen, at, lambda row: row.response_us, 1),
-            )
+            columns = (("cycle_us", 1000), ("answer_us", 1), ("response_us", 1))
+            cells = [_shown(reported(seen, of(api, *cell), column), unit) for column, unit in columns]
             if cells[0] != NOTHING:
                 found.append((NAMES[api], words(*cell), *cells))
     head = ("API", "messages", "document’s timer, ms", "answering, µs", "response at the client, µs")
     note = (
         "The document’s timer begins before the receive, so that it holds the wait for the next message. Answering is "
-        "from when a message had come until its reply was sent. 95 % intervals over blocks."
+        "the time from the arrival of a message until its reply was sent. 95 % intervals over blocks."
     )
     return Table(head, tuple(found), 2, (note,)).markdown
 
 
-def throughput_table(seen: Seen) -> str:
-    """Table by API: messages a second and MB/s, and the slowest and the fastest second."""
-    found = tuple(_throughput_lines(seen))
-    head = ("API", "messages a second", "95 % interval", "MB/s", "slowest second", "fastest second", "seconds")
-    note = "Counted at the receiver, in whole seconds; nothing comes back. One client sends as fast as it can."
-    return Table(head, found, 1, (note,)).markdown
-
-
-def _throughput_lines(seen: Seen) -> Iterator[tuple[str, ...]]:
-    for api in APIS:
-        at = throughput_of(api)
-        rate = interval(delivered(seen).rows, at, lambda row: row.received_hz)
-        seconds = [count for row in delivered(seen).rows if row.cell.setting == at for count in row.seconds]
-        if rate is None:
-            continue
-        megabytes = number(rate.value * at.whole("size") / 1e6)
-        ends = times_between(rate, 1)
-        least_most = (f"{min(seconds):,}", f"{max(seconds):,}", f"{len(seconds):,}")
-        yield NAMES[api], number(rate.value), ends, megabytes, *least_most
-
-
-def _shown(seen: Seen, at: Setting, value: Value, unit: float) -> str:
-    found = interval(delivered(seen).rows, at, value)
+def _shown(found: Estimate | None, unit: float) -> str:
     if found is None:
         return NOTHING
     return number(found.value / unit) + (f" ({times_between(found, unit)})" if has_interval(found) else "")
+
+
+def throughput_table(seen: Seen) -> str:
+    """Table by API: messages a second and MB/s, and the slowest and the fastest second."""
+    found = []
+    for api in APIS:
+        at = throughput_of(api)
+        if rate := reported(seen, at, "received_hz"):
+            seconds = [count for row in delivered(seen).rows if row.cell.setting == at for count in row.seconds]
+            counts = (f"{each:,}" for each in (min(seconds), max(seconds), len(seconds)))
+            megabytes = number(rate.value * at.whole("size") / 1e6)
+            found.append((NAMES[api], number(rate.value), times_between(rate, 1), megabytes, *counts))
+    head = ("API", "messages a second", "95 % interval", "MB/s", "slowest second", "fastest second", "seconds")
+    note = "Counted at the receiver, in whole seconds; no reply comes back. One client sends as fast as it can."
+    return Table(head, tuple(found), 1, (note,)).markdown

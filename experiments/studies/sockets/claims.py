@@ -1,28 +1,29 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
 CONFIRMED and CONTRADICTED come from verdicts, from ratios of what receivers counted, or from counting lines. A claim
-that needs a second machine, or states an opinion, is NOT TESTABLE. So is a claim about an API that is not built here.
-The graphs' claims are judged by response time at the client; the document's own timer mostly holds idle time.
+that needs a second machine, or states an opinion, is NOT TESTABLE. A claim about an API that is not built here is NOT
+TESTABLE too. Response time at the client judges the graphs' claims; the document's own timer mostly counts idle time.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from statistics import stdev
 
+from experiments.design.arms import Arm
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.delivery import DeliveryRatio
 from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.results.observed import ALL
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen
 from experiments.show.numbers import number, ratio_words
 from experiments.studies.sockets import design
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
 from experiments.studies.sockets.design import BASE, GRAPHS, MESSAGES, NAMES, of, ratio_name
-from experiments.studies.sockets.figures import spreads
+from experiments.studies.sockets.figures import crossing
 from experiments.studies.sockets.wording import (
     ABSENT,
     brief,
-    counted_messages,
     delivered,
     over_cells,
     size_log_ratios,
@@ -35,11 +36,11 @@ from experiments.studies.sockets.wording import (
 Cell = tuple[float, int]
 
 ALIKE = (0.8, 1.25)
-"""Bounds of the ratio of throughputs that count as much alike, where the document gives no bound."""
+"""Bounds of a ratio of throughputs that counts as much alike. The document gives no bound."""
 
 MUCH_MORE = 1.5
-"""Ratio of spreads from which on samples vary much more: half as far again, which a graph shows at a glance. The
-document gives no bound."""
+"""Least ratio of spreads at which samples vary much more: a graph shows it at a glance. The document gives no
+bound."""
 
 LEVEL = 0.05
 
@@ -56,7 +57,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """CONFIRMED where all verdicts are as wanted; CONTRADICTED where one is decided and is not."""
+    """Verdict on a claim: CONFIRMED where all comparisons have the wanted verdict, CONTRADICTED where a decided
+    comparison has another."""
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -79,16 +81,21 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the number of messages of an API behind a cell, here and in the thesis."""
-    counts = [counted_messages(judgement, of(api, *cell)) for api in (BASE, "zeromq", "nanomsg")]
+    """Sentence on the number of messages of each API in a cell, here and in the thesis."""
+    arms, own = judgement.sweep.arms, [Arm(of(api, *cell)) for api in _THREE]
+    counts = [
+        sum(block.arms[arms.index(arm)].answered[ALL].times.count for block in judgement.blocks) if arm in arms else 0
+        for arm in own
+    ]
     return f"Messages an API: {min(counts):,} here, {MESSAGES[cell]:,} in the thesis."
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """Judged by the thesis' own metric: the distance of means of a second of its timer, at the receiver, from their
-    median.
+    """Verdict by the thesis' own metric: the spread of its timer at the receiver, that is, the distance of means of one
+    second from their median.
 
-    Confirmed where ZeroMQ's stand over 1.5 times as far as both others', over blocks. At the client it is told beside.
+    The claim is confirmed where ZeroMQ's spread is over 1.5 times that of both other APIs, over blocks. The text also
+    has the spread at the client.
     """
 
     def finding(seen: Seen) -> Finding:
@@ -97,7 +104,7 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
         ]
         beside = _spread_at_the_client(seen.main, cell)
         if not all(others):
-            return "NOT TESTABLE", f"The receivers told nothing of it. {beside}"
+            return "NOT TESTABLE", f"The receivers reported no times of it. {beside}"
         intervals = [ratio_interval(each, 1 - LEVEL) for each in others]
         runs = {api: [row for row in delivered(seen).rows if row.cell.setting == of(api, *cell)] for api in NAMES}
         told = [f"{NAMES[api]} {number(stdev(row.cycle_us or 0.0 for row in runs[api]))} µs" for api in _THREE]
@@ -107,7 +114,7 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
             f"s an API; the thesis had 3,600 of a second. {beside}"
         )
         if few < BLOCKS_MIN or not delivered(seen).is_whole:
-            return "INCONCLUSIVE", f"{text} So few of the thesis' samples decide nothing."
+            return "INCONCLUSIVE", f"{text} These are too few samples for a verdict."
         p_values = holm([sign_flip_p([each - math.log(MUCH_MORE) for each in of_one]) for of_one in others])
         apart = [p < LEVEL and not at.low <= MUCH_MORE <= at.high for p, at in zip(p_values, intervals, strict=True)]
         wider = [at.value > MUCH_MORE for at in intervals]
@@ -120,8 +127,8 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the spread of response times at the client. The claim is about another metric: this spread decides
-    nothing."""
+    """Sentence on the spread of response times at the client. This spread decides nothing, since the claim is about
+    another metric."""
     others = [spread_log_ratios(judgement, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
     if any(len(each) < 2 for each in others):
         return ABSENT
@@ -129,16 +136,14 @@ def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
         f"ZeroMQ ÷ {NAMES[api]} {'{} ({})'.format(*ratio_words(ratio_interval(each, 1 - LEVEL)))}"
         for api, each in zip((BASE, "nanomsg"), others, strict=True)
     ]
-    told = ", ".join(_deviation(judgement, api, cell) for api in ("zeromq", BASE, "nanomsg"))
-    return (
-        f"Another metric, response time at the client: relative standard deviation of window means {told}; how far "
-        f"they stand from their median, on a logarithmic scale, {', '.join(far)}."
+    spreads_ = {NAMES[api]: spread(judgement, of(api, *cell)) for api in _THREE}
+    told = ", ".join(
+        f"{name} {f'{at.deviation_us / at.mean_us:.0%}' if at else 'unknown'}" for name, at in spreads_.items()
     )
-
-
-def _deviation(judgement: Judgement, api: str, cell: Cell) -> str:
-    seen = spread(judgement, of(api, *cell))
-    return f"{NAMES[api]} {seen.deviation_us / seen.mean_us:.0%}" if seen else f"{NAMES[api]} unknown"
+    return (
+        f"Another metric, response time at the client: relative standard deviation of window means {told}; distance "
+        f"from their median, on a logarithmic scale, {', '.join(far)}."
+    )
 
 
 def _three_may_be_equal(seen: Seen) -> Finding:
@@ -154,13 +159,13 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Judged by the three APIs of the document at both rates, pooled: each block's mean of six logarithms."""
-    judgement, pooled = seen.main, size_log_ratios(seen.main, (BASE, "zeromq", "nanomsg"))
+    """Verdict from the document's three APIs at both rates, pooled: each block's mean of six logarithms."""
+    judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
     at = ratio_interval(pooled, judgement.confidence)
     value, ends = ratio_words(at)
-    text = f"100 KB ÷ 10 KB, three APIs at two rates together: {value} ({ends}). One of them alone: "
+    text = f"100 KB ÷ 10 KB, three APIs at two rates together: {value} ({ends}). One API alone: "
     text += brief(judgement.judged.get("size"))
     if judgement.look is None or sign_flip_p(pooled) >= judgement.sweep.level or at.low <= 1 <= at.high:
         return "INCONCLUSIVE", text
@@ -168,10 +173,11 @@ def _size_shows(seen: Seen) -> Finding:
 
 
 def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen], Finding]:
-    """Confirmed where nanomsg's throughput ÷ each other's lies within these; contradicted where one's is outside."""
+    """Verdict on the ratios of nanomsg's throughput to the throughput of other APIs: CONFIRMED where each lies between
+    ``least`` and ``most``, CONTRADICTED where one lies outside."""
 
     def inside(each: DeliveryRatio) -> bool:
-        apart = each.differs or least < 1 < most  # alike ones need not differ
+        apart = each.differs or least < 1 < most  # two that are alike need not differ
         return apart and least < each.together.low and each.together.high < most
 
     def outside(each: DeliveryRatio) -> bool:
@@ -187,7 +193,7 @@ def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen
             return "NOT TESTABLE", "An API that it compares is not built here, or receivers reported nothing."
         text = " ".join(map(ratio_told, asked))
         if not delivered(seen).is_whole or any(each.ratio.n < BLOCKS_MIN for each in asked):
-            return "INCONCLUSIVE", f"{text} Too few blocks, or not all of the plan: they decide nothing."
+            return "INCONCLUSIVE", f"{text} There are too few blocks for a verdict, or blocks of the plan are missing."
         if all(map(inside, asked)):
             return "CONFIRMED", text
         return ("CONTRADICTED" if any(map(outside, asked)) else "INCONCLUSIVE"), text
@@ -199,20 +205,19 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """NOT TESTABLE: its intervals cross zero by the way they were computed, which no measurement of ours decides."""
-    found = tuple(spreads(seen.main))
-    if not found:
+    """Verdict NOT TESTABLE: the document's way to compute intervals makes them cross zero. No measurement of ours can
+    decide this claim."""
+    found = crossing(seen.main)
+    if found is None:
         return "NOT TESTABLE", ABSENT
-    low = sum(each.low_us < 0 for each in found)
     return "NOT TESTABLE", (
         "An interval crosses zero where the standard deviation of single samples is taken for that of their mean. "
-        f"Mean − 1.96 of them is under zero in {low} of our {len(found)} cells. "
-        "Our intervals of the mean are taken on logarithms: they lie above zero in all."
+        f"{found} Our intervals of the mean are computed on logarithms: they lie above zero in all cells."
     )
 
 
 def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
-    """Confirmed where ZeroMQ takes at most half the lines of this one, as it does in the document."""
+    """Verdict by counting: CONFIRMED where ZeroMQ takes at most half the lines of this API, as in the document."""
 
     def finding(_: Seen) -> Finding:
         other, own = (sum(design.counted(each).values()) for each in (api, "zeromq"))
@@ -223,24 +228,22 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and ZeroMQ takes more time than
-    both."""
-    pairs = (("zeromq", BASE, Verdict.SLOWER), ("nanomsg", "zeromq", Verdict.FASTER))
-    alike = over_cells(seen.main, "nanomsg", BASE)
-    text = " ".join(standing(seen.main, above, below) for above, below in (("nanomsg", BASE), *(p[:2] for p in pairs)))
-    verdicts: set[ClaimVerdict] = {_alike(alike)}
-    for above, below, wanted in pairs:
-        found = over_cells(seen.main, above, below)
+    """Verdict by times: CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and ZeroMQ takes
+    more time than both."""
+    pairs = {("zeromq", BASE): Verdict.SLOWER, ("nanomsg", "zeromq"): Verdict.FASTER}
+    text = " ".join(standing(seen.main, *pair) for pair in (("nanomsg", BASE), *pairs))
+    verdicts: set[ClaimVerdict] = {_alike(over_cells(seen.main, "nanomsg", BASE))}
+    for pair, wanted in pairs.items():
+        found = over_cells(seen.main, *pair)
         verdicts.add(_direction(found, wanted) if len(found) == len(GRAPHS) else "NOT TESTABLE")
     order: tuple[ClaimVerdict, ...] = ("NOT TESTABLE", "CONTRADICTED", "INCONCLUSIVE", "CONFIRMED")
-    return next(
-        each for each in order if each in verdicts
-    ), f"{text} Excellent is here: within a quarter of each other."
+    verdict = next(each for each in order if each in verdicts)
+    return verdict, f"{text} Excellent means here: within a quarter of each other."
 
 
 def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
-    """Verdict on two APIs being alike in every rate and size: CONTRADICTED where they differ by over a quarter in
-    one."""
+    """Verdict on two APIs being alike in every rate and size. CONTRADICTED where they differ by over a quarter at one
+    rate and size."""
     if len(judged) < len(GRAPHS):
         return "NOT TESTABLE"
     if any(not each.rulings for each in judged):
@@ -249,13 +252,12 @@ def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
     decided = [each for each in judged if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     if any(each.typical.low > high or each.typical.high < low for each in decided):
         return "CONTRADICTED"
-    return (
-        "CONFIRMED" if all(low < each.typical.low and each.typical.high < high for each in judged) else "INCONCLUSIVE"
-    )
+    is_alike = all(low < each.typical.low and each.typical.high < high for each in judged)
+    return "CONFIRMED" if is_alike else "INCONCLUSIVE"
 
 
 def _nanomsg_overall(seen: Seen) -> Finding:
-    """Contradicted where it is not the fastest in one cell."""
+    """Verdict by all graphs: CONTRADICTED where nanomsg is not the best in one graph."""
     verdicts = [_nanomsg_is_best(cell)(seen)[0] for cell in GRAPHS] + [_NANOMSG_CARRIES_MOST(seen)[0]]
     counts = ", ".join(f"{each} {verdicts.count(each)}" for each in dict.fromkeys(verdicts))
     text = f"Of the four graphs of response time and that of throughput: {counts}."
@@ -263,31 +265,15 @@ def _nanomsg_overall(seen: Seen) -> Finding:
     return next(each for each in order if each in verdicts), text
 
 
-def _not_testable(why: str) -> Callable[[Seen], Finding]:
-    return lambda _: ("NOT TESTABLE", why)
-
-
 ENTRIES: tuple[Entry[Seen], ...] = (
     Entry("10 and 100 KB are sizes that already show in the times (5).", _size_shows),
-    Entry(
-        "Graph 1 (30/s, 10 KB): nanomsg does best of the three.",
-        _nanomsg_is_best(GRAPH_1),
-    ),
+    Entry("Graph 1 (30/s, 10 KB): nanomsg does best of the three.", _nanomsg_is_best(GRAPH_1)),
     Entry("Graph 1: ZeroMQ varies much more than the others.", _zeromq_spreads_most(GRAPH_1)),
-    Entry(
-        "Graph 2 (50/s, 10 KB): nanomsg again does best on average.",
-        _nanomsg_is_best(GRAPH_2),
-    ),
-    Entry(
-        "Graph 3 (30/s, 100 KB): balanced, but nanomsg does best.",
-        _nanomsg_is_best(GRAPH_3),
-    ),
+    Entry("Graph 2 (50/s, 10 KB): nanomsg again does best on average.", _nanomsg_is_best(GRAPH_2)),
+    Entry("Graph 3 (30/s, 100 KB): balanced, but nanomsg does best.", _nanomsg_is_best(GRAPH_3)),
     Entry("Graph 3: by the intervals the three may perform the same.", _three_may_be_equal),
     Entry("Graph 3: ZeroMQ varies significantly more.", _zeromq_spreads_most(GRAPH_3)),
-    Entry(
-        "Graph 4 (50/s, 100 KB): almost as before, nanomsg best.",
-        _nanomsg_is_best(GRAPH_4),
-    ),
+    Entry("Graph 4 (50/s, 100 KB): almost as before, nanomsg best.", _nanomsg_is_best(GRAPH_4)),
     Entry("Graph 5 (throughput, 100 KB): nanomsg carries the most.", _NANOMSG_CARRIES_MOST),
     Entry("Graph 5: nanomsg and Berkeley are much alike (here: within a quarter).", _carries((BASE,), *ALIKE)),
     Entry("Some intervals cross zero since times spread asymmetrically.", _crosses_zero),
@@ -295,12 +281,12 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry("nanomsg takes 20 lines, ZeroMQ 9: far more code (table 2).", _fewer_lines("nanomsg")),
     Entry(
         "ZeroMQ is the easiest to program, Berkeley the hardest (table 2).",
-        _not_testable("An opinion; lines of code are what can be counted."),
+        lambda _: ("NOT TESTABLE", "An opinion; lines of code are what can be counted."),
     ),
     Entry("Performance: Berkeley and nanomsg excellent, ZeroMQ reasonable (table 2).", _performance),
     Entry("nanomsg is the best in the scenarios of the experiments (6).", _nanomsg_overall),
     Entry(
         "It is so between two machines on a network.",
-        _not_testable("All runs here are on one machine’s loopback: the peers refuse any other address."),
+        lambda _: ("NOT TESTABLE", "All runs here are on one machine’s loopback: the peers refuse any other address."),
     ),
 )

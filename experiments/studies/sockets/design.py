@@ -1,15 +1,16 @@
 """The document's numbers, the study's sweeps, the runs that receivers report on, and each API's lines of code.
 
-Numbers and orders that the document states have their place; they are context only: other machines. Its graphs have no
-numbers in its text; it says of each which API did best. So no mean of theirs can be drawn.
+Each number of the document stands with its place there. The numbers are context only: other machines. The document's
+text has no numbers for its graphs, only the API that did best in each graph. So its means cannot be drawn.
 
-The APIs of a rate and size stand side by side, with the request-reply pattern on all of them. Every API has an A/A pair
-in one cell, whose second server carries the loads of all cells too. In the profile ``paper`` a window is a second, one
-sample of the original. Else it is a quarter of one, four a block: a pause of the machine then spoils one alone.
-Afterwards fresh servers tell what they received: the original's timer beside the true times, and throughput.
+An arm is one API under one load. All APIs of a rate and size stand side by side, with the request-reply pattern. Every
+API has an A/A pair in one cell (a rate and size); the second server of the pair carries the loads of all cells too. In
+the profile ``paper`` a window is a second, one sample of the original. In other profiles a window is a quarter of a
+second, and a block has four: a pause of the machine then spoils one window. After the sweep, fresh servers report what
+they received: the original's timer, the true times, and throughput.
 
-Counted lines of code are those of the peers in C between ``step: NAME`` and ``end``, but for blank lines and comments.
-They are the peers that the study measures, so they check every error, and hold no line that is for show.
+Counted lines of code are those of the peers in C between ``step: NAME`` and ``end``, without blank lines and comments.
+The study measures these same peers, so each peer checks every error, and has no line for show.
 """
 
 import re
@@ -29,16 +30,16 @@ RATES = (30.0, 50.0)
 """Table 1: rates, in messages a second."""
 
 THROUGHPUT_SAMPLES = 60
-"""Samples, each the mean of a second, 4.1.5: a minute."""
+"""Section 4.1.5: samples of throughput, each the mean of a second; a minute in all."""
 
 GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2, (30.0, 100_000): 3, (50.0, 100_000): 4}
-"""Response time, 5.1.1: the graph of each rate and size."""
+"""Section 5.1.1, response time: the graph of each rate and size."""
 
 MESSAGES: Mapping[tuple[float, int], int] = {cell: round(3600 * cell[0]) for cell in GRAPHS}
-"""Section 5: messages of an API for each graph, sent in an hour."""
+"""Section 5: messages that each API sent in an hour, for each graph."""
 
 LINES: Mapping[str, int] = {"berkeley": 23, "zeromq": 9, "nanomsg": 20}
-"""Lines of code to create, connect, send, receive and close: section 5.1.2, at table 2."""
+"""Section 5.1.2, at table 2: lines of code to create, connect, send, receive and close."""
 
 TABLE_2: Mapping[str, tuple[str, str, str]] = {
     "berkeley": ("much", "little", "excellent"),
@@ -62,7 +63,7 @@ SAMPLE_S, WINDOW_S = 1.0, 0.25
 """Seconds of a window in ``paper``, and in other profiles."""
 
 PATTERN_APIS = ("zeromq", "nanomsg")
-"""APIs whose patterns the original confused. A sweep has at most eight servers, and each API takes three of them."""
+"""APIs whose patterns the original confused. A sweep has at most eight servers, and each API takes three servers."""
 
 BINDINGS = ("zeromq", "nng")
 """Libraries with a binding for Python. Three servers of each library and two of Berkeley sockets make eight."""
@@ -71,11 +72,11 @@ PATTERN_CALLS = 400
 """Calls of a window in a closed loop: some tenth of a second."""
 
 LONG_ROUNDS = 60
-"""Rounds from which on windows and receivers have as many seconds as the original had."""
+"""Least number of rounds at which windows and receivers have as many seconds as in the original."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
-"""Blocks of the timers and of throughput, in profiles other than ``paper``. The timers hardly vary; throughputs are
-compared."""
+"""Blocks of the timers, and of throughput, in profiles other than ``paper``. Three are enough for the timers, which
+hardly vary."""
 
 THROUGHPUT_S = 2
 
@@ -100,23 +101,19 @@ def apis(scale: Scale) -> tuple[str, ...]:
     return tuple(api for api in APIS if f"c-{api}" in scale.peers)
 
 
-def cell_name(rate_hz: float, size: int) -> str:
-    """Name of a cell, such as ``30_10``: messages a second, and KB."""
-    return f"{rate_hz:g}_{size // 1000}"
-
-
 def words(rate_hz: float, size: int) -> str:
     """Words for a cell: ``30/s of 10 KB``."""
     return f"{rate_hz:g}/s of {size // 1000} KB"
 
 
 def ratio_name(above: str, below: str, cell: tuple[float, int]) -> str:
-    """Name of the comparison of two APIs in a cell."""
-    return f"{above}_{below}_{cell_name(*cell)}"
+    """Name of the comparison of two APIs in a cell, such as ``nng_berkeley_30_10`` for 30 messages/s of 10 KB."""
+    rate_hz, size = cell
+    return f"{above}_{below}_{rate_hz:g}_{size // 1000}"
 
 
 def sockets(scale: Scale) -> Sweep:
-    """The main part: response time by API, rate and size. Raises ValueError where no API is built."""
+    """Sweep of the main part: response time by API, rate and size. Raises ValueError where no API is built."""
     here = apis(scale)
     if not here:
         raise ValueError("no API is built")
@@ -145,7 +142,7 @@ GRAPH_RATE_HZ = 50.0
 
 
 def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
-    """Ratios of one rate and size: the libraries ÷ Berkeley; nanomsg ÷ ZeroMQ; NNG ÷ Berkeley and ÷ nanomsg."""
+    """Comparisons of one rate and size: the libraries ÷ Berkeley; nanomsg ÷ ZeroMQ; NNG ÷ Berkeley and ÷ nanomsg."""
     asked = [("zeromq", BASE, HEADLINE), ("nanomsg", BASE, HEADLINE), ("nanomsg", "zeromq", "further")]
     asked += [("nng", BASE, SUCCESSOR), ("nng", SUCCESSOR_OF, SUCCESSOR)]
     return [
@@ -163,7 +160,7 @@ def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
 
 
 def patterns(scale: Scale) -> Sweep:
-    """Pair beside request-reply, in a closed loop, where the two are other sockets."""
+    """Sweep of pair beside request-reply, in a closed loop, for the APIs that have a socket type for each."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for api in (api for api in PATTERN_APIS if api in apis(scale)):
@@ -179,14 +176,9 @@ def patterns(scale: Scale) -> Sweep:
     return Sweep("sockets", "socket_patterns", loaded, tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
-def python_of(api: str) -> Setting:
-    """The same program in Python, in a closed loop."""
-    return of(api, None, SIZES[0]).but(language="python")
-
-
 def bindings(scale: Scale) -> Sweep:
-    """Bindings for Python beside the same libraries in C, and beside Berkeley sockets in Python; in a closed loop."""
-    python = {api: Arm(python_of(api)) for api in (BASE, *BINDINGS)}
+    """Sweep of bindings for Python, in a closed loop: beside the same libraries in C, and beside sockets in Python."""
+    python = {api: Arm(of(api, None, SIZES[0]).but(language="python")) for api in (BASE, *BINDINGS)}
     native = {api: Arm(of(api, None, SIZES[0])) for api in BINDINGS if api in apis(scale)}
     pairs = [twins(arm.setting, "same") for arm in python.values()]
     comparisons = [same for same, _, _ in pairs]
@@ -207,7 +199,7 @@ def bindings(scale: Scale) -> Sweep:
 
 
 def received(scale: Scale) -> DeliveryPlan:
-    """Runs that receivers report on: both their timers, at every rate and size; and throughput one way."""
+    """Plan of the runs that receivers report on: their two timers, at every rate and size; and throughput one way."""
     long = _is_long(scale)
     timed_s, timed_blocks = (scale.rounds, None) if long else (1, TIMED_BLOCKS)
     cells = [DeliveryCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]
@@ -218,7 +210,7 @@ def received(scale: Scale) -> DeliveryPlan:
 
 
 def throughput_of(api: str) -> Setting:
-    """An API that sends 100 KB as fast as it can, and gets nothing back."""
+    """Setting of an API that sends 100 KB as fast as it can, without replies."""
     return of(api, None, SIZES[-1], "one-way")
 
 
@@ -227,29 +219,24 @@ STEPS = ("create", "connect", "send", "receive", "close")
 
 
 def counted(api: str) -> Mapping[str, int]:
-    """Lines of each step of an API. Raises OSError, ValueError where a step has no end or is not there."""
+    """Lines of each step of an API. Raises OSError; ValueError where a step is missing or has no end."""
     return steps((peers.PEERS[f"c-{api}"].folder / "sockets" / f"{api}.c").read_text(encoding="utf-8"))
 
 
 def steps(source: str) -> Mapping[str, int]:
-    """Lines of each step in a source. ValueError where one is missing, has no end, or stands there twice."""
+    """Lines of each step in a source. ValueError where a step is missing, has no end, or stands there twice."""
     found: dict[str, int] = {}
     for name, body in re.findall(r"/\* step: (\w+) \*/\n(.*?)\n *(?=/\* (?:end|step: \w+) \*/)", source, re.DOTALL):
         if name in found:
             raise ValueError(f"step {name} stands there twice")
-        found[name] = sum(1 for line in body.splitlines() if _is_code(line))
+        found[name] = sum(bool(re.sub(r"/\*.*?\*/|//.*", "", line).strip()) for line in body.splitlines())
     if missing := set(STEPS) - found.keys():
         raise ValueError(f"no step {', '.join(sorted(missing))}")
     return {name: found[name] for name in STEPS}
 
 
-def _is_code(line: str) -> bool:
-    text = re.sub(r"/\*.*?\*/|//.*", "", line).strip()
-    return bool(text)
-
-
 def table() -> list[tuple[str, ...]]:
-    """Table 2 with ours beside theirs: a line for each API."""
+    """Table 2, with our counts beside the document's: a line for each API."""
     lines = []
     for api in APIS:
         each = counted(api)

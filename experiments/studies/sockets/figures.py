@@ -1,12 +1,11 @@
-"""The graphs of the document, 1 to 5, with their axes; ratios; its faults with the evidence of our data. Pure.
+"""Graphs 1 to 5 of the document, with their axes; ratios; its faults with the evidence of our data. Pure.
 
-Beside each of graphs 1 to 4 stands the same cell by the original's timer.
+Each of graphs 1 to 4 has a second panel: the same rate and size by the original's timer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from experiments.design.arms import Arm
-from experiments.judge.delivery import interval
 from experiments.judge.points import points
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
@@ -30,7 +29,7 @@ from experiments.studies.sockets.design import (
     throughput_of,
     words,
 )
-from experiments.studies.sockets.wording import Spread, brief, delivered, spread
+from experiments.studies.sockets.wording import Spread, brief, reported, spread
 
 SOONEST = "question_1"
 """Name of the figure of the first question."""
@@ -43,26 +42,22 @@ def graphs(seen: Seen) -> Sequence[Picture]:
     panels = {}
     for cell in GRAPHS:
         client = [(api, means.get(Arm(of(api, *cell)))) for api in APIS]
-        receiver = [(api, interval(delivered(seen).rows, of(api, *cell), lambda row: row.cycle_us)) for api in APIS]
+        receiver = [(api, reported(seen, of(api, *cell), "cycle_us")) for api in APIS]
         panels[cell] = (
-            bars.Panel("At the client", "Mean response time, ms", list(_bars(client, 1000.0))),
+            bars.Panel("At the client", "Mean response time, ms", _bars(client, 1000.0)),
             bars.Panel(
                 "As the original timed it: from message to message",
                 "Mean time at the receiver, ms",
-                list(_bars(receiver, 1000.0)),
+                _bars(receiver, 1000.0),
             ),
         )
     alike = [panel for of_cell in panels.values() for panel in of_cell]
     drawn = [
-        bars.picture(
-            f"graph_{GRAPHS[cell]}", f"Graph {GRAPHS[cell]}. Response time of messages, {words(*cell)}", own, alike
-        )
-        for cell, own in panels.items()
+        bars.picture(f"graph_{graph}", f"Graph {graph}. Response time of messages, {words(*cell)}", panels[cell], alike)
+        for cell, graph in GRAPHS.items()
     ]
-    throughput = [
-        (api, interval(delivered(seen).rows, throughput_of(api), lambda row: row.received_hz)) for api in APIS
-    ]
-    panel = bars.Panel("Counted at the receiver", "Messages a second", list(_bars(throughput, 1.0)))
+    throughput = [(api, reported(seen, throughput_of(api), "received_hz")) for api in APIS]
+    panel = bars.Panel("Counted at the receiver", "Messages a second", _bars(throughput, 1.0))
     last = bars.picture("graph_5", "Graph 5. Throughput, 100 KB, as fast as one client can", [panel])
     return (*drawn, last, _soonest(seen.main))
 
@@ -73,20 +68,19 @@ def _soonest(judgement: Judgement) -> Picture:
     return ratios.picture(SOONEST, title, [judgement.judged[name] for name in names if name in judgement.judged])
 
 
-def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> Iterator[bars.Bar]:
-    for api, value in means:
-        if value is not None:
-            yield bars.Bar(api, value.over(unit))
+def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> list[bars.Bar]:
+    return [bars.Bar(api, value.over(unit)) for api, value in means if value is not None]
 
 
 READ_BYTES, REPLY_BYTES = 99_999, 18
-"""Bytes in appendix B: read at once by its Berkeley server, and sent as its answer."""
+"""Bytes that the Berkeley server of appendix B reads at once, and bytes of its reply."""
 
 NOT_MEASURED = "Not measured in this run."
 
 
 def fault_table(seen: Seen) -> str:
-    """Table of faults: each with the evidence of our data, and what is done here."""
+    """Table of the document's faults: each with the evidence of our data, and the method here."""
+    reads = -(-SIZES[1] // READ_BYTES)
     lines = (
         (
             "The timer begins before the receive (appendices A to C)",
@@ -95,7 +89,7 @@ def fault_table(seen: Seen) -> str:
         ),
         (
             f"Berkeley reads once, up to {READ_BYTES:,} bytes (appendix B)",
-            _partial_read(),
+            f"A message of {SIZES[1]:,} bytes takes {reads} reads at least: {reads} replies, and {reads} samples.",
             "Every message is read whole; runs whose bytes do not add up are refused",
         ),
         (
@@ -115,13 +109,13 @@ def fault_table(seen: Seen) -> str:
         ),
         (
             "An “interval” that crosses zero (graphs 1 to 4)",
-            _crossing(seen.main),
+            crossing(seen.main) or NOT_MEASURED,
             "Intervals are of logarithms, over blocks",
         ),
         (
             "Hour after hour, one API after the other",
-            "What the machine does in that hour is the API’s.",
-            "By turns, in random order, in windows of a second or less",
+            "A disturbance of the machine in that hour counts for one API alone.",
+            "APIs by turns, in random order, in windows of a second or less",
         ),
     )
     return Table(("fault", "what our data say", "here"), lines, 3).markdown
@@ -129,8 +123,7 @@ def fault_table(seen: Seen) -> str:
 
 def _timer(seen: Seen) -> str:
     cell = next(iter(GRAPHS))
-    cycle = interval(delivered(seen).rows, of(BASE, *cell), lambda row: row.cycle_us)
-    true = interval(delivered(seen).rows, of(BASE, *cell), lambda row: row.response_us)
+    cycle, true = (reported(seen, of(BASE, *cell), each) for each in ("cycle_us", "response_us"))
     if cycle is None or true is None:
         return NOT_MEASURED
     return (
@@ -139,32 +132,24 @@ def _timer(seen: Seen) -> str:
     )
 
 
-def _partial_read() -> str:
-    reads = -(-SIZES[1] // READ_BYTES)
-    return f"A message of {SIZES[1]:,} bytes takes {reads} reads at least: {reads} replies, and {reads} samples."
-
-
 def _patterns(seen: Seen) -> str:
     part = seen.after.get("socket_patterns")
     told = [] if part is None else [brief(each) for each in part.comparisons(HEADLINE)]
     return " ".join(told) or f"{NOT_MEASURED} `python -m experiments run socket_patterns`"
 
 
-def _crossing(judgement: Judgement) -> str:
-    found = tuple(spreads(judgement))
-    if not found:
-        return NOT_MEASURED
+def crossing(judgement: Judgement) -> str | None:
+    """Sentence on the cells whose single samples reach under zero; None where none was measured."""
+    found = spreads(judgement)
     low = sum(each.low_us < 0 for each in found)
-    return f"Mean − 1.96 standard deviations of single samples lies under zero in {low} of {len(found)} of our cells."
+    deviations = "Mean − 1.96 standard deviations of single samples"
+    return f"{deviations} lies under zero in {low} of {len(found)} of our cells." if found else None
 
 
-def spreads(judgement: Judgement) -> Iterator[Spread]:
+def spreads(judgement: Judgement) -> list[Spread]:
     """Spread of each API, rate and size that was measured."""
-    for cell in GRAPHS:
-        for api in APIS:
-            found = spread(judgement, of(api, *cell))
-            if found is not None:
-                yield found
+    found = (spread(judgement, of(api, *cell)) for cell in GRAPHS for api in APIS)
+    return [each for each in found if each is not None]
 
 
 def spread_table(judgement: Judgement) -> str:
@@ -192,7 +177,7 @@ def spread_table(judgement: Judgement) -> str:
     )
     seconds = getattr(judgement.sweep.turns, "duration_s", 0.0)
     note = (
-        f"A sample is the mean of a window of {seconds:g} s. Single samples spread far. That they reach under "
-        "zero says nothing of the mean, whose 95 % interval over blocks is in the last column."
+        f"A sample is the mean of a window of {seconds:g} s. The spread of single samples is not the error of the "
+        "mean. The last column has the mean's 95 % interval over blocks."
     )
     return Table(head, lines, 2, (note,)).markdown

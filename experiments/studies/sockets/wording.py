@@ -1,8 +1,9 @@
-"""Words that the study's texts share: comparisons in a line, counts of cells, spreads of window means."""
+"""Values and words that the study's texts share: receivers' reports, comparisons in a line, spreads of window means."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from operator import attrgetter
 from statistics import fmean, stdev
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge import ratios
-from experiments.judge.delivery import DeliveryJudged
+from experiments.judge.delivery import DeliveryJudged, interval
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.kinds.delivery import DeliveryRow
@@ -29,19 +30,24 @@ def delivered(seen: Seen) -> DeliveryJudged:
     return seen.of(DeliveryJudged) or DeliveryJudged()
 
 
+def reported(seen: Seen, of: Setting, column: str) -> Estimate | None:
+    """Mean of a column of the receivers' reports, over the blocks; None where the receivers reported none."""
+    return interval(delivered(seen).rows, of, attrgetter(column))
+
+
 def brief(judged: Judged | None) -> str:
-    """A comparison for a list. A missing comparison has the reason."""
+    """Entry of a list on a comparison. A missing comparison has the reason."""
     return ABSENT if judged is None else listed(judged)
 
 
 def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ...]:
-    """The comparison of two APIs in each rate and size that has it, in the graphs' order."""
+    """Comparisons of two APIs: of each rate and size where there is one, in the graphs' order."""
     found = (judgement.judged.get(ratio_name(above, below, cell)) for cell in GRAPHS)
     return tuple(each for each in found if each is not None)
 
 
 def standing(judgement: Judgement, above: str, below: str) -> str:
-    """Sentence on two APIs: in how many cells one takes more time than the other, and how many times as much."""
+    """Sentence on two APIs: the range of their ratios over the cells, and the number of cells with each verdict."""
     seen = over_cells(judgement, above, below)
     if not seen:
         return f"{NAMES[above]} beside {NAMES[below]}: not measured."
@@ -58,7 +64,7 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Spread of an arm's window means, and their mean with its interval."""
+    """Spread of the window means of an arm, that is, of one API under one load; and their mean with its interval."""
 
     of: Setting
     samples: int
@@ -84,7 +90,7 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
-    """Mean response of each window of an arm in a block, without windows that do not count in whole means."""
+    """Mean response of each window of an arm in a block, without the windows that whole means leave out."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return []
@@ -98,26 +104,43 @@ def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float
 
 
 def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
-    """Each block's logarithm of a ratio, above ÷ below: the distance of window means from their median.
+    """Logarithms of a ratio of spreads, above ÷ below, a value for each block. A spread is the distance of window means
+    from their median.
 
     The means of absolute deviations from the median, on the log scale, are compared block by block, as by Brown and
     Forsythe (1974).
     """
-    return list(_log_ratios(*(_deviations(judgement, each) for each in (above, below))))
+    return _log_ratios(*(_deviations(judgement, each) for each in (above, below)))
 
 
 def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting) -> list[float]:
-    """Log-ratios of the document's timer at the receiver: of each run's mean, in the blocks that have both."""
+    """Logarithms of a ratio of spreads by the document's timer at the receiver, in the blocks that have both APIs. A
+    spread is the distance of a run's mean from the median of all runs."""
     far = []
     for api in (above, below):
         cycles = {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
         median = float(np.median([*cycles.values()])) if cycles else 0.0
         far.append({block: abs(each - median) for block, each in cycles.items()})
-    return list(_log_ratios(*([each.get(block) for block in sorted(far[0].keys() & far[1].keys())] for each in far)))
+    return _log_ratios(*far)
+
+
+def _deviations(judgement: Judgement, of: Setting) -> dict[int, float]:
+    """Mean absolute deviation of an arm's window means from their median, on the log scale, by the block's place."""
+    by_block = [np.log(window_means_us(judgement, block, of)) for block in range(len(judgement.blocks))]
+    filled = {place: block for place, block in enumerate(by_block) if len(block)}
+    median = float(np.median(np.concatenate([*filled.values()]))) if filled else 0.0
+    return {place: float(np.abs(block - median).mean()) for place, block in filled.items()}
+
+
+def _log_ratios(above: Mapping[int, float], below: Mapping[int, float]) -> list[float]:
+    """Logarithms of above ÷ below, of the blocks in which neither is 0."""
+    both = sorted(above.keys() & below.keys())
+    return [log(above[block] / below[block]) for block in both if above[block] and below[block]]
 
 
 def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
-    """Mean response with the larger message ÷ with the smaller, of all these APIs and rates: each block's logarithm."""
+    """Logarithms of mean response with the larger message ÷ with the smaller message: a value for each block, the mean
+    over these APIs and all rates."""
     small, large = SIZES
     cells = [(design.of(api, rate, large), design.of(api, rate, small)) for api in apis for rate in RATES]
     found = []
@@ -126,25 +149,3 @@ def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
         if all(each for pair in means for each in pair):
             found.append(fmean(log(fmean(above) / fmean(below)) for above, below in means))
     return found
-
-
-def counted_messages(judgement: Judgement, of: Setting) -> int:
-    """Number of answered messages of an arm that count in whole means."""
-    arm = Arm(of)
-    if arm not in judgement.sweep.arms:
-        return 0
-    place = judgement.sweep.arms.index(arm)
-    return sum(block.arms[place].answered[ALL].times.count for block in judgement.blocks)
-
-
-def _log_ratios(above: Sequence[float | None], below: Sequence[float | None]) -> Iterator[float]:
-    for one, other in zip(above, below, strict=True):
-        if one and other:
-            yield log(one / other)
-
-
-def _deviations(judgement: Judgement, of: Setting) -> list[float | None]:
-    by_block = [np.log(window_means_us(judgement, block, of)) for block in range(len(judgement.blocks))]
-    filled = [block for block in by_block if len(block)]
-    median = float(np.median(np.concatenate(filled))) if filled else 0.0
-    return [float(np.abs(block - median).mean()) if len(block) else None for block in by_block]

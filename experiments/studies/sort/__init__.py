@@ -1,9 +1,11 @@
 """Go's net/rpc against gRPC, for merge sort and quicksort as remote procedures.
 
-Its factor N was the number of calls, and its conclusion reads it as the size of the input: both readings are measured.
-``design`` has the document's numbers and the sweeps; ``answers`` and ``claims`` have the sentences; ``figures`` has
-figures and tables.
+The document's factor N was the number of calls. Its conclusion reads N as the size of the input. Both readings are
+measured. ``design`` has the document's numbers and the sweeps; ``measured`` finds measurements by name; ``answers`` and
+``claims`` have the sentences; ``figures`` has figures and tables.
 """
+
+from functools import partial
 
 from experiments.studies.sort import answers, claims, design, figures
 from experiments.studies.study import Part, Scale, Study
@@ -35,13 +37,13 @@ SORT = Study(
         ),
         "sort_python": Part(
             title="Merge sort and quicksort on Python's gRPC and sockets",
-            sweep=design.python_sort,
+            sweep=partial(design.python_sort, "sort_python"),
             pictures=figures.python_sort,
             answers=answers.python,
         ),
         "sort_python_array_len": Part(
             title="Arrays of 100, 1,000 and 10,000 numbers, on Python's transports",
-            sweep=design.python_array_len,
+            sweep=partial(design.python_array_len, "sort_python_array_len"),
             pictures=figures.python_array_len,
             answers=lambda _: (),
         ),

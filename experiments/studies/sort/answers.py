@@ -1,22 +1,18 @@
-"""The study's questions, each answered by a sentence, its number and its limits."""
+"""Answers of the study: a sentence with its number and its limits for each question."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from experiments.judge.stats import Estimate
 from experiments.show.content import Answer, Seen
 from experiments.show.figures.style import label
 from experiments.show.numbers import number, ratio_words, times_between
-from experiments.show.sentences import to_decide
-from experiments.studies.sort import one_off
+from experiments.show.sentences import listed, to_decide
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, TRANSPORTS, go
-from experiments.studies.sort.measured import NO_GO, Measured, measured
-
-MECHANISM_NAMES = tuple(f"mechanism_{each}" for each in ALGORITHMS)
-ALGORITHM_NAMES = ("algorithm_grpc", "algorithm_net_rpc")
+from experiments.studies.sort.measured import NO_GO, Measured, as_original, measured, paid
 
 BESIDE = (
     "mean time of a warm call at the client: one client with one connection, in a closed loop. Both sides have Go's "
-    "own client. It is typical of pairs of windows side by side."
+    "own client. The ratio is that of typical pairs of neighbouring windows."
 )
 
 NOT_HERE = "That was not measured in this run."
@@ -42,38 +38,42 @@ def python(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _mechanism(found: Measured) -> Answer:
-    deciding = found.found(*MECHANISM_NAMES)
-    said = [found.told(f"mechanism_{each}", f"in Go, {name} on gRPC", "net/rpc") for each, name in ALGORITHMS.items()]
-    return Answer(
-        question="Does Go's net/rpc answer sooner than gRPC?",
-        sentence=" ".join(said) if found.has_go else NO_GO,
-        deciding=deciding,
-        estimand=BESIDE,
-        not_concluded=(
-            "That gRPC wastes the time: it has deadlines, metadata, streams and flow control. net/rpc has none of "
-            "these, and is frozen: Go adds nothing to it.",
-            "That it holds for many clients, or across a network: there the wire takes a larger part.",
-        ),
-        figure="answers",
-        to_decide=to_decide(found.parts["sort"], MECHANISM_NAMES) if found.has_go else None,
+    asked = {f"mechanism_{each}": (f"in Go, {name} on gRPC", "net/rpc") for each, name in ALGORITHMS.items()}
+    not_concluded = (
+        "That gRPC wastes the time: it has deadlines, metadata, streams and flow control. net/rpc has none of "
+        "these, and is frozen: Go adds nothing to it.",
+        "That it holds for many clients, or across a network: there the wire takes a larger part.",
     )
+    return _of_go(found, "Does Go's net/rpc answer sooner than gRPC?", asked, not_concluded)
 
 
 def _algorithm(found: Measured) -> Answer:
-    deciding = found.found(*ALGORITHM_NAMES)
-    said = [
-        found.told(f"algorithm_{name}", f"on {where}, merge sort", "quicksort")
-        for name, where in (("grpc", "gRPC"), ("net_rpc", "net/rpc"))
-    ]
+    on = {"grpc": "gRPC", "net_rpc": "net/rpc"}
+    asked = {f"algorithm_{each}": (f"on {name}, merge sort", "quicksort") for each, name in on.items()}
+    not_concluded = ("Which algorithm is faster: seven numbers are no test of a sort.",)
+    details = ("Both mechanisms run the same sorting code, so the sort causes no difference between them.",)
+    question = "Does it matter which algorithm sorts the seven numbers?"
+    return _of_go(found, question, asked, not_concluded, details)
+
+
+def _of_go(
+    found: Measured,
+    question: str,
+    asked: Mapping[str, tuple[str, str]],
+    not_concluded: tuple[str, ...],
+    details: tuple[str, ...] = (),
+) -> Answer:
+    """Answer from comparisons of Go's servers. ``asked``: words for both sides of each comparison, by its name."""
+    said = " ".join(found.told(name, *sides) for name, sides in asked.items())
     return Answer(
-        question="Does it matter which algorithm sorts the seven numbers?",
-        sentence=" ".join(said) if found.has_go else NO_GO,
-        deciding=deciding,
-        details=("Both mechanisms run the same sorting code, so what lies between them is none of the sort's.",),
+        question=question,
+        sentence=said if found.has_go else NO_GO,
+        deciding=found.found(*asked),
+        details=details,
         estimand=BESIDE,
-        not_concluded=("Which algorithm is faster: seven numbers are no test of a sort.",),
+        not_concluded=not_concluded,
         figure="answers",
-        to_decide=to_decide(found.parts["sort"], ALGORITHM_NAMES) if found.has_go else None,
+        to_decide=to_decide(found.parts["sort"], tuple(asked)) if found.has_go else None,
     )
 
 
@@ -90,70 +90,64 @@ def _falling(found: Measured) -> Answer:
         ),
         not_concluded=(
             "That longer inputs take less time: every call sorts the same seven numbers.",
-            "That the first call alone is dear: the next ones warm up caches and memory too, which b holds in part.",
+            "That the first call alone is slow: the next calls warm up caches and memory too, which b holds in part.",
         ),
         figure="one_off",
     )
 
 
 FALLING = (
-    "N is the number of calls. What is paid once is spread over them: connecting, and a first call that finds "
-    "everything cold. So a mean over more calls holds less of it. That is too little for the document's fall, "
-    "whose cause is open."
+    "N is the number of calls. A run pays a one-off cost: it connects, and its first call finds cold caches. A mean "
+    "over more calls holds a smaller part of this cost. The cost is too small for the document's fall. The cause of "
+    "that fall is open."
 )
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """Sentences on each mechanism: the one-off time that the document's falling means would need, and the one-off time
+    """Sentence for each mechanism: the one-off cost that would explain the document's fall, and the one-off cost
     here."""
     for mechanism in MECHANISMS:
-        paid = one_off.paid(found.cold, mechanism, MERGE, one_off.as_original(mechanism))
-        if paid is not None:
+        if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):
             falls_us = MEAN_US[mechanism, MERGE, CALLS[0]] - MEAN_US[mechanism, MERGE, CALLS[2]]
             once_us = falls_us / (1 / CALLS[0] - 1 / CALLS[2])
             yield (
-                f"The document's fall on {label(mechanism)}, merge sort, would take {number(once_us / 1000)} ms paid "
-                f"once; here it is {number(paid.seen_us.value / 1000)} ms, {100 * paid.seen_us.value / once_us:.1f} % "
-                "of that."
+                f"The document's fall on {label(mechanism)}, merge sort, would need a one-off cost of "
+                f"{number(once_us / 1000)} ms. Here this cost is {number(once.seen_us.value / 1000)} ms, "
+                f"{100 * once.seen_us.value / once_us:.1f} % of that."
             )
 
 
 def _fits(found: Measured) -> Iterator[str]:
     for mechanism, with_connect in (("grpc", True), ("net-rpc", False), ("grpc", False), ("net-rpc", True)):
-        paid = one_off.paid(found.cold, mechanism, MERGE, with_connect)
-        if paid is not None:
+        if once := paid(found.cold, mechanism, MERGE, with_connect):
             how = "connecting within its times" if with_connect else "connecting before"
             yield (
-                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(paid.fit.each_us)} and "
-                f"{_us(paid.fit.once_us)} are paid once. Timed apart they are {_us(paid.seen_us)}. "
-                f"The fit is off by {100 * paid.fit.off_share:.0f} % at most."
-                + (NO_COST if paid.fit.once_us.low <= 0 else "")
+                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and "
+                f"{_us(once.fit.once_us)} are paid once. Timed apart, this cost is {_us(once.seen_us)}. "
+                f"The fit is off by {100 * once.fit.off_share:.0f} % at most."
+                + (NO_COST if once.fit.once_us.low <= 0 else "")
             )
 
 
-NO_COST = " The interval of what is paid once reaches 0: the fit alone does not tell it from nothing."
+NO_COST = " The interval of this one-off cost reaches 0: the fit alone does not show that there is a cost."
 
 
 def _array_len(found: Measured) -> Answer:
     growth = [each for name, each in found.judged.items() if name.startswith("growth_")]
-    means = [_means_by_length(found, mechanism) for mechanism in ("grpc", "net-rpc")]
-    said = " ".join(text for text in means if text)
+    said = " ".join(_means_by_length(found))
+    names = [f"mechanism_{algorithm}_{length}" for length in LENGTHS for algorithm in ALGORITHMS]
     return Answer(
         question="How does a call grow with the length of the array, the document's N as it is read?",
         sentence=said or (NOT_HERE if found.has_go else NO_GO),
         deciding=(),
         details=(
             *(
-                f"{each.comparison.title}: {ratio_words(each.typical)[0]} ({ratio_words(each.typical)[1]}); "
-                f"N log N would be {number(NLOGN)}."
+                "{}: {} ({}); N log N would be {}.".format(
+                    each.comparison.title, *ratio_words(each.typical), number(NLOGN)
+                )
                 for each in growth
             ),
-            *(
-                found.brief(f"mechanism_{algorithm}_{length}")
-                for length in LENGTHS
-                for algorithm in ALGORITHMS
-                if f"mechanism_{algorithm}_{length}" in found.judged
-            ),
+            *map(listed, found.found(*names)),
         ),
         estimand=f"{BESIDE} Random arrays, drawn once for each run of the client.",
         not_concluded=(
@@ -164,29 +158,27 @@ def _array_len(found: Measured) -> Answer:
     )
 
 
-def _means_by_length(found: Measured, mechanism: str) -> str:
-    shown = [
-        f"{length:,} numbers {number(point.mean_us.value)} µs"
-        for length in LENGTHS
-        for point in (found.points.get(go(mechanism, MERGE, length)),)
-        if point is not None and point.mean_us is not None
-    ]
-    return f"Merge sort on {label(mechanism)}: {', '.join(shown)}." if shown else ""
+def _means_by_length(found: Measured) -> Iterator[str]:
+    for mechanism in MECHANISMS:
+        points = {length: found.points.get(go(mechanism, MERGE, length)) for length in LENGTHS}
+        means = {length: point.mean_us.value for length, point in points.items() if point and point.mean_us}
+        if means:
+            shown = ", ".join(f"{length:,} numbers {number(mean_us)} µs" for length, mean_us in means.items())
+            yield f"Merge sort on {label(mechanism)}: {shown}."
 
 
 def _python(found: Measured) -> Answer:
     name = f"python_transport_{MERGE}"
-    further = [found.brief(f"python_algorithm_{each}") for each in TRANSPORTS]
     judged = found.found(name)
     executor = f", and both servers have the {judged[0].comparison.above.setting.executor}" if judged else ""
     return Answer(
         question="Does the mechanism matter in Python too: sockets against gRPC?",
         sentence=found.told(name, "in Python, merge sort on sockets", "gRPC"),
         deciding=(),
-        details=tuple(further) if judged else (),
+        details=tuple(found.brief(f"python_algorithm_{each}") for each in TRANSPORTS) if judged else (),
         estimand=(
             "mean time of a call at the client: one client process with a connection. Each transport has its own "
-            f"client{executor}. It is typical of pairs of slices."
+            f"client{executor}. The ratio is that of typical pairs of slices."
         ),
         not_concluded=(
             "How Go compares with Python: their clients differ too, and they were measured one after the other.",

@@ -1,51 +1,53 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts. The cold runs have no look. Verdicts on cold runs come from intervals of
+CONFIRMED and CONTRADICTED come from verdicts of sweeps, or from cold runs. Verdicts on cold runs come from intervals of
 99 % over at least six blocks, once all planned blocks are measured. Where the document's own table contradicts a claim,
-its numbers stand beside ours. Its microseconds are context: another machine, another system.
+the document's numbers stand beside ours. Its microseconds are context: another machine, another system.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 
 from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
+from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
 from experiments.judge.steps import SAID, steps
 from experiments.judge.verdicts import OF_GROWTH, Judged, Verdict, ruled
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
+from experiments.show.content import Claim, Entry, Finding, Seen, not_measured
 from experiments.show.figures.style import label
-from experiments.show.numbers import has_interval, number, percent, ratio_words
-from experiments.studies.sort import answers, one_off
-from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, QUICK, go, ratio
-from experiments.studies.sort.measured import DIFFERENT, NO_GO, Measured, measured
+from experiments.show.numbers import number, percent, ratio_words
+from experiments.studies.sort import answers
+from experiments.studies.sort import measured as cold_runs
+from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, QUICK, go
+from experiments.studies.sort.measured import CONFIDENCE, NO_GO, Measured, as_original, measured
 
 HALF_AS_LONG_AGAIN = 1.5
-"""Least ratio of quicksort's mean to merge sort's at N = 100 in its table."""
+"""Least ratio of merge sort's mean to quicksort's at N = 100 in the document's table."""
+
+BY_ALGORITHM = ("algorithm_grpc", "algorithm_net_rpc")
+BY_MECHANISM = ("mechanism_merge", "mechanism_quick")
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim; another part has the claims that its
+    """Claims of a part, in the document's order. The main part has every claim. Another part has the claims that its
     data decide."""
     found = measured(seen)
-    own = [entry for entry in ENTRIES if seen.main.sweep.part in ("sort", entry.part)]
-    return tuple(_claim(entry, found) for entry in own)
+    return tuple(_claim(each, found) for each in ENTRIES if seen.main.sweep.part in ("sort", each.part))
 
 
 def _claim(entry: Entry[Measured], found: Measured) -> Claim:
     if entry.part not in found.parts:
         return not_measured(entry.text, entry.part)
-    if not found.has_go:
-        return Claim(entry.text, "NOT TESTABLE", NO_GO)
-    return entry.claim(found)
+    return entry.claim(found) if found.has_go else Claim(entry.text, "NOT TESTABLE", NO_GO)
 
 
 def _means(calls: int) -> Callable[[Measured], Finding]:
     def finding(found: Measured) -> Finding:
         ours = []
         for mechanism in MECHANISMS:
-            connecting = one_off.as_original(mechanism)
-            means = [one_off.mean(found.cold, mechanism, each, calls, connecting) for each in ALGORITHMS]
+            connecting = as_original(mechanism)
+            means = [cold_runs.mean(found.cold, mechanism, each, calls, connecting) for each in ALGORITHMS]
             texts = [number(each.value) for each in means if each is not None]
             ours.append(f"{' and '.join(texts) or 'nothing'} µs on {label(mechanism)}")
         here = f" Here, connecting as the document does: {', '.join(ours)}." if found.cold else ""
@@ -55,25 +57,25 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 
 def _falls_with_calls(found: Measured) -> Finding:
-    """Judged by every step to ten times the calls, of every mechanism and algorithm."""
-    ratios = {
-        f"{label(mechanism)}, {ALGORITHMS[algorithm]}, {few:,} ÷ {many:,}": one_off.calls_ratio(
-            found.cold, mechanism, algorithm, few, many
-        )
-        for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)
-        for few, many in pairwise(CALLS)
-    }
+    """Verdict by every step to ten times the calls, of every mechanism and algorithm."""
+    ratios, first_calls = dict[str, Estimate | None](), dict[str, Estimate | None]()
+    for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items()):
+        what = f"{label(mechanism)}, {name}"
+        first_calls[what] = cold_runs.first_over_rest(found.cold, mechanism, algorithm)
+        for few, many in pairwise(CALLS):
+            step = cold_runs.calls_ratio(found.cold, mechanism, algorithm, few, many)
+            ratios[f"{what}, {few:,} ÷ {many:,}"] = step
     verdict, where = _falling({name: _direction(found, each) for name, each in ratios.items()})
     return verdict, (
         f"Means of calls: {_listed(ratios)}. {where}N is the number of calls. "
-        f"A first call ÷ the others, connecting left out: {_listed(_first_calls(found))}. "
+        f"A first call ÷ the others, connecting left out: {_listed(first_calls)}. "
         f"{' '.join(answers.needed(found))} The cause of the document's fall is open."
     )
 
 
 def _falling(directions: Mapping[str, Verdict]) -> Finding:
-    """Confirmed where every step falls, contradicted where one rises or is flat; the steps that do not fall, in
-    sentences."""
+    """Verdict on a falling mean: CONFIRMED where every step falls, CONTRADICTED where a step rises or is flat.
+    Sentences name these steps, and the undecided steps."""
     where: dict[Verdict, list[str]] = {}
     for name, each in directions.items():
         where.setdefault(each, []).append(name)
@@ -93,71 +95,61 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
     return ruled((over, under, about), fewer_over_more, p_holm=0.0, level=LIMITS.level, limits=LIMITS)
 
 
-def _first_calls(found: Measured) -> dict[str, Estimate | None]:
-    return {
-        f"{label(mechanism)}, {ALGORITHMS[algorithm]}": one_off.first_over_rest(found.cold, mechanism, algorithm)
-        for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)
-    }
-
-
 def _falls_with_length(found: Measured) -> Finding:
-    """Judged by every step to ten times the numbers, of every mechanism and algorithm."""
+    """Verdict by every step to ten times the numbers, of every mechanism and algorithm."""
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
-    for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
+    for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
         own = {each.above: each for each in steps(judgement, arms)}
         for (few, many), arm in zip(pairwise(LENGTHS), arms[1:], strict=True):
-            name = f"{label(mechanism)}, {ALGORITHMS[algorithm]}, {many:,} ÷ {few:,} numbers"
+            name = f"{label(mechanism)}, {sort}, {many:,} ÷ {few:,} numbers"
             directions[name] = own[arm].verdict(judgement) if arm in own else Verdict.INCONCLUSIVE
             if arm in own:
-                value, ends = ratio_words(own[arm].ratio)
-                shown.append(f"{name} {value} ({ends})")
+                shown.append("{} {} ({})".format(name, *ratio_words(own[arm].ratio)))
     verdict, where = _falling(directions)
     return verdict, f"Means: {'; '.join(shown) or 'not measured'}. {where}".strip()
 
 
 def _net_rpc_is_faster(found: Measured) -> Finding:
-    judged = found.found("mechanism_merge", "mechanism_quick")
+    judged, said = found.found(*BY_MECHANISM), found.brief(*BY_MECHANISM)
     verdicts = {each.verdict for each in judged}
-    said = found.brief("mechanism_merge", "mechanism_quick")
-    if len(judged) < len(ALGORITHMS):
+    if len(judged) < len(BY_MECHANISM):
         return "INCONCLUSIVE", said
     if verdicts == {Verdict.SLOWER}:
         return "CONFIRMED", said
-    refuted = verdicts & {Verdict.FASTER, Verdict.EQUIVALENT}
-    return ("CONTRADICTED" if refuted else "INCONCLUSIVE"), said
+    return ("CONTRADICTED" if verdicts & {Verdict.FASTER, Verdict.EQUIVALENT} else "INCONCLUSIVE"), said
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """Judges calls, which are the document's N: the ratio must be larger with ten times the calls, at every step."""
+    """Verdict by calls, which are the document's N: every step to ten times the calls must have a larger ratio."""
     ratios = {
-        f"{ALGORITHMS[each]} {calls:,}": one_off.mechanisms_ratio(found.cold, each, calls, connecting=True)
+        f"{ALGORITHMS[each]} {calls:,}": cold_runs.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
     }
     verdict, where = _growing(ratios if found.cold_whole else dict.fromkeys(ratios), CALLS)
-    theirs = ", ".join(number(ratio(("grpc", MERGE, calls), ("net-rpc", MERGE, calls))) for calls in CALLS)
+    theirs = ", ".join(number(MEAN_US["grpc", MERGE, calls] / MEAN_US["net-rpc", MERGE, calls]) for calls in CALLS)
     return verdict, f"gRPC ÷ net/rpc, by calls: {_listed(ratios)}. {where}The document's own merge sort: {theirs}."
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """Judges length, as the claim says: the ratio must be larger with ten times the numbers, at every step."""
-    ratios: dict[str, Estimate | None] = {}
-    for each, length in product(ALGORITHMS, LENGTHS):
-        judged = [one for one in found.found(f"mechanism_{each}_{length}") if _is_decided(one)]
-        ratios[f"{ALGORITHMS[each]} {length:,}"] = judged[0].typical if judged else None
+    """Verdict by length, as the claim says: every step to ten times the numbers must have a larger ratio."""
+    names = {(each, length): f"mechanism_{each}_{length}" for each, length in product(ALGORITHMS, LENGTHS)}
+    ratios = {
+        f"{ALGORITHMS[each]} {length:,}": next((one.typical for one in found.found(name) if _is_decided(one)), None)
+        for (each, length), name in names.items()
+    }
     verdict, where = _growing(ratios, LENGTHS)
-    names = [f"mechanism_{algorithm}_{length}" for algorithm, length in product(ALGORITHMS, LENGTHS)]
-    return verdict, f"{found.brief(*names)} {where}".strip()
+    return verdict, f"{found.brief(*names.values())} {where}".strip()
 
 
 def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Finding:
-    """Verdict on each algorithm's ratios by N, from intervals that do not meet. Confirmed where every step leads to a
-    larger ratio, contradicted where one step leads to a smaller ratio. Sentences name the other steps."""
+    """Verdict on each algorithm's ratios by N, from intervals that do not overlap: CONFIRMED where every step has a
+    larger ratio, CONTRADICTED where a step has a smaller ratio. Sentences name these steps, and the undecided steps."""
     smaller, open_ = list[str](), list[str]()
     for each, (fewer, more) in product(ALGORITHMS.values(), pairwise(counts)):
         few, many = ratios[f"{each} {fewer:,}"], ratios[f"{each} {more:,}"]
         step = f"{each}, from {fewer:,} to {more:,}"
-        if few is None or many is None or not _carries(few, many) or not (many.low > few.high or many.high < few.low):
+        if few is None or many is None or not _carries(few, many) or (many.low <= few.high and many.high >= few.low):
             open_.append(step)
         elif many.high < few.low:
             smaller.append(step)
@@ -167,80 +159,68 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
-    """Confirmed where the largest possible difference of the algorithms is under the least difference of the
-    mechanisms."""
-    names = ("algorithm_grpc", "algorithm_net_rpc"), ("mechanism_merge", "mechanism_quick")
-    algorithms, mechanisms = (found.found(*each) for each in names)
-    said = found.brief(*names[0], *names[1])
+    """Verdict by intervals: CONFIRMED where the largest possible difference of the algorithms is under the least
+    possible difference of the mechanisms. CONTRADICTED where the algorithms surely differ by more."""
+    said = found.brief(*BY_ALGORITHM, *BY_MECHANISM)
     theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
     beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]
     said += (
-        f" In the document's table at N = 100 it does not hold. On gRPC the algorithms lie {number(theirs)} µs apart, "
-        f"with merge sort the mechanisms {number(beside)} µs."
+        f" The claim does not hold in the document's table at N = 100. On gRPC the algorithms lie {number(theirs)} µs "
+        f"apart. With merge sort the mechanisms lie {number(beside)} µs apart."
     )
-    if len(algorithms) < 2 or len(mechanisms) < 2 or not all(map(_is_decided, (*algorithms, *mechanisms))):
+    algorithms, mechanisms = (list(filter(_is_decided, found.found(*each))) for each in (BY_ALGORITHM, BY_MECHANISM))
+    if len(algorithms) < len(BY_ALGORITHM) or len(mechanisms) < len(BY_MECHANISM):
         return "INCONCLUSIVE", said
-    most = max(max(each.typical.high, 1 / each.typical.low) for each in algorithms)
-    least = min(max(each.typical.low, 1 / each.typical.high) for each in mechanisms)
-    least_algorithm = min(max(each.typical.low, 1 / each.typical.high) for each in algorithms)
-    most_mechanism = max(max(each.typical.high, 1 / each.typical.low) for each in mechanisms)
-    if most < least:
+    (least, most), (least_beside, most_beside) = _apart(algorithms), _apart(mechanisms)
+    if most < least_beside:
         return "CONFIRMED", said
-    return ("CONTRADICTED" if least_algorithm > most_mechanism else "INCONCLUSIVE"), said
+    return ("CONTRADICTED" if least > most_beside else "INCONCLUSIVE"), said
+
+
+def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
+    """Least and largest factor between the two sides of any of these comparisons, by their intervals."""
+    least = min(max(each.typical.low, 1 / each.typical.high) for each in judged)
+    return least, max(max(each.typical.high, 1 / each.typical.low) for each in judged)
 
 
 def _merge_is_slower(found: Measured) -> Finding:
-    """Judges each algorithm on a connection of its own. The document ran merge sort first, and quicksort after it on
-    the same connection."""
-    ratios = {label(each): one_off.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
-    verdict = _all(
-        found, ratios.values(), lambda each: each.low > HALF_AS_LONG_AGAIN, lambda each: each.high < HALF_AS_LONG_AGAIN
-    )
-    first = {label(each): one_off.first_pays(found.cold, each) for each in MECHANISMS}
-    return verdict, (
+    """Verdict from runs in which each algorithm has its own connection. The document ran merge sort first, and then
+    quicksort on the same connection."""
+    ratios = {label(each): cold_runs.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
+    first = {label(each): cold_runs.first_pays(found.cold, each) for each in MECHANISMS}
+    said = (
         f"Merge sort ÷ quicksort, each in fresh runs of 100 calls: {_listed(ratios)}. The document ran merge sort "
         f"first. The first 100 calls of a connection ÷ the next 900, the same algorithm: {_listed(first)}."
     )
-
-
-def _all(
-    found: Measured,
-    ratios: Collection[Estimate | None],
-    confirms: Callable[[Estimate], bool],
-    contradicts: Callable[[Estimate], bool],
-) -> ClaimVerdict:
-    """Verdict of all ratios of cold runs together. INCONCLUSIVE where a ratio is missing, has too few blocks, or
-    contradicts another; and before all planned blocks are measured."""
-    seen = [each for each in ratios if each is not None and _carries(each)]
+    seen = [each for each in ratios.values() if each is not None and _carries(each)]
     if len(seen) < len(ratios) or not found.cold_whole:
-        return "INCONCLUSIVE"
-    if all(map(confirms, seen)):
-        return "CONFIRMED"
-    return "CONTRADICTED" if all(map(contradicts, seen)) else "INCONCLUSIVE"
+        return "INCONCLUSIVE", said
+    if all(each.low > HALF_AS_LONG_AGAIN for each in seen):
+        return "CONFIRMED", said
+    return ("CONTRADICTED" if all(each.high < HALF_AS_LONG_AGAIN for each in seen) else "INCONCLUSIVE"), said
 
 
 def _listed(ratios: Mapping[str, Estimate | None]) -> str:
     """List of the ratios by name, each with its interval."""
-    shown = [(name, ratio_words(each)) for name, each in ratios.items() if each is not None]
-    listing = "; ".join(f"{name} {value} ({ends})" for name, (value, ends) in shown)
-    return f"{listing}, in intervals of {percent(one_off.CONFIDENCE)}" if listing else "not measured"
+    shown = "; ".join("{} {} ({})".format(name, *ratio_words(each)) for name, each in ratios.items() if each)
+    return f"{shown}, in intervals of {percent(CONFIDENCE)}" if shown else "not measured"
 
 
 def _carries(*estimates: Estimate) -> bool:
     """True where enough blocks support these estimates."""
-    return all(has_interval(each) and each.n >= one_off.BLOCKS_MIN for each in estimates)
+    return all(each.n >= BLOCKS_MIN for each in estimates)
 
 
 def _is_decided(judged: Judged) -> bool:
-    return judged.verdict in (*DIFFERENT, Verdict.EQUIVALENT)
+    return judged.verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
 
 
 def _results() -> Iterator[Entry[Measured]]:
-    """The table of results, a line for each N."""
+    """Claims of the table of results, one for each N."""
     for calls in CALLS:
         on = [
-            f"{' and '.join(f'{MEAN_US[mechanism, each, calls]:g}' for each in ALGORITHMS)} µs on {name}"
-            for mechanism, name in (("grpc", "gRPC"), ("net-rpc", "net/rpc"))
+            f"{' and '.join(f'{MEAN_US[mechanism, each, calls]:g}' for each in ALGORITHMS)} µs on {label(mechanism)}"
+            for mechanism in MECHANISMS
         ]
         text = f"N = {calls:,}: merge sort and quicksort take {', and '.join(on)} (mean round trip)."
         yield Entry(text, _means(calls), part="sort")
@@ -248,11 +228,7 @@ def _results() -> Iterator[Entry[Measured]]:
 
 ENTRIES: tuple[Entry[Measured], ...] = (
     *_results(),
-    Entry(
-        "The mean falls as N grows from 100 to 10,000, N being the number of calls.",
-        _falls_with_calls,
-        part="sort",
-    ),
+    Entry("The mean falls as N grows from 100 to 10,000, N being the number of calls.", _falls_with_calls, part="sort"),
     Entry(
         "The mean falls as N grows, N being the size of the input, as the conclusion reads it.",
         _falls_with_length,
@@ -276,4 +252,4 @@ ENTRIES: tuple[Entry[Measured], ...] = (
     ),
     Entry("The algorithms differ by less than the mechanisms do.", _algorithms_differ_less, part="sort"),
 )
-"""Every claim: the numbers of the table of results, what its figures show, and the two sentences of the conclusion."""
+"""Every claim: the numbers of the results table, the content of the figures, the two sentences of the conclusion."""

@@ -1,16 +1,16 @@
 """The document's numbers and parameters, and the sweeps of the study: arms, groups and comparisons, and its cold runs.
 
-The document's table of results is a slide for each N, "Resultados": mean round-trip time at the client in µs, without
-intervals, and a figure of the same four means. Its parameters are the table "Parâmetros". Both are context only:
-another machine.
+An arm is one server under one load. The document has a slide "Resultados" for each N, with a figure. The slide has the
+mean round-trip times at the client in µs, without intervals. Its parameters are the table "Parâmetros". Both are
+context only: another machine.
 
-The main part has Go's two mechanisms, loaded by Go's own client in windows by turns, both algorithms on the textbook's
-array. ``sort_array_len`` has the same on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this
-project's servers, in slices, with the static pool on all three transports, so that the transport alone differs.
-``sort_python_array_len`` shows what longer arrays cost them. The cold runs have the original's N: so many calls of a
-fresh client, on a fresh connection.
+The main part has Go's two mechanisms, loaded by Go's own client in windows by turns. Both algorithms sort the array of
+the textbook, as the document does at every N: 38, 27, 43, 3, 9, 82, 10 (slide "Conexão GoRPC"). ``sort_array_len``
+measures both on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this project's servers, in slices.
+Both transports have the static pool, so that the transport alone differs. ``sort_python_array_len`` shows the cost of
+longer arrays on these servers. The cold runs have the original's N: a fresh client makes N calls on a fresh connection.
 
-Where Go's peers are not built, a part has Python's arms in their place, and says nothing of Go.
+Where Go's peers are not built, a part has Python's arms in their place, and has no results on Go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,10 +25,7 @@ from experiments.show.figures.style import label
 from experiments.studies.study import Scale
 
 CALLS = (100, 1000, 10000)
-"""Levels of the document's factor N: the number of calls in its client's loop."""
-
-ARRAY = (38, 27, 43, 3, 9, 82, 10)
-"""Array that it sorts, at every N (slide "Conexão GoRPC")."""
+"""Levels of the document's factor N: numbers of calls in the loop of its client."""
 
 MEAN_US: Mapping[tuple[str, str, int], float] = {
     ("grpc", "merge", 100): 205.083,
@@ -54,12 +51,7 @@ PARAMETERS: Mapping[str, str] = {
     "Power supply": "the mains",
     "Running processes": "only those that the experiment needs",
 }
-"""Its table of parameters, in its order."""
-
-
-def ratio(above: tuple[str, str, int], below: tuple[str, str, int]) -> float:
-    """A mean of its table ÷ another."""
-    return MEAN_US[above] / MEAN_US[below]
+"""The document's table of parameters, in the document's order."""
 
 
 HEADLINE = "headline"
@@ -67,36 +59,36 @@ HEADLINE = "headline"
 MERGE, QUICK = "merge", "quick"
 
 ALGORITHMS = {MERGE: "merge sort", QUICK: "quicksort"}
-"""Algorithms, by the names that clients have for them."""
+"""Names of the algorithms for people, by their names in the clients."""
 
 MECHANISMS = ("grpc", "net-rpc")
 
 PEERS = tuple(f"go-sort-{each}" for each in MECHANISMS)
-"""The peers that the parts about Go need, all of them."""
+"""Peers of the parts about Go. Each part needs both peers."""
 
 TRANSPORTS = ("grpc", "sockets")
-"""Transports of Python's servers. net/rpc is Go's alone."""
+"""Transports of Python's servers. net/rpc exists in Go alone."""
 
 LENGTHS = (100, 1000, 10000)
-"""Numbers in an array: the second reading of the original's N."""
+"""Lengths of the array: the second reading of the original's N."""
 
 WARM_CALLS = 500
-"""Calls of a window. They are few, so that two windows that are compared are near in time. The first call does not
+"""Calls of a window. The number is small, so that two compared windows are near in time. The first call does not
 count."""
 
 LONG_CALLS = 200
-"""Calls of a window with long arrays, of which a call takes up to 2 ms."""
+"""Calls of a window with long arrays. Such a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Cold runs of a block, by N. Runs of few calls are repeated more often: their mean varies more."""
+"""Cold runs of a block, by N. Runs of few calls are repeated more often, since their mean varies more."""
 
 SAME_LENGTH = 1000
-"""Length of the array at which an A/A pair stands."""
+"""Length of the array of the A/A pairs."""
 
 
 @cache
 def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
-    """A server in Go, loaded by Go's client."""
+    """Setting of a server in Go, loaded by Go's client."""
     return setting(
         service="sort", language="go", transport=mechanism, client="peer", mix=algorithm, array_len=array_len
     )
@@ -104,7 +96,7 @@ def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
 
 @cache
 def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
-    """A server of ours, loaded by the transport's own client."""
+    """Setting of a server of this project, loaded by the transport's own client."""
     return setting(service="sort", transport=transport, executor="static-pool", mix=algorithm, array_len=array_len)
 
 
@@ -114,46 +106,37 @@ def has_go(scale: Scale) -> bool:
 
 
 def sort(scale: Scale) -> Sweep:
-    """The main part: both mechanisms in Go, both algorithms, and an A/A pair of each mechanism."""
+    """Sweep of the main part: both mechanisms in Go, both algorithms, and an A/A pair of each mechanism."""
     if not has_go(scale):
-        return _python("sort", scale)
+        return python_sort("sort", scale)
     same = [twins(go(each, MERGE), "same") for each in MECHANISMS]
     arms = [Arm(go(mechanism, algorithm)) for mechanism, algorithm in product(MECHANISMS, ALGORITHMS)]
     group = Group((*arms, *(again for _, _, again in same)))
-    comparisons = [*_mechanisms(0, HEADLINE), *_algorithms(), *(comparison for comparison, _, _ in same)]
+    comparisons = [*_mechanisms(), *_algorithms(), *(comparison for comparison, _, _ in same)]
     groups = equally_loaded([group], comparisons)
     rounds, turns = max(1, 4 * scale.rounds // 3), Windows(calls=WARM_CALLS)
     return Sweep("sort", "sort", groups, tuple(comparisons), rounds, scale.looks, scale.seed, turns)
 
 
 def array_len(scale: Scale) -> Sweep:
-    """Random arrays of 100, 1000 and 10,000 numbers: gRPC ÷ net/rpc at each length, and what ten times more cost."""
+    """Sweep of random arrays of 100, 1000 and 10,000 numbers: gRPC ÷ net/rpc at each length, and the growth from 1000
+    numbers to 10,000."""
     if not has_go(scale):
-        return _python_array_len("sort_array_len", scale)
+        return python_array_len("sort_array_len", scale)
     groups = [
         Group(tuple(Arm(go(mechanism, algorithm, length)) for mechanism, length in product(MECHANISMS, LENGTHS)))
         for algorithm in ALGORITHMS
     ]
     same = [twins(go(each, MERGE, SAME_LENGTH), "same") for each in MECHANISMS]
     groups += [Group(tuple(arm for _, *pair in same for arm in pair))]
-    comparisons = [comparison for length in LENGTHS for comparison in _mechanisms(length, HEADLINE)]
+    comparisons = [comparison for length in LENGTHS for comparison in _mechanisms(length)]
     comparisons += [*_growth(), *(comparison for comparison, _, _ in same)]
     rounds, turns, loaded = max(1, scale.rounds // 5), Windows(calls=LONG_CALLS), equally_loaded(groups, comparisons)
     return Sweep("sort", "sort_array_len", loaded, tuple(comparisons), rounds, scale.looks, scale.seed, turns)
 
 
-def python_sort(scale: Scale) -> Sweep:
-    """Python's three transports."""
-    return _python("sort_python", scale)
-
-
-def python_array_len(scale: Scale) -> Sweep:
-    """Python's three transports on longer arrays, each arm in a few windows; no verdict is asked."""
-    return _python_array_len("sort_python_array_len", scale)
-
-
 def cold(scale: Scale) -> tuple[ColdPlan, ...]:
-    """The original's 12 cells; no run where Go's peers are not built."""
+    """Cold runs of the original's 12 cells; none where Go's peers are not built."""
     if not has_go(scale):
         return ()
     cells = tuple(
@@ -163,17 +146,17 @@ def cold(scale: Scale) -> tuple[ColdPlan, ...]:
     return (ColdPlan("sort", "sort", cells, scale.looks[0], scale.seed),)
 
 
-def _mechanisms(length: int, family: str) -> Iterator[Comparison]:
-    """gRPC ÷ net/rpc, of each algorithm; ``length`` 0 is the textbook's array."""
+def _mechanisms(length: int = 0) -> Iterator[Comparison]:
+    """Comparisons gRPC ÷ net/rpc, of each algorithm. ``length`` 0 is the textbook's array."""
     for algorithm, name in ALGORITHMS.items():
         above, below = (Arm(go(mechanism, algorithm, length)) for mechanism in MECHANISMS)
         what = f"{name}, {length:,} numbers" if length else name
         named = f"mechanism_{algorithm}_{length}" if length else f"mechanism_{algorithm}"
-        yield Comparison(named, f"Go, {what}: gRPC ÷ net/rpc", above, below, ("transport",), family=family)
+        yield Comparison(named, f"Go, {what}: gRPC ÷ net/rpc", above, below, ("transport",), family=HEADLINE)
 
 
 def _algorithms() -> Iterator[Comparison]:
-    """Merge sort ÷ quicksort, on each mechanism."""
+    """Comparisons merge sort ÷ quicksort, on each mechanism."""
     for mechanism in MECHANISMS:
         above, below = (Arm(go(mechanism, algorithm)) for algorithm in ALGORITHMS)
         title = f"Go, {label(mechanism)}: merge sort ÷ quicksort"
@@ -181,7 +164,7 @@ def _algorithms() -> Iterator[Comparison]:
 
 
 def _growth() -> Iterator[Comparison]:
-    """Ten times the numbers, on each mechanism and by each algorithm."""
+    """Comparisons of 10,000 numbers with 1000, on each mechanism and by each algorithm."""
     for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
         above, below = (Arm(go(mechanism, algorithm, length)) for length in (LENGTHS[2], LENGTHS[1]))
         title = f"Go, {label(mechanism)}, {ALGORITHMS[algorithm]}: 10,000 ÷ 1,000 numbers"
@@ -189,8 +172,9 @@ def _growth() -> Iterator[Comparison]:
         yield Comparison(name, title, above, below, ("array_len",), family="growth")
 
 
-def _python(part: str, scale: Scale) -> Sweep:
-    """Sockets ÷ gRPC, and merge sort ÷ quicksort on each, in slices; an A/A pair of each transport."""
+def python_sort(part: str, scale: Scale) -> Sweep:
+    """Sweep of Python's transports: sockets ÷ gRPC, and merge sort ÷ quicksort on each transport, in slices. Each
+    transport has an A/A pair."""
     merges = {each: Arm(python(each, MERGE)) for each in TRANSPORTS}
     quicks = {each: Arm(python(each, QUICK)) for each in TRANSPORTS}
     groups = [Group((*merges.values(), *quicks.values()))]
@@ -210,8 +194,8 @@ def _python(part: str, scale: Scale) -> Sweep:
     return Sweep("sort", part, loaded, tuple(comparisons), scale.rounds, scale.looks, scale.seed, turns)
 
 
-def _python_array_len(part: str, scale: Scale) -> Sweep:
-    """Every transport, algorithm and length."""
+def python_array_len(part: str, scale: Scale) -> Sweep:
+    """Sweep of Python's transports on longer arrays, by each algorithm. Each arm has a few windows, and no verdict."""
     groups = [
         Group(tuple(Arm(python(transport, *each)) for each in product(ALGORITHMS, LENGTHS))) for transport in TRANSPORTS
     ]

@@ -1,13 +1,15 @@
-"""Figures and tables of the study: the document's own with ours in them, figures that explain them, and its faults."""
+"""Figures and tables of the study.
+
+The document's own figures and tables have our means too. Further figures explain the means. A table has the faults of
+the document's method.
+"""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from experiments.judge.points import Point
 from experiments.judge.stats import Estimate, exact
-from experiments.judge.verdicts import Judged
 from experiments.results.environment import UNKNOWN, Environment
 from experiments.show import tables
 from experiments.show.content import Section, Seen
@@ -15,10 +17,11 @@ from experiments.show.figures import bars, costs, curves, ratios
 from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import NOTHING, number, ratio_words, times_between
 from experiments.show.tables import Table
-from experiments.studies.sort import one_off
+from experiments.studies.sort import measured as cold_runs
 from experiments.studies.sort.design import (
     ALGORITHMS,
     CALLS,
+    HEADLINE,
     LENGTHS,
     MEAN_US,
     MECHANISMS,
@@ -26,13 +29,13 @@ from experiments.studies.sort.design import (
     PARAMETERS,
     QUICK,
 )
-from experiments.studies.sort.measured import Measured, measured
+from experiments.studies.sort.measured import Measured, as_original, measured, paid
 
 BESIDE = {
-    "sort_array_len": "Go, longer arrays: gRPC ÷ net/rpc, 10,000 numbers ÷ 1,000",
-    "sort_python": "Python, seven numbers: merge sort ÷ quicksort, mechanism ÷ mechanism",
+    "sort_array_len": ("Longer arrays", "Go, longer arrays: gRPC ÷ net/rpc, 10,000 numbers ÷ 1,000"),
+    "sort_python": ("Python", "Python, seven numbers: merge sort ÷ quicksort, mechanism ÷ mechanism"),
 }
-"""Titles of the figures for parts that were measured beside the main part."""
+"""Headings, and titles of figures, for the parts that are measured after the main part."""
 
 RTT = "Mean round-trip time, µs"
 
@@ -42,15 +45,15 @@ _EQUALS = " = ".replace(" ", "\N{NO-BREAK SPACE}")
 def pictures(seen: Seen) -> Sequence[Picture]:
     """Figures of the main part."""
     found = measured(seen)
-    headline = [each for each in found.judged.values() if _is_of(each, "headline", "sort", found)]
-    pictures = [ratios.picture("answers", "Go, seven numbers: gRPC ÷ net/rpc, merge sort ÷ quicksort", headline)]
+    title = "Go, seven numbers: gRPC ÷ net/rpc, merge sort ÷ quicksort"
+    pictures = [ratios.picture("answers", title, list(seen.main.comparisons(HEADLINE)))]
     panels = {calls: _panels(found, calls) for calls in CALLS}
     alike = [panel for of_calls in panels.values() for panel in of_calls]
     for calls, own in panels.items():
         title = f"N = {calls:,}: mean round-trip time of {calls:,} calls"
         pictures.append(bars.picture(f"figure_{calls}", title, own, alike))
     pictures += [_one_off(found), _array_len(found), _mechanisms(found)]
-    for name, title in BESIDE.items():
+    for name, (_, title) in BESIDE.items():
         if name in seen.after:
             compared = [each for each in seen.after[name].judged.values() if each.comparison.kind != "same"]
             pictures.append(ratios.picture(name, title, compared))
@@ -74,15 +77,11 @@ def python_array_len(seen: Seen) -> Sequence[Picture]:
     return [_array_len(measured(seen))]
 
 
-def _is_of(judged: Judged, family: str, part: str, found: Measured) -> bool:
-    own = found.parts.get(part)
-    return own is not None and judged in list(own.comparisons(family))
-
-
 def _panels(found: Measured, calls: int) -> list[bars.Panel]:
     """Panels of one figure of the document: mean by mechanism and algorithm.
 
-    The first panel has the document's means. The next two have ours: connected as the document connects, and before.
+    The first panel has the document's means. The second panel has our means with the document's way to connect. The
+    third panel has our means of runs that connect before their first call.
     """
     theirs = [
         bars.Bar(mechanism, exact(MEAN_US[mechanism, algorithm, calls]), name)
@@ -94,7 +93,7 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
             bars.Bar(mechanism, mean, name)
             for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items())
             for mean in (
-                one_off.mean(found.cold, mechanism, algorithm, calls, not before and one_off.as_original(mechanism)),
+                cold_runs.mean(found.cold, mechanism, algorithm, calls, not before and as_original(mechanism)),
             )
             if mean is not None
         ]
@@ -103,58 +102,44 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
 
 
 def _one_off(found: Measured) -> Picture:
-    """Our mean against 1 ÷ N: a row of panels for each algorithm. gRPC connects in the first call, or before."""
-    readings = (("net-rpc", False), ("grpc", True), ("grpc", False))
+    """Figure of our mean against 1 ÷ N: a row of panels for each algorithm. gRPC has two panels: connecting in the
+    first call, and before."""
     panels = []
-    for (algorithm, name), (mechanism, with_connect) in product(ALGORITHMS.items(), readings):
-        how = "connecting in the first call" if with_connect else "connected before"
-        lines = list(_fitted(found, mechanism, algorithm, with_connect))
-        paid = one_off.paid(found.cold, mechanism, algorithm, with_connect)
-        title = f"{label(mechanism)}, {name}, {how}"
-        if paid is not None:
-            title += f": b = {number(paid.fit.once_us.value)} µs".replace(" = ", _EQUALS)
+    for (algorithm, name), (mechanism, with_connect) in product(
+        ALGORITHMS.items(), (("net-rpc", False), ("grpc", True), ("grpc", False))
+    ):
+        title = f"{label(mechanism)}, {name}, {'connecting in the first call' if with_connect else 'connected before'}"
+        lines = []
+        if once := paid(found.cold, mechanism, algorithm, with_connect):
+            title += f": b = {number(once.fit.once_us.value)} µs".replace(" = ", _EQUALS)
+            means = [(calls, cold_runs.mean(found.cold, mechanism, algorithm, calls, with_connect)) for calls in CALLS]
+            points = [(1 / calls, mean) for calls, mean in means if mean is not None]
+            places = [10 ** (-4 + step / 20) for step in range(41)]
+            lines = [curves.Line("", mechanism, points, [(place, once.fit.at(1 / place)) for place in places])]
         panels.append(curves.Panel(title, lines))
     ticks = [(1 / calls, f"1/{calls}") for calls in CALLS]
     scale = curves.Scale("1 ÷ N", RTT, ticks, formula="fit: a + b ÷ N", columns=3)
     return curves.picture("one_off", "Our mean against 1 ÷ N: b is paid once, and spread over N calls", scale, panels)
 
 
-def _fitted(found: Measured, mechanism: str, algorithm: str, with_connect: bool) -> Iterator[curves.Line]:
-    paid = one_off.paid(found.cold, mechanism, algorithm, with_connect)
-    if paid is None:
-        return
-    means = [(calls, one_off.mean(found.cold, mechanism, algorithm, calls, with_connect)) for calls in CALLS]
-    places = [10 ** (-4 + step / 20) for step in range(41)]
-    yield curves.Line(
-        "",
-        mechanism,
-        [(1 / calls, mean) for calls, mean in means if mean is not None],
-        [(place, paid.fit.at(1 / place)) for place in places],
-    )
-
-
-def _transports(found: Measured, language: str) -> Sequence[str]:
-    """Transports of a language's servers in these results. An older recording may have a transport that this version
-    lacks."""
-    own = (each.text("transport") for each in found.points if each["language"] == language.lower())
-    return sorted(dict.fromkeys(own))
-
-
-def _point(found: Measured, language: str, transport: str, algorithm: str, length: int = 0) -> Point | None:
-    levels = {"language": language.lower(), "transport": transport, "mix": algorithm, "array_len": length}
-    return next((of for each, of in found.points.items() if levels.items() <= dict(each.levels).items()), None)
+def _means(found: Measured, language: str, algorithm: str) -> dict[str, dict[int, Estimate]]:
+    """Means of a language's servers: by transport, then by length of the array. An older recording may have a transport
+    that this version lacks."""
+    means: dict[str, dict[int, Estimate]] = {}
+    for of, point in found.points.items():
+        if of["language"] == language.lower() and of["mix"] == algorithm and point.mean_us:
+            means.setdefault(of.text("transport"), {}).setdefault(of.whole("array_len"), point.mean_us)
+    return means
 
 
 def _array_len(found: Measured) -> Picture:
-    """Mean against the length of the array, beside N log N through the longest."""
+    """Figure of the mean against the length of the array, beside N log N through the longest array's mean."""
     panels = []
     for (algorithm, name), language in product(ALGORITHMS.items(), ("Go", "Python")):
         lines = []
-        for transport in _transports(found, language):
-            seen = [(length, _point(found, language, transport, algorithm, length)) for length in LENGTHS]
-            means = [(float(length), point.mean_us) for length, point in seen if point is not None and point.mean_us]
-            if means:
-                lines.append(curves.Line("", transport, means, _n_log_n(means[-1])))
+        for transport, means in sorted(_means(found, language, algorithm).items()):
+            if points := [(float(length), means[length]) for length in LENGTHS if length in means]:
+                lines.append(curves.Line("", transport, points, _n_log_n(points[-1])))
         panels.append(curves.Panel(f"{language}, {name}", lines))
     scale = curves.Scale(
         "Numbers in the array",
@@ -173,15 +158,18 @@ def _n_log_n(last: tuple[float, Estimate]) -> list[tuple[float, float]]:
 
 
 def _mechanisms(found: Measured) -> Picture:
-    """Every server on the textbook's array, warm; languages differ in client and server, so each has a panel."""
+    """Figure of every warm server on the textbook's array. Languages differ in client and server, so each has a
+    panel."""
     panels = []
     for language in ("Go", "Python"):
-        rows = []
-        for transport, (algorithm, name) in product(_transports(found, language), ALGORITHMS.items()):
-            point = _point(found, language, transport, algorithm)
-            if point is not None and point.mean_us is not None:
-                rows.append(costs.Row(f"{label(transport)}, {name}", transport, point.mean_us))
+        rows = [
+            costs.Row(f"{label(transport)}, {name}", transport, means[0])
+            for algorithm, name in ALGORITHMS.items()
+            for transport, means in _means(found, language, algorithm).items()
+            if 0 in means
+        ]
         if rows:
+            rows.sort(key=lambda row: row.transport)
             panels.append(costs.Panel(f"{language}: mean round-trip time, µs", rows))
     title = "Mechanisms within Go and within Python: seven numbers, warm, each language on its own scale"
     return costs.picture("mechanisms", title, panels)
@@ -198,10 +186,7 @@ def _same(found: Measured) -> Picture:
 
 
 AS_DOCUMENT = " *"
-"""Mark of a mean that was measured as the document measured it: connected before, or in the first call."""
-
-OF_PARTS: Mapping[str, str] = {"sort_array_len": "Longer arrays", "sort_python": "Python"}
-"""Headings for parts that were measured beside the main part."""
+"""Mark of a mean that was measured in the document's way to connect: before the first call, or within it."""
 
 
 def sections(seen: Seen) -> Sequence[Section]:
@@ -209,49 +194,43 @@ def sections(seen: Seen) -> Sequence[Section]:
     found = measured(seen)
     told = [Section("Parameters", parameters(seen.environment).markdown)]
     if found.cold:
-        told.append(Section("Results, as the document has them", results(found).markdown, _figures()))
+        figures = tuple(f"figure_{calls}" for calls in CALLS)
+        told.append(Section("Results, as the document has them", results(found).markdown, figures))
         told.append(Section("What is paid once", paid_once(found).markdown))
-        told.append(Section("The document's faults, in our data", faults(found).markdown))
-    for name, title in OF_PARTS.items():
+        faults = Table(("Fault", "Shown by"), tuple(_faults(found)), 2)
+        told.append(Section("The document's faults, in our data", faults.markdown))
+    for name, (title, _) in BESIDE.items():
         if name in seen.after:
             beside = seen.after[name]
-            table = tables.comparisons(beside, tuple(beside.judged.values())).markdown
-            told.append(Section(title, table, (name,)))
+            told.append(Section(title, tables.comparisons(beside, beside.judged.values()).markdown, (name,)))
     return told
 
 
-def _figures() -> tuple[str, ...]:
-    return tuple(f"figure_{calls}" for calls in CALLS)
-
-
 def parameters(of: Environment | None) -> Table:
-    """The document's table of parameters, and ours, filled in from what was recorded."""
-    ours = dict.fromkeys(PARAMETERS, UNKNOWN) if of is None else _parameters(of)
-    lines = tuple((name, theirs, ours[name]) for name, theirs in PARAMETERS.items())
+    """Table of the document's parameters, and of the parameters here, from the record of the machine."""
+    ours: tuple[str, ...] = (UNKNOWN,) * len(PARAMETERS)
+    if of is not None:
+        busy = f"load {of.before.load_1_min:g} before"
+        ours = (
+            f"{of.cpu_model}, {of.cores} cores used, {of.memory_mib / 1024:.0f} GiB",
+            f"{of.system}, {of.kernel}",
+            ", ".join((of.languages.get("go", "Go unknown"), of.python)),
+            f"up: {tables.interfaces(of)}; all traffic is on the loopback",
+            of.power,
+            f"{UNKNOWN if of.processes is None else of.processes}, {busy}",
+        )
+    lines = tuple((*theirs, own) for theirs, own in zip(PARAMETERS.items(), ours, strict=True))
     return Table(("Parameter", "The document", "Here"), lines, 3)
 
 
-def _parameters(of: Environment) -> dict[str, str]:
-    busy = f"load {of.before.load_1_min:g} before"
-    values = (
-        f"{of.cpu_model}, {of.cores} cores used, {of.memory_mib / 1024:.0f} GiB",
-        f"{of.system}, {of.kernel}",
-        ", ".join((of.languages.get("go", "Go unknown"), of.python)),
-        f"up: {tables.interfaces(of)}; all traffic is on the loopback",
-        of.power,
-        f"{UNKNOWN if of.processes is None else of.processes}, {busy}",
-    )
-    return dict(zip(PARAMETERS, values, strict=True))
-
-
 def results(found: Measured) -> Table:
-    """The 12 cells: the document's means, ours connected before, and ours connecting in the first call."""
+    """Table of the 12 cells: the document's means, and our means for both ways to connect."""
     lines = []
     for calls, mechanism, (algorithm, name) in product(CALLS, MECHANISMS, ALGORITHMS.items()):
         cells: list[str] = []
         for with_connect in (False, True):
-            mean, interval = _mean(one_off.mean(found.cold, mechanism, algorithm, calls, with_connect))
-            cells += (mean + AS_DOCUMENT * (with_connect == one_off.as_original(mechanism)), interval)
+            mean, interval = _mean(cold_runs.mean(found.cold, mechanism, algorithm, calls, with_connect))
+            cells += (mean + AS_DOCUMENT * (with_connect == as_original(mechanism)), interval)
         theirs = f"{MEAN_US[mechanism, algorithm, calls]:g}"
         lines.append((f"{calls:,}", label(mechanism), name, theirs, *cells))
     what, interval = ("N", "Mechanism", "Algorithm", "The document, µs"), "95 % interval"
@@ -265,69 +244,60 @@ def _mean(of: Estimate | None) -> tuple[str, str]:
 
 
 def paid_once(found: Measured) -> Table:
-    """The fit a + b ÷ N of each mechanism and algorithm, for each way to connect, beside what was timed."""
+    """Table of the fit a + b ÷ N of each mechanism and algorithm, for both ways to connect, beside the timed one-off
+    cost."""
     lines = []
-    for mechanism, algorithm, with_connect in product(MECHANISMS, ALGORITHMS, (False, True)):
-        paid = one_off.paid(found.cold, mechanism, algorithm, with_connect)
-        if paid is not None:
-            how = "in its first call" if with_connect else "before"
-            seen = (*_mean(paid.fit.each_us), *_mean(paid.fit.once_us), *_mean(paid.seen_us))
-            off = f"{100 * paid.fit.off_share:.0f}"
-            lines.append((label(mechanism), ALGORITHMS[algorithm], how, *seen, off))
+    for mechanism, (algorithm, name), connects in product(
+        MECHANISMS, ALGORITHMS.items(), ("before", "in its first call")
+    ):
+        if once := paid(found.cold, mechanism, algorithm, connects != "before"):
+            seen = (*_mean(once.fit.each_us), *_mean(once.fit.once_us), *_mean(once.seen_us))
+            lines.append((label(mechanism), name, connects, *seen, f"{100 * once.fit.off_share:.0f}"))
     what, interval = ("Mechanism", "Algorithm", "Connects"), "95 % interval"
     fit = "a, µs a call", interval, "b, µs once", interval, "Timed once, µs", interval, "Fit is off by, %"
     note = (
-        "Timed once: the first call over the others, and connecting where it counts. Where b is over it, the next "
-        "calls are slow too: a fresh program warms up over its first hundreds of calls."
+        "Timed once: the first call's time beyond a later call, and the time of connecting where it counts. Where b is "
+        "larger, the next calls are slow too: a fresh program warms up over its first hundreds of calls."
     )
     return Table((*what, *fit), tuple(lines), 3, (note,))
 
 
-def faults(found: Measured) -> Table:
-    """Table of the faults of the document's method, and of their effect on our own numbers."""
-    return Table(("Fault", "Shown by"), tuple(_faults(found)), 2)
-
-
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
-    calls = one_off.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
+    """Lines of the table of faults: a fault of the document's method, and its effect on our own numbers."""
+    calls = cold_runs.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")
-    times = None if grown is None else ratio_words(grown.typical)[0]
-    longer = "" if times is None else f" 10,000 numbers take {times} times as long as 1,000."
+    longer = "" if grown is None else f" 10,000 numbers take {ratio_words(grown.typical)[0]} times as long as 1,000."
     yield (
         "N was the number of calls, and is read as the size of the input",
         f"gRPC, merge sort, 100 calls ÷ 10,000, the same seven numbers: {_ratio(calls)}.{longer}",
     )
     for mechanism in MECHANISMS:
-        paid = one_off.paid(found.cold, mechanism, MERGE, one_off.as_original(mechanism))
-        if paid is not None:
-            share = paid.fit.once_us.value / CALLS[0] / paid.fit.at(CALLS[0])
+        if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):
+            few, many = (100 * once.fit.once_us.value / calls / once.fit.at(calls) for calls in (CALLS[0], CALLS[2]))
             yield (
                 f"N calls share what is paid once; the fall is larger, its cause open ({label(mechanism)})",
-                f"Of its mean of 100 calls, {100 * share:.0f} % is paid once; of 10,000, "
-                f"{100 * paid.fit.once_us.value / CALLS[2] / paid.fit.at(CALLS[2]):.1f} %.",
+                f"Of its mean of 100 calls, {few:.0f} % is paid once; of 10,000, {many:.1f} %.",
             )
-        first = one_off.first_pays(found.cold, mechanism)
         theirs = MEAN_US[mechanism, MERGE, CALLS[0]] / MEAN_US[mechanism, QUICK, CALLS[0]]
         yield (
             f"Merge sort always ran before quicksort, on one connection ({label(mechanism)})",
-            f"The first 100 calls ÷ the next 900, the same algorithm: {_ratio(first)}. Merge sort ÷ "
-            f"quicksort in fresh runs: {_ratio(one_off.algorithms_ratio(found.cold, mechanism, CALLS[0]))}. "
-            f"The document: {theirs:.2f}.",
+            f"The first 100 calls ÷ the next 900, the same algorithm: "
+            f"{_ratio(cold_runs.first_pays(found.cold, mechanism))}. Merge sort ÷ quicksort in fresh runs: "
+            f"{_ratio(cold_runs.algorithms_ratio(found.cold, mechanism, CALLS[0]))}. The document: {theirs:.2f}.",
         )
-    readings = [one_off.mechanisms_ratio(found.cold, MERGE, CALLS[0], connecting) for connecting in (True, False)]
+    so, both_before = (cold_runs.mechanisms_ratio(found.cold, MERGE, CALLS[0], each) for each in (True, False))
     yield (
         "gRPC connected inside its first timed call, net/rpc before its loop",
-        f"gRPC ÷ net/rpc, merge sort, 100 calls: so {_ratio(readings[0])}; both before {_ratio(readings[1])}.",
+        f"gRPC ÷ net/rpc, merge sort, 100 calls: so {_ratio(so)}; both before {_ratio(both_before)}.",
     )
+    requests = sum(point.times.count for point in found.points.values())
+    errors = sum(point.errors for point in found.points.values()) + sum(row.errors for row in found.cold)
     yield (
         "gRPC's loop threw its errors away: a call that fails soon counts as a fast one",
-        f"Here every reply is checked, and a client ends at its first error. {found.requests():,} replies were counted "
-        f"beside the cold runs, {found.errors():,} errors.",
+        f"Here every reply is checked, and a client ends at its first error. {requests:,} replies were counted "
+        f"beside the cold runs, {errors:,} errors.",
     )
 
 
 def _ratio(of: Estimate | None) -> str:
-    if of is None:
-        return "not measured"
-    value, ends = ratio_words(of)
-    return f"{value} ({ends})"
+    return "not measured" if of is None else "{} ({})".format(*ratio_words(of))

@@ -1,25 +1,36 @@
-"""Measurements of a part by name: comparisons and means of its own sweep and of the sweeps beside it. Pure."""
+"""Measurements of the study by name: comparisons and means of its sweeps, and readings of its cold runs. Pure.
 
-from collections.abc import Iterator, Mapping
+A cold run is a fresh client that makes N calls on a fresh connection. The original connected before its loop on
+net/rpc, and inside its first timed call on gRPC. So the mean of a cold run has two readings: with connecting, and
+without connecting. The original's reading of gRPC is with connecting, and that of net/rpc without connecting. A ratio
+is computed from two means of one block; its interval is over the blocks.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from experiments.design.setting import Setting
-from experiments.judge.cold import ColdJudged
+from experiments.judge.cold import ColdJudged, OneOff, cell_interval, one_off, paid_once
 from experiments.judge.points import Point, points
-from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.judge.stats import Estimate, geometric_interval
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.kinds.cold import ColdRow
 from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.sentences import listed, ratio_sentence
+from experiments.studies.sort.design import ALGORITHMS, CALLS, MECHANISMS, MERGE, QUICK, go
 
 NO_GO = "Go's servers were not measured here: `make peers` builds them."
 
-DIFFERENT = (Verdict.FASTER, Verdict.SLOWER)
+CONFIDENCE = 0.99
+"""Confidence of the ratios of cold runs that decide claims: several ratios are asked of the same runs. Means and fits
+have 95 %, as elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Comparisons and points by name, over all sweeps; and the cold runs."""
+    """Comparisons and points of all sweeps by name, and the rows of the cold runs."""
 
     parts: Mapping[str, Judgement]
     judged: Mapping[str, Judged]
@@ -38,23 +49,15 @@ class Measured:
         return tuple(self.judged[name] for name in names if name in self.judged)
 
     def told(self, name: str, above: str, below: str) -> str:
-        """A comparison as its verdict has it; ``above`` and ``below`` are words within a sentence."""
+        """Sentence on a comparison, by its verdict; ``above`` and ``below`` name both sides within the sentence."""
         judged = self.judged.get(name)
         return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
         """Entries of a list: each comparison's title, numbers and verdict, or the reason for a missing verdict."""
         return (
-            " ".join(listed(each) for each in self.found(*names)) or "No two windows of it were answered side by side."
+            " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison were answered."
         )
-
-    def requests(self) -> int:
-        """Number of requests counted in all sweeps, of the arms that have a point."""
-        return sum(point.times.count for point in self.points.values())
-
-    def errors(self) -> int:
-        """Number of these requests without a valid reply, and of such calls in cold runs."""
-        return sum(point.errors for point in self.points.values()) + sum(row.errors for row in self.cold)
 
 
 def measured(seen: Seen) -> Measured:
@@ -62,11 +65,96 @@ def measured(seen: Seen) -> Measured:
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
     cold = seen.of(ColdJudged) or ColdJudged()
-    return Measured(parts, judged, dict(_points(parts)), tuple(cold.rows), cold.is_whole)
+    found = (each for judgement in parts.values() for each in points(judgement.sweep, judgement.blocks).items())
+    of_all = {arm.setting: point for (arm, request), point in found if request == ALL and not arm.copy}
+    return Measured(parts, judged, of_all, tuple(cold.rows), cold.is_whole)
 
 
-def _points(parts: Mapping[str, Judgement]) -> Iterator[tuple[Setting, Point]]:
-    for judgement in parts.values():
-        for (arm, request), point in points(judgement.sweep, judgement.blocks).items():
-            if request == ALL and not arm.copy:
-                yield arm.setting, point
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Cost of a mechanism's calls with an algorithm, and the one-off cost of a run."""
+
+    fit: OneOff
+    seen_us: Estimate
+    """One-off cost of a run, as timed and not fitted."""
+
+
+def as_original(mechanism: str) -> bool:
+    """True where the original's times include connecting."""
+    return mechanism == "grpc"
+
+
+def _column(with_connect: bool) -> str:
+    """Name of the column of a cell's mean, with connecting or without."""
+    return "with_connect_us" if with_connect else "mean_us"
+
+
+def mean(rows: Sequence[ColdRow], mechanism: str, algorithm: str, calls: int, with_connect: bool) -> Estimate | None:
+    """Mean of a cell over the blocks, µs, in one reading; None where the cell was not measured."""
+    of = go(mechanism, algorithm)
+    cell = next((row.cell for row in rows if row.cell.setting == of and row.cell.calls == calls), None)
+    return None if cell is None else cell_interval(rows, cell, _column(with_connect))
+
+
+def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: bool) -> Paid | None:
+    """The fit a + b ÷ N, and the timed one-off cost; None where too little was measured."""
+    of = go(mechanism, algorithm)
+    fit, seen_us = one_off(rows, of, with_connect), paid_once(rows, of, with_connect)
+    return None if fit is None or seen_us is None else Paid(fit, seen_us)
+
+
+def algorithms_ratio(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
+    """Merge sort ÷ quicksort in runs of this number of calls, in the original's reading. Each run has its own
+    connection."""
+    column = _column(as_original(mechanism))
+    return _ratio(*(_by_block(rows, go(mechanism, each), calls, column) for each in (MERGE, QUICK)))
+
+
+def mechanisms_ratio(rows: Sequence[ColdRow], algorithm: str, calls: int, connecting: bool) -> Estimate | None:
+    """gRPC ÷ net/rpc in runs of this number of calls. With ``connecting`` gRPC's mean includes connecting, as the
+    original's mean did."""
+    above, below = (go(mechanism, algorithm) for mechanism in MECHANISMS)
+    return _ratio(_by_block(rows, above, calls, _column(connecting)), _by_block(rows, below, calls, _column(False)))
+
+
+def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: int, many: int) -> Estimate | None:
+    """Mean of a few calls ÷ mean of many calls, in the original's reading."""
+    column = _column(as_original(mechanism))
+    return _ratio(*(_by_block(rows, go(mechanism, algorithm), calls, column) for calls in (few, many)))
+
+
+def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> Estimate | None:
+    """First call ÷ mean of the other calls of a run, without the time of connecting. The value of a block is the
+    geometric mean over its N."""
+    by_block: dict[int, list[float]] = {}
+    for row in rows:
+        if row.cell.setting == go(mechanism, algorithm) and row.rest_us_mean and row.first_call_us:
+            by_block.setdefault(row.block, []).append(row.first_call_us / row.rest_us_mean)
+    return geometric_interval(map(geometric_mean, by_block.values()), CONFIDENCE)
+
+
+def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
+    """Mean of a connection's first 100 calls ÷ mean of its next 900 calls, of both algorithms together.
+
+    This is the cost of running first, compared with running second on the same connection. The time of the 900 calls is
+    the difference between the runs of 1,000 and of 100 calls in one block.
+    """
+    few, more, _ = CALLS
+    column, by_block = _column(as_original(mechanism)), dict[int, list[float]]()
+    for algorithm in ALGORITHMS:
+        first, all_ = (_by_block(rows, go(mechanism, algorithm), calls, column) for calls in (few, more))
+        for block in sorted(first.keys() & all_.keys()):
+            later_us = (more * all_[block] - few * first[block]) / (more - few)
+            if later_us > 0:
+                by_block.setdefault(block, []).append(first[block] / later_us)
+    return geometric_interval(map(geometric_mean, by_block.values()), CONFIDENCE)
+
+
+def _by_block(rows: Sequence[ColdRow], of: Setting, calls: int, column: str) -> dict[int, float]:
+    """A column of a cell, by block."""
+    return {row.block: getattr(row, column) for row in rows if row.cell.setting == of and row.cell.calls == calls}
+
+
+def _ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Estimate | None:
+    """Ratio of two means in the blocks that have both."""
+    return geometric_interval((above[at] / below[at] for at in sorted(above.keys() & below.keys())), CONFIDENCE)

@@ -1,4 +1,4 @@
-"""Results that the study would have seen, planted: a transport of known cost, and a server as foretold of it."""
+"""Planted results for the study: a transport of known cost, and a server that meets its predictions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,11 +55,12 @@ def told(arm: Arm) -> Foretold:
     return foretell(first(), arm.setting)
 
 
-def seen(off: Off = never, number: int = 10, lookups: Callable[[Arm], float] = never, slower: float = 1.0) -> Seen:
-    """The main part with this number of blocks; ``lookups`` is the factor by which an arm of the pure Lookup is
-    slower. ``slower`` is the factor by which the machine is slower in the sweep than before it: all arms are."""
+@cache
+def seen(off: Off = never, number: int = 10, slower: float = 1.0) -> Seen:
+    """The main part with this number of blocks. ``slower`` is the factor by which the machine is slower in the sweep
+    than before it. Blocks do not differ, so that no tail is simulated that was simulated before the sweep."""
     main = _main(off, number, slower)
-    after = {"pool_one": first(), "pool_lookups": _lookups(lookups, number)}
+    after = {"pool_one": first(), "pool_lookups": of_lookups(never, number)}
     return Seen(main, after, foretold=[told(arm) for arm in main.sweep.arms])
 
 
@@ -80,14 +81,14 @@ def _main(off: Off, number: int, slower: float) -> Judgement:
             return slower * _alone_us(arm)
         return slower * 1e6 * arm.connections / (told(replace(arm, copy=0)).throughput_hz * off(arm))
 
-    world = World(mean_us, block_noise=0.002, slice_noise=0.002, effective=2000.0, windows=window)
+    world = World(mean_us, block_noise=0.0, slice_noise=0.0, effective=2000.0, windows=window)
     found = blocks(sweep, number, world)
     return judge(sweep, [_with_cpu(_with_threads(block), sweep.arms, slower) for block in found])
 
 
 @cache
-def _lookups(slower: Callable[[Arm], float], number: int) -> Judgement:
-    """The part whose arms take turns, by which factor each is slower."""
+def of_lookups(slower: Callable[[Arm], float], number: int = 10) -> Judgement:
+    """The part on Lookups. ``slower`` is the factor by which each arm is slower."""
     sweep = pool_lookups(SCALE)
     flat = World(lambda arm, _: 1000.0 * slower(arm), block_noise=0.002, slice_noise=0.002)
     return judge(sweep, [_with_threads(block) for block in blocks(sweep, number, flat)])

@@ -20,22 +20,15 @@ def test_a_pool_has_its_workers() -> None:
     assert of_demands(setting(workers=64, connections=64), WAITS, cores=2).limit == "gil"
 
 
-def test_a_loop_has_a_worker_for_each_client() -> None:
-    """A loop has a worker for each client, for any pool. Work that would release the interpreter holds the loop."""
-    of = setting(transport="grpc_aio", workers=1, connections=64)
-    assert of_demands(of, WAITS, cores=1).throughput_hz == pytest.approx(1000, rel=0.01)
-    assert of_demands(of.but(placement="free"), HASHES, cores=2).throughput_hz == pytest.approx(100, rel=0.01)
-
-
 def test_a_server_that_is_free_has_all_cores() -> None:
-    """Apart it has one of them, however many there are."""
+    """A free server has all cores. A server that is apart from the load has one core."""
     of = setting(workers=16, connections=16)
     assert of_demands(of, HASHES, cores=2).capacity_hz == pytest.approx(100, rel=1e-3)
     assert of_demands(of.but(placement="free"), HASHES, cores=2).capacity_hz == pytest.approx(200, rel=1e-3)
 
 
 def test_without_a_gil_computing_has_all_cores_too() -> None:
-    """The part that held the GIL needs a core alone; threads gain up to the cores, and not beyond."""
+    """Without a GIL, threads gain up to the number of cores, and not beyond."""
     computes = Demands(gil_s=0.010, free_s=0.0, wait_s=0.0, overhead_s=0.0)
     of = setting(workers=16, connections=16, placement="free")
     free = of.but(build="free-threaded")

@@ -25,7 +25,7 @@ def test_every_question_figure_and_table_is_on_the_page() -> None:
 
 
 def test_every_level_is_on_the_page() -> None:
-    """Beside its factor."""
+    """Every level is on the page, in the row of its factor."""
     arms = design.pool_size(POOL_SIZE.scales["paper"]).arms
     for factor in ("workers", "connections", "io_ms", "cpu_ms", "hash_ms"):
         (line,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{factor}`"))

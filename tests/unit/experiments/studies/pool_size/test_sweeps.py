@@ -6,6 +6,7 @@ import pytest
 
 from experiments.commands import estimate
 from experiments.commands.recording import FIRST_BLOCKS
+from experiments.design.arms import Arm
 from experiments.design.sweep import SERVERS_MAX, Windows
 from experiments.peers import WITHOUT_GIL
 from experiments.studies.pool_size import POOL_SIZE
@@ -16,7 +17,7 @@ from tests.unit.experiments.studies.pool_size.planted import SCALE, told
 
 @pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
 def test_servers_start_in_turn_where_there_are_many(scale: Scale) -> None:
-    """Fewer are alive at once than there are; each stands in a row's turn."""
+    """Fewer servers are alive at once than the sweep has."""
     sweep = pool_size(scale)
     assert isinstance(sweep.turns, Windows)
     assert sweep.turns.in_turn
@@ -35,8 +36,6 @@ def test_quick_takes_under_a_quarter_of_an_hour() -> None:
 
 def test_an_open_loop_is_due_at_shares_of_what_was_foretold() -> None:
     """An open loop is due at shares of its prediction. Before the prediction there are as many arms."""
-    from experiments.design.arms import Arm
-
     scale = replace(SCALE, foretell=lambda setting: told(Arm(setting)))
     opened = [arm.setting for arm in pool_size(scale).arms if arm.setting["rate_hz"] is not None]
     shares = {round(float(str(each["rate_hz"])) / told(Arm(each.but(rate_hz=None))).capacity_hz, 2) for each in opened}
@@ -47,13 +46,13 @@ def test_an_open_loop_is_due_at_shares_of_what_was_foretold() -> None:
 @pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
 def test_a_block_has_all_that_its_predictions_rest_on(scale: Scale) -> None:
     """Each arm of the sweep has its basis in the same block."""
-    sweep = pool_size(scale)
-    assert [arm for each in sweep.arms for arm in basis(each.setting) if arm not in sweep.arms] == []
-    assert set(pool_one(scale).arms) <= set(sweep.arms)
+    arms = set(pool_size(scale).arms)
+    assert {arm for each in arms for arm in basis(each.setting)} <= arms
+    assert set(pool_one(scale).arms) <= arms
 
 
 def test_only_what_can_use_several_cores_is_free_on_all() -> None:
-    """A hash, several processes, an interpreter without a GIL. Predictions count on it."""
+    """An arm is free on all cores if it has a hash, several processes or no GIL. Predictions rely on this."""
     arms = pool_size(POOL_SIZE.scales["paper"]).arms
     bases = {each for arm in arms for each in basis(arm.setting)}
     for arm in (each for each in arms if each not in bases):

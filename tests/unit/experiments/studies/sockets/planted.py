@@ -1,4 +1,4 @@
-"""Results that the study could have seen: means planted by API, and receivers' counts planted beside them."""
+"""Planted results for the study: means by API, and receivers' reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,24 +23,22 @@ CYCLE_US = 33_000.0
 
 
 def seen(
-    means_us: Mapping[str, float] = MEANS_US,
-    received_hz: Mapping[str, float] = RECEIVED_HZ,
-    scale: Scale = SCALE,
-    number: int = 10,
-    world: World | None = None,
+    means_us: Mapping[str, float] = MEANS_US, received_hz: Mapping[str, float] = RECEIVED_HZ, number: int = 10
 ) -> Seen:
-    """A judged sweep with these means by API, 100 KB half as slow again; and what receivers told."""
+    """A judged sweep with these means by API, 100 KB half as slow again; and the receivers' reports."""
+    return Seen(_judged(tuple(means_us.items()), number), runs=(DeliveryJudged(rows(received_hz)),))
 
-    if world is not None:
-        sweep = sockets(scale)
-        return Seen(judge(sweep, blocks(sweep, number, world)), runs=(DeliveryJudged(rows(received_hz, scale)),))
-    return Seen(_judged(tuple(means_us.items()), scale, number), runs=(DeliveryJudged(rows(received_hz, scale)),))
+
+def of_world(world: World, scale: Scale = SCALE) -> Seen:
+    """The study of another world."""
+    sweep = sockets(scale)
+    return Seen(judge(sweep, blocks(sweep, 10, world)), runs=(DeliveryJudged(rows(RECEIVED_HZ, scale)),))
 
 
 @cache
-def _judged(means_us: tuple[tuple[str, float], ...], scale: Scale, number: int) -> Judgement:
+def _judged(means_us: tuple[tuple[str, float], ...], number: int) -> Judgement:
     """The sweep of these means: tests of claims on other things share it."""
-    of, sweep = dict(means_us), sockets(scale)
+    of, sweep = dict(means_us), sockets(SCALE)
 
     def mean_us(arm: Arm, _: str) -> float:
         return of[arm.setting.text("transport")] * (1.5 if arm.setting["size"] == 100_000 else 1.0)

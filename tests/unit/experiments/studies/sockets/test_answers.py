@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow  # judges sweeps of 20 arms: some 0.3 s each
 
 
 def test_the_answers_have_the_planted_numbers() -> None:
-    """Response time by verdicts, the timer beside it, throughput by receivers."""
+    """Response times have verdicts; the timer has its value; throughput is that of the receivers."""
     soonest, timer, most, lines = answers(seen())
     assert [round(each.typical.value, 1) for each in soonest.deciding] == [2.0, 1.5] * 4
     assert soonest.sentence.count("of 4 cells it is SLOWER in 4.") == 2
@@ -62,7 +62,7 @@ def test_the_sections_have_the_faults() -> None:
 
 
 def test_patterns_are_compared_on_both_libraries() -> None:
-    """Pair beside request-reply, at both sizes."""
+    """Both libraries have pair beside request-reply, at both sizes."""
     sweep = patterns_sweep(SCALE)
     world = World(lambda arm, _: 90.0 if arm.setting["pattern"] == "pair" else 100.0)
     judgement = judge(sweep, blocks(sweep, 10, world))
@@ -72,7 +72,7 @@ def test_patterns_are_compared_on_both_libraries() -> None:
 
 
 def test_bindings_are_compared_with_c_and_with_sockets() -> None:
-    """Asked for alone, their verdicts decide. On the main page they are told, whose table has that sweep's alone."""
+    """The part's own page decides by verdicts. The main page has the same sentence, and no deciding comparison."""
     sweep = bindings_sweep(SCALE)
     world = World(lambda arm, _: 300.0 if arm.setting["language"] == "python" else 100.0, block_noise=0.01)
     judgement = judge(sweep, blocks(sweep, 10, world))
@@ -87,7 +87,7 @@ def test_bindings_are_compared_with_c_and_with_sockets() -> None:
 
 
 def test_the_profiles_are_the_originals_where_they_say_so() -> None:
-    """3600 samples of a second in each cell, and sixty of throughput in a run."""
+    """The profile ``paper`` has the original's 3600 samples of a second in each cell, and 60 samples of throughput."""
     paper = SOCKETS.scales["paper"]
     plan, sweep = received(paper), SOCKETS.parts["sockets"].sweep(paper)
     assert paper.rounds * paper.looks[-1] == 3600

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.studies.sockets.design import APIS, HEAD, STEPS, counted, steps, table
+from experiments.studies.sockets.design import APIS, HEAD, STEPS, steps, table
 
 BODY = "    a();\n\n    b(); // why\n    /* a comment */\n"
 SOURCE = "".join(f"    /* step: {name} */\n{BODY}    /* end */\n" for name in STEPS)
@@ -23,14 +23,11 @@ def test_steps_that_are_not_there_once_are_refused(source: str, fault: str) -> N
         steps(source)
 
 
-@pytest.mark.parametrize("api", APIS)
-def test_every_api_has_every_step(api: str) -> None:
-    """Every API's measured program has every step."""
-    assert all(counted(api)[step] > 0 for step in STEPS)
-
-
 def test_the_table_adds_up() -> None:
-    """A line for each API, as wide as its head; the sum is that of the steps."""
+    """A line for each API, as wide as its head, with lines of every step; the sum is that of the steps."""
+    assert len(table()) == len(APIS)
     for line in table():
+        counts = [*map(int, line[1 : 2 + len(STEPS)])]
         assert len(line) == len(HEAD)
-        assert sum(map(int, line[1 : 1 + len(STEPS)])) == int(line[1 + len(STEPS)])
+        assert min(counts) > 0
+        assert sum(counts[:-1]) == counts[-1]

@@ -1,4 +1,4 @@
-"""Results that the study ``sort`` would see, made from planted means: sweeps, and the rows of cold runs."""
+"""Planted results for the study ``sort``: sweeps with known means, and rows of cold runs."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -22,19 +22,18 @@ SCALE = Scale(rounds=4, looks=(10, 14), clients=(1,))
 CONNECT_US: Mapping[str, float] = {"grpc": 2000.0, "net-rpc": 200.0}
 FIRST_US: Mapping[str, float] = {"grpc": 1500.0, "net-rpc": 1000.0}
 CALL_US: Mapping[str, float] = {"grpc": 60.0, "net-rpc": 30.0}
-"""Times of a cold run: connecting, its first call, and each later one."""
+"""Times of a cold run: connecting, the first call, and each later call."""
 
 Truth = Callable[[Setting], float]
 
 
 def truth(setting: Setting) -> float:
-    """gRPC takes twice as long as net/rpc, and an array its length by its logarithm's worth beside it."""
+    """Mean with gRPC twice as long as net/rpc, and 0.1 µs for each number of the array."""
     return CALL_US.get(setting.text("transport"), 100.0) + setting.whole("array_len") / 10
 
 
 def judged(sweep: Sweep, of: Truth = truth, number: int = 10, errors: Sequence[Arm] = ()) -> Judgement:
-    """This number of blocks of a sweep, judged. The requests of these arms fail."""
-
+    """This number of blocks of a sweep, judged. 100 requests of a block of these arms fail."""
     return judgement(sweep, number, planted({arm: of(arm.setting) for arm in sweep.arms}, errors=errors))
 
 
@@ -59,11 +58,7 @@ _shared = cache(judged)
 """Shared by the tests of planted runs beside the sweeps."""
 
 
-def seen(of: Truth = truth, cold: tuple[ColdRow, ...] | None = None, number: int = 10) -> Seen:
-    """The main part, and the measurements beside it."""
-    after = {"sort_array_len": design.array_len(SCALE), "sort_python": design.python_sort(SCALE)}
-    return Seen(
-        _shared(design.sort(SCALE), of, number),
-        {name: _shared(sweep, of, number) for name, sweep in after.items()},
-        runs=(ColdJudged(cold_rows() if cold is None else cold),),
-    )
+def seen(of: Truth = truth, number: int = 10) -> Seen:
+    """The main part, its cold runs, and the part on lengths beside it."""
+    lengths = _shared(design.array_len(SCALE), of, number)
+    return Seen(_shared(design.sort(SCALE), of, number), {"sort_array_len": lengths}, runs=(ColdJudged(cold_rows()),))

@@ -1,15 +1,20 @@
-"""The card of the study ``sort`` says what planted data say, and the opposite of the opposite."""
+"""The card of the study ``sort``: its verdicts follow planted data, and are opposite for opposite data."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge.cold import ColdJudged
+from experiments.kinds.cold import ColdRow
 from experiments.show.content import Claim, Seen
 from experiments.studies.sort import claims, design
 from tests.unit.experiments.studies.sort.planted import SCALE, Truth, cold_rows, judged, seen, truth
+
+pytestmark = pytest.mark.slow  # judges sweeps: some 0.3 s each
 
 FALLS_BY_CALLS = "N being the number of calls."
 FALLS_BY_LENGTH = "N being the size of the input"
@@ -19,16 +24,29 @@ MORE_BY_CALLS = "The more so as N grows"
 MORE_BY_LENGTH = "The more so as the input grows"
 ALGORITHMS = "The algorithms differ by less"
 
+OF_COLD_RUNS = (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS)
+
+
+@cache
+def card(of: Seen) -> tuple[Claim, ...]:
+    """Every claim. The result is kept, since tests ask for several claims."""
+    return claims.claims(of)
+
 
 def the(of: Seen, words: str) -> Claim:
     """The one claim with these words."""
-    (claim,) = [each for each in claims.claims(of) if words in each.text]
+    (claim,) = [each for each in card(of) if words in each.text]
     return claim
 
 
-def verdict(of: Seen, words: str) -> str:
-    """Verdict on the one claim with these words."""
-    return the(of, words).verdict
+def verdicts(of: Seen, *words: str) -> dict[str, str]:
+    """Verdicts on the claims with these words."""
+    return {each: the(of, each).verdict for each in words}
+
+
+def with_cold(of: Seen, rows: Iterable[ColdRow], is_whole: bool = True) -> Seen:
+    """The same sweeps beside other cold runs."""
+    return replace(of, runs=(ColdJudged(tuple(rows), is_whole),))
 
 
 def net_rpc_slower(setting: Setting) -> float:
@@ -52,154 +70,126 @@ def merge_matters(setting: Setting) -> float:
     return 90.0 if setting.text("mix") == "merge" else 30.0
 
 
+def both_matter(setting: Setting) -> float:
+    """The algorithm and the mechanism make equal differences."""
+    return merge_matters(setting) * (3.0 if setting.text("transport") == "grpc" else 1.0)
+
+
 @pytest.fixture(scope="module")
 def ours() -> Seen:
     """The expected order."""
     return seen()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (FALLS_BY_CALLS, "CONFIRMED"),
-        (FALLS_BY_LENGTH, "CONTRADICTED"),
-        (MERGE_LONGER, "CONTRADICTED"),
-        (NET_RPC, "CONFIRMED"),
-        (MORE_BY_CALLS, "CONTRADICTED"),
-        (MORE_BY_LENGTH, "CONTRADICTED"),
-        (ALGORITHMS, "CONFIRMED"),
-    ],
-)
-def test_data_as_one_would_expect_them(ours: Seen, words: str, expected: str) -> None:
+def test_data_as_one_would_expect_them(ours: Seen) -> None:
     """net/rpc takes half the time, one-off costs are there, long arrays take longer and hide the mechanism."""
-    assert verdict(ours, words) == expected
+    expected = {
+        **dict.fromkeys((FALLS_BY_CALLS, NET_RPC, ALGORITHMS), "CONFIRMED"),
+        **dict.fromkeys((FALLS_BY_LENGTH, MERGE_LONGER, MORE_BY_CALLS, MORE_BY_LENGTH), "CONTRADICTED"),
+    }
+    assert verdicts(ours, *expected) == expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of", "words", "expected"),
     [
         (net_rpc_slower, NET_RPC, "CONTRADICTED"),
-        (falling, FALLS_BY_LENGTH, "CONFIRMED"),
         (diverging, MORE_BY_LENGTH, "CONFIRMED"),
         (merge_matters, ALGORITHMS, "CONTRADICTED"),
+        (both_matter, ALGORITHMS, "INCONCLUSIVE"),
     ],
 )
 def test_data_that_say_the_opposite(of: Truth, words: str, expected: str) -> None:
-    """Have the opposite verdict."""
-    assert verdict(seen(of), words) == expected
+    """Opposite data have the opposite verdict; data in between have none."""
+    assert the(seen(of), words).verdict == expected
 
 
-@pytest.mark.slow
 def test_cold_runs_that_say_the_opposite(ours: Seen) -> None:
     """Calls that slow down make the mean rise; a slow merge sort confirms that it is slow."""
-    assert verdict(replace(ours, runs=(ColdJudged(cold_rows(slowing=0.001)),)), FALLS_BY_CALLS) == "CONTRADICTED"
-    assert verdict(replace(ours, runs=(ColdJudged(cold_rows(slower={"merge": 1.8})),)), MERGE_LONGER) == "CONFIRMED"
+    assert the(with_cold(ours, cold_rows(slowing=0.001)), FALLS_BY_CALLS).verdict == "CONTRADICTED"
+    assert the(with_cold(ours, cold_rows(slower={"merge": 1.8})), MERGE_LONGER).verdict == "CONFIRMED"
 
 
-@pytest.mark.slow
-def test_a_few_cold_runs_decide_nothing(ours: Seen) -> None:
-    """Under six blocks, or without any."""
-    for cold in (cold_rows(5), ()):
-        for words in (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS):
-            assert verdict(replace(ours, runs=(ColdJudged(cold),)), words) == "INCONCLUSIVE"
+def test_cold_runs_that_are_few_or_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
+    """A verdict needs all four cells of mechanism and algorithm, at least six blocks, and all planned blocks."""
+    open_ = dict.fromkeys(OF_COLD_RUNS, "INCONCLUSIVE")
+    for cold in (with_cold(ours, cold_rows(5)), with_cold(ours, ()), with_cold(ours, cold_rows(), is_whole=False)):
+        assert verdicts(cold, *OF_COLD_RUNS) == open_
+    lacks = (row for row in cold_rows() if row.cell.setting != design.go("net-rpc", "quick"))
+    assert the(with_cold(ours, lacks), FALLS_BY_CALLS).verdict == "INCONCLUSIVE"
 
 
-@pytest.mark.slow
-def test_cold_runs_that_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
-    """All four cells of mechanism and algorithm are asked, and all planned blocks."""
-    lacks = tuple(row for row in cold_rows() if row.cell.setting != design.go("net-rpc", "quick"))
-    assert verdict(replace(ours, runs=(ColdJudged(lacks),)), FALLS_BY_CALLS) == "INCONCLUSIVE"
-    for words in (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS):
-        assert verdict(replace(ours, runs=(ColdJudged(cold_rows(), is_whole=False),)), words) == "INCONCLUSIVE"
-
-
-@pytest.mark.slow
 def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen) -> None:
     """Without a missing comparison the other comparison of the claim decides nothing."""
     judged = {name: each for name, each in ours.main.judged.items() if name != "mechanism_quick"}
-    assert verdict(ours, NET_RPC) != "INCONCLUSIVE"
-    assert verdict(replace(ours, main=replace(ours.main, judged=judged)), NET_RPC) == "INCONCLUSIVE"
+    assert the(replace(ours, main=replace(ours.main, judged=judged)), NET_RPC).verdict == "INCONCLUSIVE"
 
 
-@pytest.mark.slow
 def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> None:
     """A mean falls with calls if it falls at every step: from 1,000 calls to 10,000 one mean rises by a tenth, or
     stays. The step is named."""
     of = design.go("grpc", "merge")
     before = {row.block: row for row in cold_rows() if row.cell.setting == of and row.cell.calls == 1000}
     for times, said in ((1.1, "The mean rises at"), (1.0, "The mean is flat at")):
-        cold = tuple(
+        cold = (
             replace(row, with_connect_us=times * before[row.block].with_connect_us)
             if row.cell.setting == of and row.cell.calls == 10_000
             else row
             for row in cold_rows()
         )
-        claim = the(replace(ours, runs=(ColdJudged(cold),)), FALLS_BY_CALLS)
+        claim = the(with_cold(ours, cold), FALLS_BY_CALLS)
         assert claim.verdict == "CONTRADICTED"
         assert f"{said} gRPC, merge sort, 1,000 ÷ 10,000. " in claim.said
 
 
-@pytest.mark.slow
 def test_a_mean_falls_with_length_only_if_it_does_at_every_step() -> None:
     """A mean falls with length if it falls at every step: 1,000 numbers take longer than 100, and 10,000 less than
     both. A step without a block leaves it open."""
-    claim = the(seen(lambda of: {100: 90.0, 1000: 100.0}.get(of.whole("array_len"), 80.0)), FALLS_BY_LENGTH)
+    lengths = design.array_len(SCALE)
+    rises = judged(lengths, lambda of: {100: 90.0, 1000: 100.0}.get(of.whole("array_len"), 80.0))
+    lacking = judged(lengths, falling, errors=[Arm(design.go("grpc", "merge", 100))])
+    claim, decided, open_ = (the(Seen(each), FALLS_BY_LENGTH) for each in (rises, judged(lengths, falling), lacking))
     assert claim.verdict == "CONTRADICTED"
     assert (
         "The mean rises at gRPC, merge sort, 1,000 ÷ 100 numbers; gRPC, quicksort, 1,000 ÷ 100 numbers;" in claim.said
     )
-    failed = Arm(design.go("grpc", "merge", 100))
-    lacking = judged(design.array_len(SCALE), falling, errors=[failed])
-    claim = the(replace(seen(falling), after={"sort_array_len": lacking}), FALLS_BY_LENGTH)
-    assert claim.verdict == "INCONCLUSIVE"
-    assert "The mean is not known to rise or fall at gRPC, merge sort, 1,000 ÷ 100 numbers." in claim.said
+    assert (decided.verdict, open_.verdict) == ("CONFIRMED", "INCONCLUSIVE")
+    assert "The mean is not known to rise or fall at gRPC, merge sort, 1,000 ÷ 100 numbers." in open_.said
 
 
-@pytest.mark.slow
 def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
-    """gRPC takes thrice the time of net/rpc with the most, twice with the fewest, and half as long again between."""
+    """The ratio must grow at every step: a ratio of 2, then 1.5, then 3 contradicts, and the first step is named."""
     times = {100: 2.0, 1000: 1.5, 10_000: 3.0}
 
     def between(of: Setting) -> float:
         return 30.0 * (times.get(of.whole("array_len"), 2.0) if of["transport"] == "grpc" else 1)
 
-    claim = the(seen(between), MORE_BY_LENGTH)
-    assert claim.verdict == "CONTRADICTED"
-    assert "The ratio is smaller at merge sort, from 100 to 1,000; quicksort, from 100 to 1,000." in claim.said
-    cold = tuple(
+    cold = (
         replace(row, mean_us=30.0, with_connect_us=30.0 * (times[row.cell.calls] if on_grpc else 1) + row.block / 100)
         for row, on_grpc in ((each, each.cell.setting["transport"] == "grpc") for each in cold_rows())
     )
-    claim = the(replace(ours, runs=(ColdJudged(cold),)), MORE_BY_CALLS)
-    assert claim.verdict == "CONTRADICTED"
-    assert "The ratio is smaller at merge sort, from 100 to 1,000; quicksort, from 100 to 1,000." in claim.said
+    by_length = the(Seen(judged(design.array_len(SCALE), between)), MORE_BY_LENGTH)
+    for claim in (by_length, the(with_cold(ours, cold), MORE_BY_CALLS)):
+        assert claim.verdict == "CONTRADICTED"
+        assert "The ratio is smaller at merge sort, from 100 to 1,000; quicksort, from 100 to 1,000." in claim.said
 
 
-@pytest.mark.slow
 def test_a_sweep_at_no_look_decides_nothing() -> None:
     """A sweep at no look decides nothing, with any numbers."""
-    early = seen(number=7)
-    for words in (NET_RPC, FALLS_BY_LENGTH, MORE_BY_LENGTH, ALGORITHMS):
-        assert verdict(early, words) == "INCONCLUSIVE"
+    words = (NET_RPC, FALLS_BY_LENGTH, MORE_BY_LENGTH, ALGORITHMS)
+    assert verdicts(seen(number=7), *words) == dict.fromkeys(words, "INCONCLUSIVE")
 
 
-@pytest.mark.slow
 def test_without_go_nothing_is_tested() -> None:
     """Every claim says how to get the peers, or which part tests it."""
     bare = replace(SCALE, peers=frozenset[str]())
-    sweep = design.sort(bare)
-    of = Seen(judged(sweep), {"sort_array_len": judged(design.array_len(bare))})
-    found = claims.claims(of)
+    found = card(Seen(judged(design.sort(bare)), {"sort_array_len": judged(design.array_len(bare))}))
     assert {each.verdict for each in found} == {"NOT TESTABLE"}
     assert all("make peers" in each.said for each in found)
     assert design.cold(bare) == ()
 
 
-@pytest.mark.slow
-def test_the_part_on_lengths_has_its_own_claims_alone() -> None:
+def test_the_part_on_lengths_has_its_own_claims_alone(ours: Seen) -> None:
     """The part has the claims that its data decide."""
-    found = claims.claims(Seen(judged(design.array_len(SCALE))))
-    assert {each.verdict for each in found} == {"CONTRADICTED"}
-    assert len(found) == 2
+    found = card(Seen(ours.after["sort_array_len"]))
+    assert [each.verdict for each in found] == ["CONTRADICTED"] * 2
