@@ -1,8 +1,8 @@
-"""The four questions of the study, each with a sentence, its number and its limits.
+"""Answers to the four questions of the study: each has a sentence, a number and limits.
 
-The comparisons are those that ``sweeps`` declares; their verdicts choose the sentences. In a closed loop N clients have
-N requests under way, so mean latency is N ÷ throughput (Little's law). Growth with the clients is told beside that. The
-lock's cost comes from the part ``lock_waits``, which is measured after the main part.
+``sweeps`` declares the comparisons, and their verdicts choose the sentences. In a closed loop N clients have N requests
+under way, so that the mean latency is N ÷ throughput (Little's law). The answer on growth says so. The cost of the lock
+comes from the part ``lock_waits``, which is measured after the main part.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,8 @@ from experiments.show.numbers import number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details, trade_wait
-from experiments.studies.stock.sweeps import COMPUTING, FIGURES, HEADLINE, POOL, clients_of
-from experiments.studies.stock.wording import (
-    at_work,
-    confidence,
-    declared,
-    executors,
-    found,
-    label,
-    mean_us,
-    told,
-)
+from experiments.studies.stock.sweeps import COMPUTING, FIGURES, GRPC, GRPCIO, HEADLINE, POOL, SOCKETS, clients_of
+from experiments.studies.stock.wording import at_work, confidence, declared, found, label, mean_us, told
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
@@ -49,15 +40,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _sockets_or_grpc(judgement: Judgement) -> Answer:
-    sockets, grpc = "a Lookup on sockets", "one on gRPC"
-    started_on, grpc_on = executors(judgement, "as_started")
-    own, other = executors(judgement, "executor")
-    pool, one = f"on gRPC {_few(judgement)}, a Lookup on {own}", f"one on {other}"
-    on_both = executors(judgement, "equal_executors")[0]
-    equal = told(judgement, "equal_executors", f"with {on_both} on both sides, {sockets}", grpc)
+    sockets, grpc, few = "a Lookup on sockets", "one on gRPC", _few(judgement)
+    pool, usual = (f"the {each.executor}" for each in (SOCKETS, GRPC))
     names = ("as_started", "equal_executors", "plain", "protocol", "implementation")
-    started = told(judgement, "as_started", f"on {started_on} and {grpc_on}, {sockets}", grpc)
+    started = told(judgement, "as_started", f"on {pool} and {usual}, {sockets}", grpc)
+    equal = told(judgement, "equal_executors", f"with the {GRPCIO.executor} on both sides, {sockets}", grpc)
     plain = told(judgement, "plain", sockets, "one on a plain grpcio server")
+    executor = told(judgement, "executor", f"on gRPC {few}, a Lookup on the {GRPCIO.executor}", f"one on {usual}")
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
         sentence=" ".join((equal, *_protocol_or_implementation(judgement))),
@@ -66,7 +55,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
         details=(
             f"As the servers were started: {started}",
             f"Beside a server that has none of our code: {plain}",
-            f"The executor alone: {told(judgement, 'executor', pool, one)}",
+            f"The executor alone: {executor}",
             "Protocol: both servers are on our core, each with its own client. Implementation: both have one client.",
             "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
             "both gRPC servers: their ratio is nearer to 1 than that of the servers alone.",
@@ -74,9 +63,8 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             "measures both.",
         ),
         estimand=(
-            f"mean latency of Lookup on one server ÷ on another, {_few(judgement)}. Connections are kept; locking, "
-            "catalog and messages are the same. The ratio is typical of pairs of slices. "
-            f"{confidence(judgement)}"
+            f"mean latency of Lookup on one server ÷ on another, {few}. Connections are kept; locking, catalog and "
+            f"messages are the same. The ratio is typical of pairs of slices. {confidence(judgement)}"
         ),
         not_concluded=(
             "That the lock makes the difference: both sides hold the same one.",
@@ -90,8 +78,8 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
 
 
 def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
-    """Compares sockets with our own gRPC server, and our own server with grpcio: each pair on one executor, pool and
-    lock."""
+    """Sentences on sockets beside our own gRPC server, and on our own gRPC server beside grpcio. Both servers of a pair
+    have the same executor, pool and lock."""
     own = "our own gRPC server"
     for name, what, above, below in (
         ("protocol", "Protocol and client", "a Lookup on sockets", f"one on {own}"),
@@ -124,43 +112,42 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence on a server whose load was the limit with the most clients: up to which number of clients the server was
-    the limit."""
+    """Sentence on the largest number of clients up to which the server was the limit, and not the load.
+
+    Empty for a server that is the limit with the most clients, too.
+    """
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
         return
-    few = judged.comparison.below
-    arms = [
-        Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, judged.comparison.above.connections)
-    ]
-    measured = [arm for arm in arms if arm in judgement.sweep.arms and mean_us(judgement, arm) is not None]
+    few, most = judged.comparison.below, judged.comparison.above.connections
+    means_us = {
+        arm: mean
+        for arm in (Arm(few.setting.but(clients=each)) for each in range(few.connections, most))
+        if (mean := mean_us(judgement, arm)) is not None
+    }
+    measured = [arm for arm in means_us if arm != few]
     is_free = {arm: not is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in measured}
     free = list(takewhile(is_free.__getitem__, measured))
-    at_few = mean_us(judgement, few)
-    if any(is_free.values()) and not free:
+    if free and few in means_us:
+        times = number(means_us[free[-1]] / means_us[few])
+        yield (
+            f"up to {clients_of(free[-1].connections)} the load is not the limit. There the mean latency is {times} "
+            f"times that with {clients_of(few.connections)}; no verdict is asked of that."
+        )
+    elif any(is_free.values()) and not free:
         yield f"with {clients_of(measured[0].connections)} the load is the limit too."
-        return
-    if not free or at_few is None:
-        yield f"with fewer clients than {judged.comparison.above.connections} the load is the limit too."
-        return
-    last = free[-1]
-    times = number((mean_us(judgement, last) or 0.0) / at_few)
-    yield (
-        f"up to {clients_of(last.connections)} the load is not the limit. There the mean latency is {times} times that "
-        f"with {clients_of(few.connections)}; no verdict is asked of that."
-    )
+    else:
+        yield f"with fewer clients than {most} the load is the limit too."
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Sentence for latency that grew by less than the clients: by Little's law throughput grew."""
+    """Sentence on the throughput, which grew where latency grew by less than the clients (Little's law)."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
             more = judged.comparison.clients_ratio / judged.typical.value
-            yield (
-                f"So on {label(judged.comparison.above)} about {number(more)} times as many requests a second are "
-                "answered."
-            )
+            times = f"{number(more)} times as many requests a second"
+            yield f"So on {label(judged.comparison.above)} about {times} are answered."
 
 
 def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
@@ -191,7 +178,7 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer for a Lookup that computes and for a Lookup that waits: in both the load is far from its limit."""
+    """Answer by a Lookup that computes and by a Lookup that waits: for both the load is far from its limit."""
     apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
     grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
     plain = _without_waiting(judgement, staged, grown)
@@ -209,9 +196,8 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
             *(apart if waiting is None else pool_fills.details(waiting)),
         ),
         estimand=(
-            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, {POOL} threads. It is "
-            "held against 2: a cost of queueing beside the clients' own number would lift it above. "
-            f"{confidence(judgement)}"
+            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, {POOL} threads. It is held against 2: a "
+            f"cost of queueing beside the clients' own number would lift it above. {confidence(judgement)}"
         ),
         not_concluded=(
             "That requests do not queue: in a closed loop every wait is part of clients ÷ throughput (Little's law).",
@@ -224,13 +210,13 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 
 def _computing(judgement: Judgement) -> Iterator[str]:
-    """Growth past the pool on each transport, where the server is the limit and not the load."""
+    """Sentences on growth past the pool's size on each transport, where the server is the limit and not the load."""
     for name, base in COMPUTING.items():
         yield _grown(judgement, name, f"computing on {label(Arm(base))}")
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
-    """Sentence on the threads of the pool that were at work; on latency past the pool where they were not stamped."""
+    """Sentence on the number of the pool's threads at work. ``grown`` where the server stamped no stages."""
     judged, past = judgement.judged.get("past_pool"), Arm(FIGURES["figure_5"].but(clients=2 * POOL))
     at_once = None if staged is None else at_work(staged, past)
     if judged is None or not judged.rulings or at_once is None:
@@ -241,7 +227,7 @@ def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str)
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """Mean latencies at the pool's size and past it, over the blocks of their ratio."""
+    """Sentence on the mean latencies at the pool's size and past it, over the blocks of their ratio."""
     judged = judgement.judged.get("past_pool")
     if judged is None:
         return
@@ -253,7 +239,7 @@ def _pool_means(judgement: Judgement) -> Iterator[str]:
 
 
 def _grown(judgement: Judgement, name: str, where: str) -> str:
-    """Latency with more clients beside that with fewer."""
+    """Sentence on the latency with more clients beside the latency with fewer."""
     comparison = declared(judgement, name)
     if comparison is None:
         return "Not known: growth needs two numbers of clients, and this sweep has one."
@@ -262,6 +248,6 @@ def _grown(judgement: Judgement, name: str, where: str) -> str:
 
 
 def _few(judgement: Judgement) -> str:
-    """Words for the fewest clients, for comparisons without growth: ``with 1 client``."""
+    """Words for the fewest clients, with which servers are compared: ``with 1 client``."""
     comparison = declared(judgement, "trade")
     return f"with {clients_of(comparison.below.connections if comparison else 1)}"
