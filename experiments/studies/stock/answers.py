@@ -17,8 +17,8 @@ from experiments.show.numbers import number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details, trade_wait
-from experiments.studies.stock.sweeps import COMPUTING, FIGURES, GRPC, GRPCIO, HEADLINE, POOL, SOCKETS, clients_of
-from experiments.studies.stock.wording import at_work, confidence, declared, found, label, mean_us, told
+from experiments.studies.stock.sweeps import COMPUTING, FIGURES, HEADLINE, POOL, clients_of
+from experiments.studies.stock.wording import at_work, confidence, declared, executors, found, label, mean_us, told
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
@@ -41,12 +41,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def _sockets_or_grpc(judgement: Judgement) -> Answer:
     sockets, grpc, few = "a Lookup on sockets", "one on gRPC", _few(judgement)
-    pool, usual = (f"the {each.executor}" for each in (SOCKETS, GRPC))
     names = ("as_started", "equal_executors", "plain", "protocol", "implementation")
-    started = told(judgement, "as_started", f"on {pool} and {usual}, {sockets}", grpc)
-    equal = told(judgement, "equal_executors", f"with the {GRPCIO.executor} on both sides, {sockets}", grpc)
+    started_on, on_both = executors(judgement, "as_started"), executors(judgement, "equal_executors")[0]
+    started = told(judgement, "as_started", f"on {' and '.join(started_on)}, {sockets}", grpc)
+    equal = told(judgement, "equal_executors", f"with {on_both} on both sides, {sockets}", grpc)
     plain = told(judgement, "plain", sockets, "one on a plain grpcio server")
-    executor = told(judgement, "executor", f"on gRPC {few}, a Lookup on the {GRPCIO.executor}", f"one on {usual}")
+    own, usual = executors(judgement, "executor")
+    executor = told(judgement, "executor", f"on gRPC {few}, a Lookup on {own}", f"one on {usual}")
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
         sentence=" ".join((equal, *_protocol_or_implementation(judgement))),

@@ -153,6 +153,15 @@ def label(arm: Arm) -> str:
     return style.label(arm.setting.text("transport"))
 
 
+def executors(judgement: Judgement, name: str) -> tuple[str, str]:
+    """Executors of both sides of a comparison, as recorded: ``the static pool``. ``one executor`` without such a
+    comparison."""
+    comparison = declared(judgement, name)
+    arms = () if comparison is None else (comparison.above, comparison.below)
+    above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2
+    return above, below
+
+
 def server(arm: Arm) -> str:
     """Name of the arm's server: ``sockets``, ``our own gRPC server``, ``grpcio``."""
     return SERVERS.get(arm.setting.text("transport"), label(arm))
