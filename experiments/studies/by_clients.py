@@ -51,7 +51,7 @@ FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
 """Windows of a load from other hosts, and the rounds of a block. The hosts may begin 0.1 s apart."""
 
 BEYOND = (
-    "How the servers compare without the way to the hosts: each latency has the round trip in it, and a long round "
+    "How the servers compare without the network to the hosts: each latency includes the round trip, and a long round "
     "trip makes all ratios nearly 1."
 )
 """Limit of every answer where other hosts sent the load."""

@@ -99,8 +99,8 @@ def _at_its_levels(seen: Seen) -> Iterator[str]:
         levels = ", ".join(f"{each:,}" for each in CONNECTIONS)
         told = "; ".join(map(words, own))
         yield (
-            f"{ONE} connection is a level that the document has not. At its own, {levels} connections, times are of "
-            f"client and server together: {told}."
+            f"The document does not have {ONE} connection. At the document's {levels} connections, times are of client "
+            f"and server together: {told}."
         )
 
 
@@ -128,7 +128,7 @@ def _pool(cells: TableJudged) -> Answer:
         (),
         details=tuple(details),
         estimand="geometric mean over connections, GET and PUT; one server at a time",
-        not_concluded=("What a pool is good for where a request waits.",),
+        not_concluded=("What a pool gains where a request waits.",),
         figure="response_get",
     )
 

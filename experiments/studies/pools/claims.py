@@ -3,7 +3,7 @@
 Only verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED. With too few blocks a ratio has no verdict, and
 decides nothing. A claim about every cell is confirmed where each cell's verdict agrees with the claim; one cell that
 disagrees contradicts the claim. A claim about all cells together has one ratio. A claim with the word "far" or "much"
-has a bound. NOT TESTABLE is a claim about a server that is not built here.
+has a bound. A claim is NOT TESTABLE where its server is not built here.
 """
 
 from collections import Counter
@@ -220,7 +220,7 @@ def _by_turns(seen: Seen) -> str:
     """Sentence on the time in the sweep by turns, where the load is not the limit; empty where it was not measured."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
-    return f"By turns, with 1 connection, which the document has not, it is no limit: {told}." if told else ""
+    return f"By turns, with 1 connection, which the document lacks, the load is no limit: {told}." if told else ""
 
 
 def _rust_is_faster(of: Measured) -> Finding:
@@ -241,7 +241,7 @@ def _limited(cells: TableJudged) -> str:
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
         f"In {over} of {len(own)} cells of both the load took over 80 % of its core. Such times are of client and "
-        "server together, as the document's are: there is no verdict on the servers, and EQUIVALENT is said of none."
+        "server together, as the document's are: there is no verdict on the servers, and no such ratio is EQUIVALENT."
     )
 
 

@@ -128,8 +128,8 @@ def languages(seen: Seen) -> tuple[Answer, ...]:
     ours = {name: said[name] for name in ("protocol", "implementation")}
     others = {name: said[name] for name in OTHERS if name in said}
     not_concluded = (
-        "That one language is so much faster than another: the libraries differ too, grpc-go and tonic.",
-        "What each takes at its full load.",
+        "That the language makes the difference: the libraries differ too, grpc-go and tonic.",
+        "What each server takes at full load.",
         *NOT_CONCLUDED,
     )
     return (
@@ -143,7 +143,7 @@ def options(seen: Seen) -> tuple[Answer, ...]:
     question = "What do TLS, a token, metrics and a store on disk cost the server in processor time?"
     said = {name: (f"a Lookup {words}", "one without") for name, words in OPTIONS.items()}
     not_concluded = (
-        "What a connection costs: TLS shakes hands, and a token is shown, once before all that is counted.",
+        "What a connection costs: the TLS handshake and the token come once, before the counted requests.",
         "What a Trade costs on the disk: a Lookup writes nothing.",
     )
     return (_answer(seen.main, question, said, not_concluded, "options"),)
@@ -221,8 +221,8 @@ def alone_table(alone: Sequence[LoneJudged]) -> str:
             lines.append((str(lone.server.setting), f"{held.connections:,}", ready, resident, added, idle))
     head = ("server", "connections held", "ready after", "memory", "added by them", "idle, of a core")
     note = (
-        "Memory is what is resident of the process, pages that it shares counted whole; what the kernel keeps for a "
-        "socket is not in it. On each connection one call was answered before."
+        "Memory is the resident memory of the process. Shared pages count whole; the kernel's memory of sockets does "
+        "not count. Each connection had one call before."
     )
     return Table(head, tuple(lines), notes=(note,)).markdown
 

@@ -54,7 +54,7 @@ GOALS = (
 
 SAID = {
     "64 in memory": "64 traders do {} of the trades that they do in memory.",
-    "64 syncs": "That is {} times the requests of a server that syncs the disk for each.",
+    "64 syncs": "That is {} times the requests of a server that syncs the disk for each request.",
     "16 syncs": "For 16 traders it is {} times.",
     "1 syncs": "A lone trader waits {} times as long as for a request that syncs.",
 }
@@ -98,7 +98,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             estimand="throughput, and time of one trader, of one closed loop by a load program in C; server and load "
             "have a core each.",
             not_concluded=(
-                "What it is on another disk: this one's fdatasync decides most of it.",
+                "What a trade costs on another disk: this disk's fdatasync decides most of the cost.",
                 "What traders of several stocks get: here all trade one.",
             ),
             figure=PART if told else None,
@@ -114,7 +114,7 @@ def _tail(judgement: Judgement) -> Iterator[str]:
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)
     if tail_us and sync_us:
         times = number(tail_us / sync_us)
-        yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; at most 6 are aimed at."
+        yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; the goal is at most 6."
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:

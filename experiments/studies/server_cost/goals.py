@@ -137,5 +137,5 @@ def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:
 
 
 def connections(count: int) -> str:
-    """``no connection``, ``1,000 connections``."""
+    """Number of connections in words: ``no connection``, ``1,000 connections``."""
     return f"{count:,} connections" if count else "no connection"

@@ -60,7 +60,7 @@ SERVERS = (_SOCKETS, _OWN, _GRPC)
 """Servers as started, with the connections of the open loop. On gRPC there are 32 connections. Each carries 64 calls at
 once, the limit of the servers here; grpc-go holds further calls back."""
 
-LATE_MARK, LATE_NOTE = "†", "† The load was late itself: at this rate it tells less of the server."
+LATE_MARK, LATE_NOTE = "†", "† The load itself was late at this rate: the number tells less of the server."
 
 QUESTION = "How much of its peak does a server still answer in time, when more is offered than it can do?"
 
@@ -149,10 +149,10 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             " ".join(told) or NOT_MEASURED,
             (),
             details=tuple(_peaks(seen.main)) if told else (),
-            estimand=f"answers within {DEADLINE_MS:g} ms of when a call was due, ÷ those that {CLOSED} calls at once "
-            "get in a closed loop, in the same block; server and load have a core each.",
+            estimand=f"calls answered within {DEADLINE_MS:g} ms of their due time ÷ calls answered in a closed loop of "
+            f"{CLOSED} calls at once, in the same block; server and load have a core each.",
             not_concluded=(
-                "What clients get that try again: each call here is made once.",
+                "What clients get that retry: each call here is made once.",
                 f"What a server does where a call takes far less than {COMPUTES_MS:g} ms: refusing costs more then.",
             ),
             figure=PART if told else None,

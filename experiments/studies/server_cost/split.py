@@ -88,18 +88,17 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             " ".join((LOAD, *told)) if told else "Not known: no block has every share.",
             (),
             details=(
-                "The interpreter's share is what the null server takes, the least for any server in Python. What else "
-                "a server does in Python is in its protocol's share.",
+                "The interpreter's share is the time of the null server, the least of any server in Python. Further "
+                "work of a server in Python counts as its protocol's share.",
                 "No verdict is asked of these shares.",
             ),
             estimand=(
-                "processor time of the server process for each Lookup, and what it is made of. Connections "
-                f"are kept, and every Lookup is on the {executors}. Numbers are means "
-                f"over {counted(len(seen.main.blocks), 'block')}."
+                "processor time of the server process for each Lookup, and its shares. Connections are kept, and every "
+                f"Lookup is on the {executors}. Numbers are means over {counted(len(seen.main.blocks), 'block')}."
             ),
             not_concluded=(
-                "That the interpreter takes no more on grpcio than elsewhere: the share is that of the null server.",
-                "That protobuf's share holds for large messages: these are some ten bytes.",
+                "That the interpreter takes no more on grpcio than elsewhere: the null server gives its share.",
+                "That protobuf's share holds for large messages: these have some ten bytes.",
             ),
             figure="split" if found else None,
         ),
@@ -133,7 +132,7 @@ def table(found: Sequence[Split]) -> str:
     rows = tuple(
         (of.name, *(estimate(of.shares[each], "µs") for each in SHARES), f"{number(of.total_us)} µs") for of in found
     )
-    note = "Means over blocks with their 95 % intervals. One under 0 is a difference too small for these blocks."
+    note = "Means over blocks with their 95 % intervals. A share under 0 is a difference too small for these blocks."
     return Table(("server", *SHARES, "in all"), rows, texts=1, notes=(note,)).markdown
 
 

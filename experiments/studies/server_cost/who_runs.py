@@ -105,7 +105,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             estimand="throughput of one closed loop by a load program in C; server and load have a core each.",
             not_concluded=(
                 "What an executor gains where requests wait or compute: a Lookup does neither.",
-                "What it is on a Python without a GIL, or on several cores.",
+                "What an executor reaches on a Python without a GIL, or on several cores.",
             ),
             figure=PART if told else None,
             to_decide=to_decide(seen.main, tuple(judged)) if judged else None,

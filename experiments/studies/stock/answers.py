@@ -23,8 +23,8 @@ from experiments.studies.stock.wording import at_work, confidence, declared, exe
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
 LITTLE = (
-    "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): a "
-    "full server makes it grow by arithmetic alone."
+    "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): on "
+    "a full server latency grows by arithmetic alone."
 )
 
 
@@ -58,8 +58,8 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             f"Beside a server that has none of our code: {plain}",
             f"The executor alone: {executor}",
             "Protocol: both servers are on our core, each with its own client. Implementation: both have one client.",
-            "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
-            "both gRPC servers: their ratio is nearer to 1 than that of the servers alone.",
+            "The transport's own client sends each load, so these times include the client. grpcio's client loads both "
+            "gRPC servers: their ratio is nearer to 1 than the ratio of the servers alone.",
             "`compare` loads by a lean client, and so gives other ratios. `python -m experiments run client_kind` "
             "measures both.",
         ),
@@ -68,10 +68,10 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             f"messages are the same. The ratio is typical of pairs of slices. {confidence(judgement)}"
         ),
         not_concluded=(
-            "That the lock makes the difference: both sides hold the same one.",
-            "That it holds for other languages, other sizes of messages, or across a network: this is Python on one "
-            "machine, over loopback.",
-            "That sockets serve so many times the requests: capacity needs an open loop.",
+            "That the lock makes the difference: both sides hold the same lock.",
+            "That the ratio holds for other languages, other sizes of messages, or across a network: this is Python on "
+            "one machine, over loopback.",
+            "That sockets serve as many times more requests: only an open loop measures capacity.",
         ),
         figure="answers",
         to_decide=to_decide(judgement, names),
@@ -103,8 +103,8 @@ def _growth(judgement: Judgement) -> Answer:
             *_more_answered(deciding),
         ),
         estimand=(
-            "mean latency of Lookup with the most clients ÷ with the fewest, on each server. A client sends again as "
-            f"soon as it is answered. {confidence(judgement)}"
+            "mean latency of Lookup with the most clients ÷ with the fewest, on each server. A client sends its next "
+            f"request at once after a reply. {confidence(judgement)}"
         ),
         not_concluded=(LITTLE, "How long a request takes at a given rate of arrivals: that needs an open loop."),
         figure="figure_2",
@@ -153,7 +153,7 @@ def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
 
 def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
     deciding = found(judgement, "trade")
-    apart = ("What waiting for the lock costs is measured apart: `python -m experiments run lock_waits`.",)
+    apart = ("Another part measures the waits for the lock: `python -m experiments run lock_waits`.",)
     return Answer(
         question="Does a Trade take longer than a Lookup, and what does the lock cost?",
         sentence=" ".join(
@@ -169,9 +169,9 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
             f"from asking for the lock to having it, stamped in the server. {confidence(judgement)}"
         ),
         not_concluded=(
-            "That a difference between the two is the lock's: their messages and their work differ too. The wait "
-            "bounds what the lock can explain.",
-            "That a wait was for the lock alone: it ends when the thread runs again.",
+            "That the lock makes the difference between Trade and Lookup: their messages and their work differ too. "
+            "The lock explains no more than the wait.",
+            "That a wait was for the lock alone: a wait ends when the thread runs again.",
         ),
         figure="figure_3",
         to_decide=to_decide(judgement, ("trade",)),
@@ -180,7 +180,7 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
     """Answer by a Lookup that computes and by a Lookup that waits: for both the load is far from its limit."""
-    apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
+    apart = ("Another part measures a Lookup that waits: `python -m experiments run past_pool`.",)
     grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
     plain = _without_waiting(judgement, staged, grown)
     second = () if waiting is None else (pool_fills.waiting(waiting),)
@@ -197,13 +197,13 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
             *(apart if waiting is None else pool_fills.details(waiting)),
         ),
         estimand=(
-            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, {POOL} threads. It is held against 2: a "
-            f"cost of queueing beside the clients' own number would lift it above. {confidence(judgement)}"
+            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, {POOL} threads. The ratio is compared with "
+            f"2: queueing that costs further time makes the ratio larger. {confidence(judgement)}"
         ),
         not_concluded=(
             "That requests do not queue: in a closed loop every wait is part of clients ÷ throughput (Little's law).",
             "That a pool's size never matters: requests that wait for a disk or another server differ.",
-            "That it holds for other computing: to hand the interpreter from thread to thread takes time, too.",
+            "That it holds for other computing: handing the interpreter from thread to thread takes time, too.",
         ),
         figure="figure_5",
         to_decide=to_decide(judgement, [*COMPUTING]) or (to_decide(waiting, names) if waiting else None),

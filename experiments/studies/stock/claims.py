@@ -2,9 +2,10 @@
 
 CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep at a declared look. Starved clients also
 count at a look alone. A claim that latency rises is judged at every step of the clients, by mean latencies of the same
-blocks. The part on lock waits has no look: there an interval decides that lies within 5 % of the latency. NOT TESTABLE
-is a claim that no measurement here decides. NOT MEASURED is a claim of a part whose results are absent. The document's
-milliseconds are context: they are of another machine and another program.
+blocks. The part on lock waits has no look: there the interval of the difference decides, against 5 % of the latency.
+
+A claim is NOT TESTABLE where no measurement here decides it, and NOT MEASURED where the results of its part are absent.
+The document's milliseconds are context: they are of another machine and another program.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +83,7 @@ def _sockets_are_faster(parts: Parts) -> Finding:
 
 
 def _the_lock_is_why(parts: Parts) -> Finding:
-    """CONTRADICTED where sockets are also faster with the same lock on both sides."""
+    """Finding: CONTRADICTED where sockets are also faster with the same lock on both sides."""
     judged = parts["stock"].judged.get("equal_executors")
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
@@ -93,7 +94,7 @@ def _the_lock_is_why(parts: Parts) -> Finding:
 
 
 def _by_protocol(parts: Parts) -> str:
-    """Words of the measured comparisons that tell protocol and implementation apart."""
+    """Words on the measured comparisons that tell protocol and implementation apart."""
     return "".join(f" {listed(each)}" for each in found(parts["stock"], "protocol", "implementation"))
 
 
@@ -142,7 +143,7 @@ def _constant_up_to_the_pool(parts: Parts) -> Finding:
 
 
 def _trade_is_like_lookup(parts: Parts) -> Finding:
-    """CONTRADICTED only where the whole interval is over 5 % away from 1."""
+    """Finding: CONTRADICTED only where the whole interval is over 5 % away from 1."""
     text = brief(parts["stock"], "trade")
     for judged in found(parts["stock"], "trade"):
         low, high = judged.equivalent
@@ -155,7 +156,7 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 
 
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
-    """CONFIRMED where the waits differ by under 5 % of the latency, by an interval over the blocks."""
+    """Finding: CONFIRMED where the waits differ by under 5 % of the latency, by an interval over the blocks."""
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."

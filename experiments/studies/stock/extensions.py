@@ -68,7 +68,7 @@ def socket_trade(seen: Seen) -> tuple[Answer, ...]:
                 f"with {clients_of(of.above.connections)} and the {of.above.setting.executor}, a Trade on sockets",
                 "one on gRPC",
             ),
-            "That the lock makes the difference: both sides hold the same one.",
+            "That the lock makes the difference: both sides hold the same lock.",
             factor="transport",
         ),
     )
@@ -90,7 +90,7 @@ def updater(seen: Seen) -> tuple[Answer, ...]:
         seen.main,
         "Does the price updater slow requests down on {}?",
         lambda of: (f"{where(of)}, a request beside the updater", "one without it"),
-        "That updates cost as much at other rates: here some fifty a second, from one updater.",
+        "That updates cost as much at other rates: here one updater sends some fifty a second.",
     )
 
 
@@ -140,7 +140,8 @@ def _both_kinds(judgement: Judgement) -> Iterator[str]:
         own, lean = (number(ratios[kind]) for kind in ("library", "lean"))
         yield (
             f"With 1 client, servers as started, sockets ÷ gRPC is {own} by the transports' own clients. By the lean "
-            f"one it is {lean}. The main part loads by the former, and `compare` by the latter: so their ratios differ."
+            f"one it is {lean}. The main part has the transports' own clients, and `compare` has the lean client: so "
+            "their ratios differ."
         )
 
 
@@ -154,7 +155,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
                 f"{where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
                 "one where each request is a task",
             ),
-            "That past the pool a connection's Lookup is slow: who gets no reply has no time in these numbers.",
+            "That past the pool a connection's Lookup is slow: a client without a reply has no time in these numbers.",
             factor="dispatch",
             further=tuple(_starved(seen.main)),
         ),

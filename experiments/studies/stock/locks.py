@@ -22,8 +22,8 @@ MUTEX = "mutex"
 REQUESTS = ("lookup", "trade")
 
 CAVEAT = (
-    "A wait also holds what else ran meanwhile, and stamping it costs about 1 µs. "
-    "Brackets: the least and the greatest block; no verdict is asked of waits."
+    "A wait includes the time of others that ran meanwhile, and stamping costs about 1 µs a request. "
+    "Brackets: the least and the greatest block. No verdict is asked of waits."
 )
 
 

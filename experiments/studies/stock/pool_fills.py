@@ -141,7 +141,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             "Is it better that a task is a request, or that a task is a connection?",
             " ".join(_starving(judgement)),
             (f"{TO_POOL}{CONNECTION}", f"{PAST_POOL}{CONNECTION_ANEW}"),
-            "That clients past the pool wait longer where a connection is a task: who gets no reply has no latency.",
+            "That clients past the pool wait longer where a connection is a task: without a reply there is no latency.",
         ),
         _answer(
             judgement,
@@ -264,7 +264,7 @@ def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[
             f"{confidence(judgement)}"
         ),
         not_concluded=(
-            "That it is so where a request computes: threads of one interpreter compute one at a time.",
+            "That the same holds where a request computes: threads of one interpreter compute one at a time.",
             *not_concluded,
         ),
         figure=judgement.sweep.part,

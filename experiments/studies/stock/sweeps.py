@@ -150,7 +150,7 @@ def stock(scale: Scale) -> Sweep:
 def growth(
     name: str, what: str, arms: tuple[Arm, ...], family: str = "further", differ: tuple[str, ...] = ("clients",)
 ) -> Comparison:
-    """Comparison of the arm with the most clients ÷ the arm with the fewest. ``arms``: fewest first."""
+    """Comparison of the arm with the most clients ÷ the arm with the fewest. ``arms``: the arm with fewest first."""
     below, above = arms
     title = f"{what}: {above.connections} ÷ {clients_of(below.connections)}"
     return Comparison(name, title, above, below, differ, "growth", family=family)
@@ -332,7 +332,7 @@ def offered_load(scale: Scale) -> Sweep:
 
 
 def clients_of(count: int) -> str:
-    """``1 client``, ``5 clients``."""
+    """Number of clients in words: ``1 client``, ``5 clients``."""
     return counted(count, "client")
 
 

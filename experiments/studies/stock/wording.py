@@ -169,4 +169,4 @@ def server(arm: Arm) -> str:
 
 def confidence(judgement: Judgement) -> str:
     """Sentence on the interval behind a ratio."""
-    return f"Behind it stands its {percent(judgement.confidence)} interval over blocks."
+    return f"The ratio's {percent(judgement.confidence)} interval over blocks stands in brackets."
