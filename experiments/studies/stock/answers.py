@@ -46,11 +46,14 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
     started = told(judgement, "as_started", f"on {' and '.join(started_on)}, {sockets}", grpc)
     equal = told(judgement, "equal_executors", f"with {on_both} on both sides, {sockets}", grpc)
     plain = told(judgement, "plain", sockets, "one on a plain grpcio server")
+    ours = "our own gRPC server"
+    protocol = _within(told(judgement, "protocol", sockets, f"one on {ours}"))
+    implementation = _within(told(judgement, "implementation", f"a Lookup on {ours}", "one on grpcio"))
     own, usual = executors(judgement, "executor")
     executor = told(judgement, "executor", f"on gRPC {few}, a Lookup on {own}", f"one on {usual}")
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
-        sentence=" ".join((equal, *_protocol_or_implementation(judgement))),
+        sentence=f"{equal} Protocol and client: {protocol} Implementation: {implementation}",
         deciding=found(judgement, *names),
         further=found(judgement, "executor", "our_code"),
         details=(
@@ -78,16 +81,9 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
     )
 
 
-def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
-    """Sentences on sockets beside our own gRPC server, and on our own gRPC server beside grpcio. Both servers of a pair
-    have the same executor, pool and lock."""
-    own = "our own gRPC server"
-    for name, what, above, below in (
-        ("protocol", "Protocol and client", "a Lookup on sockets", f"one on {own}"),
-        ("implementation", "Implementation", f"a Lookup on {own}", "one on grpcio"),
-    ):
-        said = told(judgement, name, above, below)
-        yield f"{what}: {said[:1].lower()}{said[1:]}"
+def _within(sentence: str) -> str:
+    """The sentence with a small letter at its beginning, to follow a colon."""
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _growth(judgement: Judgement) -> Answer:
