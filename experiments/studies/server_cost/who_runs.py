@@ -62,22 +62,18 @@ def sweep(scale: Scale) -> Sweep:
         ours = {each: Arm(_server(connections, executor=each)) for each in EXECUTORS}
         every, beside = tuple(ours.values()), (epoll,) if PEER in scale.peers else ()
         groups += [Group((*every[at : at + TOGETHER], *beside)) for at in range(0, len(every), TOGETHER)]
-        if PEER in scale.peers:
-            comparisons += [_share(executor, connections, epoll, arm) for executor, arm in ours.items()]
+        for executor, arm in ours.items() if PEER in scale.peers else ():
+            title = f"Lookup, {_of(connections)}: time in C with epoll ÷ time with {executor}"
+            family = HEADLINE if connections == DECIDING else "further"
+            family = family if executor in list(EXECUTORS)[:TOGETHER] else executor
+            differ = ("language", "executor")
+            comparisons.append(Comparison(_name(executor, connections), title, epoll, arm, differ, family=family))
     comparisons.append(twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")[0])
     return in_windows(PART, groups, comparisons, ROUNDS, scale)
 
 
 def _server(connections: int, **levels: str) -> Setting:
     return setting(transport="sockets", connections=connections, client="c").but(**levels)
-
-
-def _share(executor: str, connections: int, epoll: Arm, arm: Arm) -> Comparison:
-    """Comparison of the server in C with an executor."""
-    title = f"Lookup, {_of(connections)}: time in C with epoll ÷ time with {executor}"
-    family = HEADLINE if connections == DECIDING else "further"
-    family = family if executor in list(EXECUTORS)[:TOGETHER] else executor
-    return Comparison(_name(executor, connections), title, epoll, arm, ("language", "executor"), family=family)
 
 
 def _name(executor: str, connections: int) -> str:

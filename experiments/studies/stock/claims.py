@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm
+from experiments.judge.points import CONFIDENCE
 from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.steps import Step, mean_log_ratios, steps
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
-from experiments.show.numbers import number, ratio_words
+from experiments.show.numbers import INTERVAL_BLOCKS_MIN, number, ratio_with_ends
 from experiments.show.sentences import listed, state_sentences
 from experiments.studies.stock.locks import LockWait, mutex_wait
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS, clients_of
@@ -25,31 +26,17 @@ from experiments.studies.stock.wording import brief, by_clients, contrary, count
 Parts = Mapping[str, Judgement]
 """Judgements of parts, by the parts' names."""
 
-CONFIDENCE = 0.95
-"""Confidence of the interval of the lock waits' difference."""
-
-WAITS_MIN = 3
-"""Least number of blocks for that interval."""
-
 GRPC_MS, SOCKETS_MS = 17.92, 12.38
 """The document's mean latency of Lookup with one client."""
 
-PLAIN = {
-    "figure_1": "Figure 1 (gRPC, Lookup and Trade at random, a price updater beside them)",
-    "figure_2": "Figure 2 (gRPC, Lookup)",
-    "figure_3": "Figure 3 (gRPC, Trade)",
-    "figure_4": "Figure 4 (sockets, Lookup)",
-    "figure_5": f"Figure 5 (sockets, Lookup, a pool of {POOL})",
+RISING = {
+    "figure_1": ("growth_figure_1", "Figure 1 (gRPC, Lookup and Trade at random, a price updater beside them)"),
+    "figure_2": ("growth_grpc", "Figure 2 (gRPC, Lookup)"),
+    "figure_3": ("growth_figure_3", "Figure 3 (gRPC, Trade)"),
+    "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
+    "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-
-GROWTHS = {
-    "figure_1": "growth_figure_1",
-    "figure_2": "growth_grpc",
-    "figure_3": "growth_figure_3",
-    "figure_4": "growth_sockets",
-    "figure_5": "past_pool",
-}
-"""By figure, the name of the comparison of the most clients with fewer clients."""
+"""By figure: the name of the comparison of the most clients with fewer clients, and the figure in words."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -102,12 +89,12 @@ def _no_lock_needed(_: Parts) -> Finding:
     return "NOT TESTABLE", "A matter of correctness, not of latency: true while nothing writes, and here trades write."
 
 
-def _rises(figure: str) -> Callable[[Parts], Finding]:
+def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
     """Finding by every step from fewer clients to more: CONFIRMED where latency rises at every step, CONTRADICTED where
     latency falls or stays at one step."""
 
     def finding(parts: Parts) -> Finding:
-        judgement, growth = parts["stock"], GROWTHS[figure]
+        judgement = parts["stock"]
         arms = by_clients(judgement, FIGURES[figure])
         judged, own, ends = judgement.judged.get(growth), steps(judgement, arms), brief(judgement, growth)
         if judged is not None and judged.together:
@@ -162,7 +149,7 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
     text = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
     apart = [trade.shares[block] - lookup.shares[block] for block in trade.shares if block in lookup.shares]
-    if len(apart) < WAITS_MIN:
+    if len(apart) < INTERVAL_BLOCKS_MIN:
         return "INCONCLUSIVE", f"{text} {len(apart)} blocks tell too little."
     at, sweep = mean_interval(apart, CONFIDENCE), parts["lock_waits"].sweep
     most = sweep.limits.equivalent_high - 1
@@ -191,13 +178,11 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
     if judgement.look is None or not beside:
         return "INCONCLUSIVE", "There are too few blocks for a verdict."
     told = [
-        f"{name} {value} ({ends})"
+        f"{name} {ratio_with_ends(ratio_interval([*apart[name].values()], judgement.confidence))}"
         for name in ("read-write", "mutex")
-        for value, ends in (ratio_words(ratio_interval([*apart[name].values()], judgement.confidence)),)
     ]
     at = ratio_interval(beside, judgement.confidence)
-    value, ends = ratio_words(at)
-    text = f"Trade ÷ Lookup: {', '.join(told)}. The first ÷ the second: {value} ({ends})."
+    text = f"Trade ÷ Lookup: {', '.join(told)}. The first ÷ the second: {ratio_with_ends(at)}."
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if low < at.low and at.high < high:
         return "CONTRADICTED", f"{text} Within 5 % of 1 counts as not apart."
@@ -263,8 +248,8 @@ ENTRIES: tuple[Entry[Parts], ...] = (
     Entry("The lock that gRPC's Lookup takes could be why.", _the_lock_is_why, part="stock"),
     Entry("Sockets need no lock, as nothing is written there.", _no_lock_needed, part="stock"),
     *(
-        Entry(f"{text}: latency rises with the clients.", _rises(figure), part="stock")
-        for figure, text in PLAIN.items()
+        Entry(f"{text}: latency rises with the clients.", _rises(figure, growth), part="stock")
+        for figure, (growth, text) in RISING.items()
     ),
     Entry(
         "It rises as each request is a task; with a thread for each connection it would stay constant up to the pool.",

@@ -168,10 +168,10 @@ def waiting(judgement: Judgement) -> str:
         return " ".join(_told(judgement, name) for name in names)
     one, pool, past = texts
     at_pool = f"{one} with 1 client and with {POOL}" if one == pool else f"{one} with 1 client and {pool} with {POOL}"
-    times, ends = ratio_words(judged[1].typical)
+    value, ends = ratio_words(judged[1].typical)
     return (
         f"A Lookup on sockets that waits {WAIT_MS:g} ms takes {at_pool}. "
-        f"With {clients_of(2 * POOL)} it takes {past}, {times} times as long ({ends}): {POOL} are served, and "
+        f"With {clients_of(2 * POOL)} it takes {past}, {value} times as long ({ends}): {POOL} are served, and "
         f"{POOL} wait."
     )
 

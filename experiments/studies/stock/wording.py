@@ -15,7 +15,7 @@ from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL, Block, Window
 from experiments.results.stages import StageSummary
 from experiments.show.figures import style
-from experiments.show.numbers import counted, percent, ratio_words
+from experiments.show.numbers import counted, percent, ratio_with_ends
 from experiments.show.sentences import listed, ratio_sentence
 from experiments.studies.stock.sweeps import clients_of
 
@@ -128,10 +128,10 @@ def found(judgement: Judgement, *names: str) -> tuple[Judged, ...]:
 
 def step_by_step(own: Sequence[Step]) -> str:
     """Sentence on every step: ``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
-    shown = [
-        (f"{each.above.connections} ÷ {clients_of(each.below.connections)}", ratio_words(each.ratio)) for each in own
-    ]
-    return f"Step by step: {', '.join(f'{name} {value} ({ends})' for name, (value, ends) in shown)}."
+    shown = (
+        f"{each.above.connections} ÷ {clients_of(each.below.connections)} {ratio_with_ends(each.ratio)}" for each in own
+    )
+    return f"Step by step: {', '.join(shown)}."
 
 
 def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
