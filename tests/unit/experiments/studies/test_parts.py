@@ -25,7 +25,7 @@ SWEEPS = {
 }
 
 NEEDED = {"c-berkeley"}
-"""What its part is not measured without."""
+"""Peers without which their part is not measured."""
 
 MEASURED = [
     pytest.param(part, scale, id=f"{name}-{profile}")
@@ -69,8 +69,10 @@ OTHERS |= {f"selfcheck ab {transport}": ab.design(transport, 10.0, ab.MINUTES, 1
 
 
 def loads_apart(sweep: Sweep) -> list[str]:
-    """A/A pairs whose second server carries other loads than the first, or as many less often. Where servers are
-    started for their group's turn, only what the pair's own groups have counts."""
+    """Names of the A/A pairs whose second server has other loads than the first server, or has the loads less often.
+
+    Where servers are started for their group's turn, only the pair's own groups count.
+    """
     in_turn = isinstance(sweep.turns, Windows) and sweep.turns.in_turn
     found = []
     for pair in (each for each in sweep.comparisons if each.kind == "same"):

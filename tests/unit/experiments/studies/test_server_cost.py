@@ -38,7 +38,7 @@ PART = SERVER_COST.parts["server_cost"]
 SMALL = Scale(rounds=4, looks=(10, 14), clients=(1,))
 
 GOOD = {("sockets", "stock"): 10.8, ("sockets", "echo"): 10.0, ("grpc", "stock"): 105.0, ("grpc", "echo"): 100.0}
-"""µs a request: every goal is met."""
+"""Processor time of a request in µs with which every goal is met."""
 
 BAD = {**GOOD, ("sockets", "stock"): 15.0, ("grpc", "stock"): 111.0, ("grpc", "echo"): 100.0}
 
@@ -88,7 +88,7 @@ def test_every_profile_s_sweep_can_be_judged(scale: Scale) -> None:
 
 
 def test_goals_that_are_met_and_missed_are_told_apart() -> None:
-    """Eight times, 1.10 times, half a second, a thousandth of a core, 20 and 100 MiB."""
+    """Goals on ratios, start-up, idle processor time and memory are met by good values, and missed by bad values."""
     good = goals(planted(GOOD), lone(130, 0.0, 0.002).servers)
     assert set(said(good)) == {"met"}
     assert len(good) == 4 + 2 + (3 + 2) + 2
@@ -97,7 +97,7 @@ def test_goals_that_are_met_and_missed_are_told_apart() -> None:
 
 
 def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
-    """Whichever side its value is on; one value has no interval; nothing measured is said to be so."""
+    """A goal inside the interval is open on either side of the value. One value has no interval."""
     for value, word in ((1.09, "met"), (1.11, "MISSED")):
         goal = Goal("x", "", 0, 1.10, Estimate(value, 1.0, 1.2, 9))
         assert goal.said == f"open: {word} by its value, and the interval reaches past the goal"
@@ -106,14 +106,14 @@ def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
 
 
 def test_nothing_is_said_of_a_goal_before_a_declared_look() -> None:
-    """Nine of ten blocks give no verdict on a goal. Servers alone have their own."""
+    """Nine of ten blocks give no verdict on a ratio's goal. Goals of servers alone need no look."""
     found = goals(planted(GOOD, number=9), lone(130, 0.0, 0.002).servers)
     assert said(found)[:4] == ["not concluded: no verdict yet"] * 4
     assert set(said(found)[4:]) == {"met"}
 
 
 def test_both_questions_are_answered_with_their_numbers() -> None:
-    """Against the planted ratios: 105 ÷ 10.8, 1.08 and 1.05."""
+    """The answers have the planted ratios: 105 ÷ 10.8, 1.08 and 1.05."""
     transport, service = PART.answers(Seen(planted(GOOD)))
     assert transport.sentence.startswith("A Lookup on gRPC with sockets' executor takes 9.7")
     assert transport.to_decide is None
@@ -124,7 +124,7 @@ def test_both_questions_are_answered_with_their_numbers() -> None:
 
 
 def test_the_sections_have_every_goal_every_arm_and_every_server() -> None:
-    """Markdown tables; without a look at servers alone their table is left out."""
+    """The tables have every goal, arm and server. Without measurements of servers alone their table is left out."""
     judgement = planted(GOOD)
     told = {each.title: each.text for each in PART.sections(Seen(judgement, runs=(lone(130, 0.0, 0.002),)))}
     assert list(told) == ["Goals", "Arms", "Servers by themselves"]
@@ -170,7 +170,7 @@ def test_shares_are_the_planted_differences_and_add_up() -> None:
 
 
 def test_the_split_is_told_drawn_and_tabled() -> None:
-    """A sentence, a bar and a row for each of the three servers."""
+    """Each of the three servers has a sentence, a bar and a row."""
     seen, part = split_seen(), SERVER_COST.parts["split"]
     (answer,), (picture,), (section,) = part.answers(seen), part.pictures(seen), part.sections(seen)
     for server in ("sockets", "our own gRPC server", "grpcio"):
@@ -188,7 +188,7 @@ def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
 
 
 def test_an_option_is_held_against_its_goal() -> None:
-    """TLS at 1.25 and metrics at 1.02 keep their goals, a token at 1.2 does not. A store has no goal."""
+    """TLS at 1.25 and metrics at 1.02 meet their goals, and a token at 1.2 misses its goal. A store has no goal."""
     sweep = options(SMALL)
     planted_us = {"access=tls": 12.5, "access=token": 12.0, "metrics=yes": 10.2, "store=sqlite": 10.4}
     costs = {arm: next((us for said, us in planted_us.items() if said in arm.name), 10.0) for arm in sweep.arms}
@@ -204,7 +204,7 @@ def test_an_option_is_held_against_its_goal() -> None:
 
 
 def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
-    """Go and Rust beside our own gRPC server; without them the sweep is of ours, and the answer says so."""
+    """Go and Rust are compared with our own gRPC server. Without these peers the sweep has our servers alone."""
     sweep = languages(SMALL)
     costs = {arm: 8.0 if arm.setting["language"] == "rust" else 24.0 for arm in sweep.arms}
     seen = Seen(judge(sweep, blocks(sweep, 10, taking(costs))))
@@ -218,7 +218,8 @@ def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
 
 @pytest.mark.slow
 def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
-    """The planted ratio of each kind of call; where the client was at its limit, the ratio is the least."""
+    """Answer, tables and figure have the planted ratio of each kind of call, with "at least" where the client was at
+    its limit."""
     sweep = real_clients.sweep(SMALL)
 
     def mean_us(arm: Arm, _: str) -> float:
@@ -290,7 +291,7 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
 def test_a_ratio_that_is_a_bound_is_said_to_be_one(
     ours_us: Mapping[str, float], limited: Sequence[str], said: tuple[str, str]
 ) -> None:
-    """A ratio that the client limits is never the least, and leaves open how large the largest is."""
+    """A ratio with the client at its limit is a lower bound: never the least ratio, and the largest is "at least"."""
     usual = {"same": 100.0, "deadline": 200.0, "token": 850.0, "traceparent": 800.0, "2560B": 700.0}
     sweep = real_clients.sweep(replace(SMALL, peers=frozenset()))
 
@@ -324,7 +325,7 @@ def overloaded(keeps: Mapping[str, float]) -> Seen:
 
 
 def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
-    """Requests sent, and requests answered in time, ÷ each server's own peak; a late load is marked."""
+    """Sent calls and calls answered in time are multiples of each server's peak. A late load is marked."""
     part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
     (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     assert answer.sentence.startswith("Each server is offered 1.4, 2, 5 and 10 times its capacity. Of its peak, ")

@@ -1,4 +1,4 @@
-"""Sweeps of the study, with and without its peers; its sentences on made-up cells; its page."""
+"""The study's sweeps, with and without its peers, and its sentences, claims and tables on made-up cells."""
 
 import math
 from dataclasses import replace
@@ -31,7 +31,7 @@ PART = POOLS.parts["pools"]
 
 
 def seen_of(cell: Cell) -> CellSeen:
-    """Rust takes half of all, as in the document; 64 threads and few connections take more of the processor."""
+    """Values of a cell: Rust takes half of Go's time, and 64 threads and few connections take more of the processor."""
     of = cell.setting
     rust, many = of["language"] == "rust", of["workers"] == 64
     share = 1.3 if rust and many else 0.6 if rust else 1.0 + 0.1 * many
@@ -54,7 +54,7 @@ def judged(scale: Scale = QUICK) -> TableJudged:
 
 
 def seen(scale: Scale = QUICK, wrong: int = 0, cells: TableJudged | None = None) -> Seen:
-    """Nothing by turns, made-up cells, and a stress test."""
+    """Measurements without blocks by turns, with made-up cells and a stress test."""
     plan = design.stress(scale)
     kinds = tuple(KindSeen(each.requests, 0, 0, 10**9, 1024, 1024) for each in plan.kinds)
     final = tuple(FinalSeen(each.keys - wrong, wrong) for each in plan.final)
@@ -65,7 +65,7 @@ def seen(scale: Scale = QUICK, wrong: int = 0, cells: TableJudged | None = None)
 
 
 def test_the_cells_are_the_documents() -> None:
-    """72 of two languages at full scale, and Python's; pinned, and free."""
+    """At full scale there are 72 pinned cells of two languages, and Python's; ``quick`` has fewer, pinned and free."""
     plan = design.cells(PAPER)
     pinned = [cell for cell in plan.cells if cell.pinned]
     assert len(pinned) == 108
@@ -85,7 +85,7 @@ def test_every_family_can_be_decided(scale: Scale) -> None:
 
 @pytest.mark.slow
 def test_what_is_not_built_is_left_out() -> None:
-    """Without peers Python is there alone. Other languages have no comparisons, and the claims say so."""
+    """Without peers the study measures Python alone, and its claims are not testable."""
     alone = replace(QUICK, peers=frozenset())
     assert {arm.setting["language"] for arm in design.pools(alone).arms} == {"python"}
     assert design.languages(replace(QUICK, peers=frozenset({"go-entity"}))) == ("go", "python")
@@ -105,8 +105,8 @@ def test_claims_follow_the_verdicts() -> None:
 
 
 def test_a_load_at_its_limit_decides_nothing_between_servers() -> None:
-    """Times and rates of a load at its limit are also the load's, as the document's were. They decide only claims on
-    these."""
+    """Times and rates with the load at its limit are also of the load, as in the document. They decide claims on times
+    and rates alone."""
     cells = judged()
     limited = {
         name: replace(each, load_limited="response" in name or "received" in name)
@@ -131,7 +131,7 @@ def test_every_connection_has_its_turns() -> None:
 
 
 def test_no_process_is_compared_with_itself() -> None:
-    """Memory is a process's, and cells of one start share it, so that no process is compared with itself."""
+    """Cells of one start share a process and its memory, so that no ratio of memory compares such cells."""
     plan = design.cells(PAPER)
     for ratio in plan.ratios:
         if ratio.quantity == "memory_mib":
@@ -194,7 +194,7 @@ def test_requests_and_seconds_stand_beside_the_claims() -> None:
 
 
 def test_a_wrong_key_contradicts_the_stress_test() -> None:
-    """Though no request ended in an error."""
+    """A wrong key contradicts the claim, though no request ended in an error."""
     (claim,) = [each for each in claims(seen(wrong=1, cells=judged())) if each.text.startswith("Stress")]
     assert claim.verdict == "CONTRADICTED"
     assert claim.said.startswith("0 errors in 80,000 requests, and 59,994 of 60,000 keys")

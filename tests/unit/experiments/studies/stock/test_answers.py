@@ -1,4 +1,4 @@
-"""The four answers: what each tells, and where one is not decided, why and what would decide it."""
+"""The four answers: their sentences, and the reason and the command where an answer is not decided."""
 
 import re
 from collections.abc import Iterable
@@ -70,8 +70,7 @@ def test_questions_2_and_4_tell_each_growth(times: float) -> None:
 
 
 def test_question_2_says_what_littles_law_makes_of_it() -> None:
-    """Growth in a closed loop follows from Little's law, and is not a finding on the server. The answer says so, and
-    names a gain in rate."""
+    """The answer says that growth in a closed loop follows from Little's law, and names the gain in rate."""
     second = of(planted({GRPC_5: 3 * MEAN_US, SOCKETS_5: 5 * MEAN_US}), *GROWTHS)[1]
     assert any("Little's law" in each for each in second.not_concluded)
     assert [each for each in second.details if "times as many requests" in each] == [
@@ -97,7 +96,7 @@ def test_the_load_is_free_up_to_the_first_number_where_it_is_the_limit(limited: 
 
 
 def test_question_4_gives_the_means_of_the_blocks_that_its_ratio_is_of() -> None:
-    """A block that is left out of the ratio is left out of both means."""
+    """Both mean latencies leave out the blocks that the ratio leaves out."""
     whole = judgement(only(sweeps.stock(SCALE), "past_pool"), 10, planted(scatter=0.3))
     past = whole.judged["past_pool"]
     first = replace(past, log_ratios={number: past.log_ratios[number] for number in list(past.log_ratios)[:1]})
@@ -108,14 +107,14 @@ def test_question_4_gives_the_means_of_the_blocks_that_its_ratio_is_of() -> None
 
 
 def test_an_unfinished_sweep_has_numbers_and_no_verdict() -> None:
-    """Three blocks of ten have the ratio so far, no verdict, and the command that goes on."""
+    """After three blocks of ten an answer has the ratio so far, no verdict, and the command that goes on."""
     for answer in answers(Seen(unplanted(number=3))):
         assert answer.sentence.startswith("No verdict. ")
         assert answer.to_decide == "To go on: `python -m experiments run stock --out FOLDER --resume`"
 
 
 def test_without_a_block_nothing_is_known() -> None:
-    """Each answer says so, and the command that measures."""
+    """Without a block each answer says that nothing is known, and names the command that measures."""
     for answer in answers(Seen(unplanted(number=0))):
         assert answer.sentence.startswith("Not known: ")
         assert answer.deciding == ()
@@ -123,7 +122,7 @@ def test_without_a_block_nothing_is_known() -> None:
 
 
 def test_a_gate_that_leaves_out_every_block_is_named() -> None:
-    """Errors in one arm leave its comparisons unknown, and touch no other."""
+    """Errors in one arm leave the arm's comparisons unknown, and no other comparison."""
     _, second, third, _ = of(planted(errors=[TRADE]), "trade", *GROWTHS)
     assert "Not known" in third.sentence
     assert "Gate 4 left out its blocks" in third.sentence
@@ -152,7 +151,7 @@ def test_figures_4_and_5_say_how_many_threads_ran_the_requests() -> None:
 
 
 def test_a_recording_without_stamps_says_nothing_of_threads() -> None:
-    """No sentence of threads stands there where the part is not there, or lacks the figure's arms."""
+    """A figure says nothing of threads where the part ``stages`` is absent, or lacks the figure's arms."""
     main = unplanted(number=2)
     unstamped = unplanted(sweeps.stages, 3)
     for after in ({}, {"stages": unstamped}):
@@ -179,7 +178,7 @@ def test_with_one_number_of_clients_growth_is_not_known() -> None:
 
 
 def test_the_lock_is_told_where_it_was_measured() -> None:
-    """The answer has the lock's waits where their part was measured, and else the command."""
+    """The answer has the lock's waits where the part ``lock_waits`` was measured, and else the command."""
     main = unplanted(number=2)
     assert "run lock_waits" in answers(Seen(main))[2].details[0]
     locked = Arm(sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5))

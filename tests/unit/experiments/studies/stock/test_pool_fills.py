@@ -1,4 +1,4 @@
-"""A pool that fills: every client is planned, drawn and told, above all those without a reply."""
+"""A pool that fills: every number of clients is measured, drawn and told, and starved clients are counted."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -19,7 +19,7 @@ POOL = sweeps.POOL
 
 
 def arm(line: str, clients: int) -> Arm:
-    """An arm of the figure."""
+    """Arm of a line of the figure."""
     return Arm(LINES[line].but(connections=clients))
 
 
@@ -81,7 +81,7 @@ def test_both_dispatch_models_have_both_connection_policies() -> None:
 
 
 def test_the_figure_draws_and_tells_each_starved_client() -> None:
-    """With 6 to 10 clients 1 to 5 crosses stand over their number, and none in the panel where a request is a task."""
+    """Over 6 to 10 clients stand 1 to 5 crosses. The panel of a task for each request has none."""
     (picture,) = pool_fills.pictures(as_recorded())
     assert picture.name == "pool_fills"
     assert "Without any reply: 1 of 6 clients, 2 of 7 clients, 3 of 8 clients, 4 of 9 clients, 5 of 10 clients." in (
@@ -112,7 +112,7 @@ def test_the_answer_counts_each_starved_client() -> None:
 
 
 def test_clients_that_starve_elsewhere_are_counted_in_a_window() -> None:
-    """One starved client of ten in each of ten windows is one client, and not ten."""
+    """One starved client in each of ten windows counts as one client, and not as ten."""
     _, second, _ = pool_fills.answers(seen([CONNECTION, REQUEST], starved={arm(REQUEST, 10): 1}))
     assert "1 of 10 clients get no reply" in second.sentence
 
@@ -153,7 +153,7 @@ def test_what_is_not_flat_then_rising_is_told_by_its_verdicts(at: Mapping[int, f
     ],
 )
 def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping[int, float], said: str) -> None:
-    """A step aside is named, in each line's own answer, though both ends are as before."""
+    """The answer of each line names a step that contradicts it, though both ends are as before."""
     first, _, third = pool_fills.answers(seen(at=at))
     for answer in (first, third):
         assert "are served, and 5 wait." not in answer.sentence
@@ -162,15 +162,15 @@ def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping
 
 
 def test_a_step_that_gates_left_out_bears_nothing_out() -> None:
-    """A step whose blocks the gates left out bears nothing out."""
+    """A step whose blocks the gates left out keeps the sentence back."""
     said = pool_fills.answers(seen([REQUEST], failed=[arm(REQUEST, 3)]))[0].sentence
     assert "Of 2 steps the gates left no block." in said
     assert "are served, and 5 wait." not in said
 
 
 def test_question_4_is_answered_without_waiting_and_with_it() -> None:
-    """Threads at work at once are told: each of 10 clients has one for a tenth of its latency. Without the waiting part
-    its command is told."""
+    """The answer has the threads at work: each of 10 clients has a thread for a tenth of its latency. Without the part
+    ``past_pool`` the answer has the part's command."""
     waits, stages = pool_fills.past_pool(SCALE), sweeps.stages(SCALE)
     times = {each: full_us(each.connections) for each in waits.arms}
     stamped = {each: {"all": stage_summary(20.0, queue_us=400.0)} for each in stages.arms}

@@ -15,7 +15,7 @@ SWEEP = only(sweeps.stock(SCALE), "trade")
 
 
 def test_too_small_a_sweep_says_that_it_has_no_verdicts() -> None:
-    """Under six blocks nothing is decided, and the default profile is named."""
+    """Under six blocks nothing is decided, and the sentence has the command of the default profile."""
     small = judgement(only(sweeps.stock(replace(SCALE, looks=(3,))), "trade"), 3, planted())
     assert to_decide(small, ("trade",)) == "This would decide it: `python -m experiments run stock`"
 
