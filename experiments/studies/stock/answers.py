@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import takewhile
 
 from experiments.design.arms import Arm
-from experiments.judge.gates import is_load_limited
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Answer, Seen
 from experiments.show.numbers import number
@@ -18,7 +17,18 @@ from experiments.show.sentences import to_decide
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import lock_details, trade_wait
 from experiments.studies.stock.sweeps import COMPUTING, FIGURES, HEADLINE, POOL, clients_of
-from experiments.studies.stock.wording import at_work, confidence, declared, executors, found, label, mean_us, told
+from experiments.studies.stock.wording import (
+    at_work,
+    confidence,
+    declared,
+    executors,
+    found,
+    grown,
+    label,
+    mean_us,
+    points_of,
+    told,
+)
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
@@ -91,7 +101,7 @@ def _growth(judgement: Judgement) -> Answer:
     deciding = found(judgement, *names)
     return Answer(
         question="How does latency change as clients are added?",
-        sentence=" ".join(_grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
+        sentence=" ".join(grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
         deciding=deciding,
         further=found(judgement, "growth_static"),
         details=(
@@ -117,22 +127,18 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
     if judged is None or not judged.together:
         return
     few, most = judged.comparison.below, judged.comparison.above.connections
-    means_us = {
-        arm: mean
-        for arm in (Arm(few.setting.but(clients=each)) for each in range(few.connections, most))
-        if (mean := mean_us(judgement, arm)) is not None
-    }
-    measured = [arm for arm in means_us if arm != few]
-    is_free = {arm: not is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in measured}
-    free = list(takewhile(is_free.__getitem__, measured))
-    if free and few in means_us:
-        times = number(means_us[free[-1]] / means_us[few])
+    between = (Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, most))
+    measured = [point for point in points_of(judgement, between) if mean_us(judgement, point.arm) is not None]
+    free, at_few = list(takewhile(lambda point: not point.load_limited, measured)), mean_us(judgement, few)
+    if free and at_few is not None:
+        last = free[-1].arm
+        times = number((mean_us(judgement, last) or 0.0) / at_few)
         yield (
-            f"up to {clients_of(free[-1].connections)} the load is not the limit. There the mean latency is {times} "
-            f"times that with {clients_of(few.connections)}; no verdict is asked of that."
+            f"up to {clients_of(last.connections)} the load is not the limit. There the mean latency is {times} times "
+            f"that with {clients_of(few.connections)}; no verdict is asked of that."
         )
-    elif any(is_free.values()) and not free:
-        yield f"with {clients_of(measured[0].connections)} the load is the limit too."
+    elif not free and not all(point.load_limited for point in measured):
+        yield f"with {clients_of(measured[0].arm.connections)} the load is the limit too."
     else:
         yield f"with fewer clients than {most} the load is the limit too."
 
@@ -177,19 +183,18 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
     """Answer by a Lookup that computes and by a Lookup that waits: for both the load is far from its limit."""
     apart = ("Another part measures a Lookup that waits: `python -m experiments run past_pool`.",)
-    grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
-    plain = _without_waiting(judgement, staged, grown)
+    computing = (grown(judgement, name, f"computing on {label(Arm(base))}") for name, base in COMPUTING.items())
     second = () if waiting is None else (pool_fills.waiting(waiting),)
     names = () if waiting is None else tuple(each.name for each in waiting.sweep.comparisons if each.family == HEADLINE)
     return Answer(
         question="What happens when there are more clients than threads in the pool?",
-        sentence=" ".join((*_computing(judgement), *second)),
+        sentence=" ".join((*computing, *second)),
         deciding=found(judgement, *COMPUTING),
         further=found(judgement, "past_pool"),
         details=(
-            *([plain] if plain != grown else []),
+            *(() if staged is None else _without_waiting(judgement, staged)),
             *_pool_means(judgement),
-            grown,
+            grown(judgement, "past_pool", f"on a pool of {POOL} threads"),
             *(apart if waiting is None else pool_fills.details(waiting)),
         ),
         estimand=(
@@ -206,21 +211,14 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
     )
 
 
-def _computing(judgement: Judgement) -> Iterator[str]:
-    """Sentences on growth past the pool's size on each transport, where the server is the limit and not the load."""
-    for name, base in COMPUTING.items():
-        yield _grown(judgement, name, f"computing on {label(Arm(base))}")
-
-
-def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
-    """Sentence on the number of the pool's threads at work. ``grown`` where the server stamped no stages."""
-    judged, past = judgement.judged.get("past_pool"), Arm(FIGURES["figure_5"].but(clients=2 * POOL))
-    at_once = None if staged is None else at_work(staged, past)
-    if judged is None or not judged.rulings or at_once is None:
-        return grown
-    fill = "never fill" if at_once < POOL - 1 else "nearly fill"
-    kept = f"{clients_of(2 * POOL)} keep {at_once:.1f} of {POOL} threads at work"
-    return f"Lookups that do not wait {fill} the pool: {kept}."
+def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
+    """Sentence on the number of the pool's threads at work; empty where the server stamped no stages."""
+    judged = judgement.judged.get("past_pool")
+    at_once = at_work(staged, Arm(FIGURES["figure_5"].but(clients=2 * POOL)))
+    if judged is not None and judged.rulings and at_once is not None:
+        fill = "never fill" if at_once < POOL - 1 else "nearly fill"
+        kept = f"{clients_of(2 * POOL)} keep {at_once:.1f} of {POOL} threads at work"
+        yield f"Lookups that do not wait {fill} the pool: {kept}."
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
@@ -233,15 +231,6 @@ def _pool_means(judgement: Judgement) -> Iterator[str]:
     texts = [f"{number(mean / 1000)} ms with {clients_of(n)}" for n, mean in means if mean is not None]
     if len(texts) == len(means):
         yield f"On average a Lookup takes {' and '.join(texts)}."
-
-
-def _grown(judgement: Judgement, name: str, where: str) -> str:
-    """Sentence on the latency with more clients beside the latency with fewer."""
-    comparison = declared(judgement, name)
-    if comparison is None:
-        return "Not known: growth needs two numbers of clients, and this sweep has one."
-    most, few = (clients_of(arm.connections) for arm in (comparison.above, comparison.below))
-    return told(judgement, name, f"{most} {where}", few)
 
 
 def _few(judgement: Judgement) -> str:

@@ -31,10 +31,10 @@ from experiments.studies.stock.wording import (
     contrary,
     declared,
     found,
+    grown,
     mean_us,
     points_of,
     step_by_step,
-    told,
 )
 from experiments.studies.study import Scale
 
@@ -194,9 +194,7 @@ def _rises(judged: Judged) -> bool:
 
 def _told(judgement: Judgement, name: str) -> str:
     """Sentence on a comparison, and on the steps that contradict it."""
-    line = _line(name)
-    few, most = (clients_of(count) for count in (ENDS[:2] if name.startswith(TO_POOL) else ENDS[1:]))
-    return told(judgement, name, f"{most} {WORDS[line]}", few) + _contrary(judgement, name)
+    return grown(judgement, name, WORDS[_line(name)]) + _contrary(judgement, name)
 
 
 def _detailed(judgement: Judgement, name: str) -> str:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from experiments.design.arms import Arm, Comparison
 from experiments.design.setting import Setting
-from experiments.judge import gates, ratios
+from experiments.judge import gates
 from experiments.judge.points import Point, points
 from experiments.judge.steps import SAID, Step
 from experiments.judge.verdicts import Judged, Judgement, Verdict
@@ -29,6 +29,15 @@ def told(judgement: Judgement, name: str, above: str, below: str) -> str:
     if judged is None:
         return f"Not known: {above} beside {below}. {absence(judgement, name)}"
     return ratio_sentence(judged, above, below)
+
+
+def grown(judgement: Judgement, name: str, where: str) -> str:
+    """Sentence on the latency with more clients beside the latency with fewer. ``where``: words behind the clients."""
+    comparison = declared(judgement, name)
+    if comparison is None:
+        return "Not known: growth needs two numbers of clients, and this sweep has one."
+    most, few = (clients_of(arm.connections) for arm in (comparison.above, comparison.below))
+    return told(judgement, name, f"{most} {where}", few)
 
 
 def brief(judgement: Judgement, name: str) -> str:
@@ -53,12 +62,8 @@ def absence(judgement: Judgement, name: str) -> str:
 def mean_us(judgement: Judgement, arm: Arm) -> float | None:
     """Mean over blocks of an arm's mean latency, as in figures. None without a value, or where a gate refuses a
     block."""
-    sweep = judgement.sweep
-    if arm not in sweep.arms or len(list(_counted(judgement, arm))) < len(judgement.blocks):
-        return None
-    means = [ratios.arm_mean_us(sweep, block, sweep.places[arm], ALL) for block in judgement.blocks]
-    seen = [mean for mean in means if mean is not None]
-    return fmean(seen) if seen else None
+    means = (point.mean_us for point in points_of(judgement, [arm]) if not point.refusals)
+    return next((each.value for each in means if each is not None), None)
 
 
 def by_clients(judgement: Judgement, base: Setting, factor: str = "clients") -> list[Arm]:
