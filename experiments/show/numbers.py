@@ -56,6 +56,12 @@ def ratio_words(estimate: Estimate) -> tuple[str, str]:
     return words[0], f"{words[1]} to {words[2]}"
 
 
+def ratio_with_ends(of: Estimate) -> str:
+    """A ratio and its interval: ``0.290 (0.280 to 0.300)``. The ratio alone where it has no interval."""
+    value, ends = ratio_words(of)
+    return f"{value} ({ends})" if has_interval(of) else value
+
+
 def range_words(low: float, high: float) -> str:
     """Two ratios as ``0.280 to 0.300``, with the digits of an interval with these ends."""
     return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]

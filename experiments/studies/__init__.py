@@ -1,6 +1,6 @@
-"""The studies, a folder each. To add one: its folder, with a ``Study`` of its name in capitals, and a line in STUDIES.
+"""The studies. Each has a folder, a ``Study`` with the folder's name in capitals, and a line in ``STUDIES``.
 
-A study is imported when it is asked for: each brings some nine modules, and most commands need one study.
+A study is imported at its first use: it has about nine modules, and most commands need one study.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,8 +30,11 @@ class _Studies(Mapping[str, Study]):
 
 
 class _Parts(Mapping[str, tuple[Study, Part]]):
-    """Parts of all studies by name. The first part of a study has the study's name. A part with ``SUFFIX`` behind its
-    name has its servers under any numbers of clients; it is found by that name, and not listed."""
+    """Parts of all studies by name. The first part of a study has the study's name.
+
+    A part's name with ``SUFFIX`` behind it finds the same servers under any numbers of clients (``by_clients``). Such
+    names are not listed.
+    """
 
     def __getitem__(self, name: str) -> tuple[Study, Part]:
         for study in (STUDIES[each] for each in sorted(STUDIES, key=lambda each: each != name)):

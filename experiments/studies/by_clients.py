@@ -1,13 +1,15 @@
-"""The servers of a part whose loads are its own, under the numbers of clients that are asked for.
+"""The servers of a part with fixed loads, under the numbers of clients that the user gives.
 
-Most parts have fixed loads: 16 connections, or the calls of the original. ``run NAME --clients 1 2 4`` then measures
-this sweep in the part's place. Each server of the part gets its own requests, in a closed loop, by each number of
-clients; the most are compared with the fewest. Servers that differ in the transport alone are compared under the most.
-A load program has a connection for each client. The program of a peer that makes one client has the lean client in its
-place, where that speaks the protocol; else its server is left out.
+Most parts have fixed loads, such as 16 connections, or the calls of the original. ``run NAME --clients 1 2 4`` measures
+the sweep of this module instead. Each server of the part gets its usual requests, in a closed loop, by each number of
+clients. The largest number of clients is compared with the smallest. Servers that differ in the transport alone are
+compared with each other under the largest number. A load program opens a connection for each client.
 
-With ``--cluster`` the clients are on other hosts. Then every part is measured so, in windows. Servers that listen on
-the loopback alone are left out, and so are loads by load programs and by peers' own clients.
+Some peers (programs in other languages) have a load program that makes only one client. The lean client replaces such
+a program where it speaks the protocol. Else the server is left out.
+
+With ``--cluster`` the clients are on other hosts. Then every part is measured by this module, in windows. Servers that
+listen on the loopback alone are left out. Loads by load programs and by peers' own clients are left out too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,28 +40,28 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS
 
 SUFFIX = "_clients"
-"""End of such a part's name, behind that of the part whose servers it has."""
+"""Suffix of the name of a part that this module makes."""
 
 FIGURE = "clients"
 
 LINES_MAX = 6
-"""Lines of a figure, at most."""
+"""Largest number of lines in a figure."""
 
 FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
-"""Windows of a load from other hosts, which may begin 0.1 s apart, and the rounds of a block."""
+"""Windows of a load from other hosts, and the rounds of a block. The hosts may begin 0.1 s apart."""
 
 BEYOND = (
-    "How the servers compare without the way to the hosts: each latency has the round trip in it, and a long round "
+    "How the servers compare without the network to the hosts: each latency includes the round trip, and a long round "
     "trip makes all ratios nearly 1."
 )
-"""A limit of every answer where other hosts sent the load."""
+"""Limit of every answer where other hosts sent the load."""
 
 _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
-"""Factors of a part's own load that the numbers of clients take the place of."""
+"""Factors of a part's fixed load, which the numbers of clients replace."""
 
 
 def by_clients(name: str, part: Part) -> Part:
-    """The part of these servers and any numbers of clients."""
+    """The part with the servers of ``part`` and any numbers of clients."""
     return Part(
         title=f"{part.title}, by the number of clients",
         sweep=partial(_sweep, name, part),
@@ -72,16 +74,17 @@ def by_clients(name: str, part: Part) -> Part:
 
 
 def is_fixed(part: Part, scale: Scale) -> bool:
-    """True where the loads of a part are its own, whatever numbers of clients are asked for."""
+    """True where the loads of a part do not depend on the scale's numbers of clients."""
     try:
         one, other = (part.sweep(replace(scale, clients=clients)) for clients in ((1, 2), (1, 3)))
-    except ValueError:  # of a scale that could decide nothing
+    except ValueError:  # the scale has too few blocks to decide anything
         return False
     return one == other
 
 
 def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
-    """Each server of the part by each number of clients. Raises UsageError where no client can be several."""
+    """Sweep of each server of the part by each number of clients. Raises UsageError where every load program makes one
+    client."""
     bases = _bases(part.sweep(replace(scale, peers=frozenset(part.peers))))
     if not bases:
         given = " ".join(map(str, scale.clients))
@@ -116,28 +119,28 @@ def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
 
 
 def unreachable(part: Part, scale: Scale) -> Sequence[str]:
-    """Names of the part's servers that a load from other hosts leaves out."""
+    """Names of the part's servers that clients on other hosts do not reach."""
     bases = _bases(part.sweep(scale))
     labels = _labels(bases) if bases else {}
     return [labels[base] for base in bases if not _reachable(base)]
 
 
 def _reachable(base: Setting) -> bool:
-    """True for a server of ours, which may listen beyond the loopback, under our own load client and without a price
-    updater: only this machine has one."""
+    """True for a server of this project under its own load client, without a price updater. Only such a server may
+    listen beyond the loopback; the updater runs on this machine alone."""
     ours = base["language"] == PYTHON and base["build"] == RELEASE and base["service"] in (STOCK, *SERVICES)
     return ours and base["transport"] in TRANSPORTS and base["client"] in CLIENT_KINDS and not base["updater"]
 
 
 def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
-    """Servers with the same load that differ in the transport alone."""
+    """Pairs of servers that differ in the transport alone; sockets stand first."""
     for one, other in combinations(bases, 2):
         if [name for name, level in one.levels if other[name] != level] == ["transport"]:
             yield (one, other) if one["transport"] == "sockets" else (other, one)
 
 
 def _bases(of: Sweep) -> tuple[Setting, ...]:
-    """The settings of a sweep's servers with one client each, those without a client that can be several left out."""
+    """Settings of a sweep's servers under one client. Servers whose load program makes only one client are left out."""
     found = dict.fromkeys(_base(arm.setting) for arm in of.arms if not arm.copy)
     return tuple(base for base in found if base is not None)
 
@@ -161,7 +164,7 @@ def _of(base: Setting, clients: int) -> Setting:
 
 
 def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
-    """Words that tell the servers apart: the transport, and the levels that not all have."""
+    """Label of each server: its transport, and the levels that other servers lack."""
     said = {base: [f"{name}={shown(level)}" for name, level in base.said() if name != "transport"] for base in bases}
     alike = set.intersection(*map(set, said.values()))
     return {
@@ -171,7 +174,7 @@ def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
 
 
 def _lines(seen: Seen) -> Sequence[figure.Line]:
-    """A line for each server, its points by ascending clients."""
+    """A line for each server, with points in ascending order of clients."""
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     labels, of_base = _labels(_bases(sweep)), dict[Setting, list[Point]]()
@@ -207,7 +210,7 @@ def _answers(seen: Seen) -> Sequence[Answer]:
 
 
 def _growth(of: Judged) -> str:
-    """Sentence on one server's growth, with its name."""
+    """Sentence on the growth of latency on one server, with the server's name."""
     above, below = (counted(arm.connections, "client") for arm in (of.comparison.above, of.comparison.below))
     return f"On {of.comparison.title.rpartition(': ')[0]}: {ratio_sentence(of, above, below)}"
 
@@ -255,7 +258,7 @@ def _mean(shares: Sequence[HostSeen]) -> str:
 
 
 def _means(lines: Sequence[figure.Line]) -> Iterator[str]:
-    """A sentence for each server that has one number of clients."""
+    """A sentence for each server, for a sweep with one number of clients."""
     for line in lines:
         for point in line.points:
             if point.mean_us is not None:

@@ -2,7 +2,7 @@
 
 A **part** is one sweep: ``run STUDY`` runs the study's first part, and ``run PART`` any part. A study hands over
 functions from judgements to plain values (answers, claims, figures, sections), so that no general module names a study.
-To add one: a folder with a ``Study``, and a line in ``STUDIES``.
+To add a study: write a folder with a ``Study``, and add a line to ``STUDIES``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,53 +28,55 @@ class Scale:
     rounds: int
     """Rounds of a block."""
     looks: tuple[int, ...]
-    """Numbers of blocks at which the part is judged."""
+    """Looks: the numbers of blocks at which the part is judged, ascending."""
     clients: tuple[int, ...]
     """Numbers of clients, ascending."""
     block_s: float = 60.0
     """Most seconds of a block's slices."""
     seed: int = 1
     fixed: bool = False
-    """True where a number of blocks was asked for, in place of the looks of a profile."""
+    """True where the user gave a number of blocks, which replaces the looks of the profile."""
     whole: bool = False
-    """True where a part has all levels or counts of its document. Other scales have fewer."""
+    """True for every level and count of the study's document. False for fewer."""
     peers: frozenset[str] = frozenset(PEERS)
-    """The peers that are built here, by name: a part leaves out arms of others."""
+    """Names of the peers (programs in other languages) that are built here. A part leaves out the arms of other
+    peers."""
     hosts: bool = False
-    """True where other hosts send the load: a part keeps the servers that listen beyond loopback."""
+    """True where other hosts send the load. A part then keeps only the servers that listen beyond loopback."""
     foretell: Callable[[Setting], Foretold] | None = None
-    """Predicts a setting, in a part with predictions. None before the predictions are made; then a part guesses its
-    rates."""
+    """Function that predicts a setting, for a part with predictions. None before the predictions are made: the part
+    then estimates its rates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One sweep of a study: its design, and the functions that give its texts and figures."""
+    """One sweep of a study: the sweep's design, and the functions that give its texts and figures."""
 
     title: str
     sweep: Callable[[Scale], Sweep]
     answers: Callable[[Seen], Sequence[Answer]]
     clients: tuple[int, ...] = ()
-    """Numbers of clients unless others are given, ascending; empty: the scale's."""
+    """Numbers of clients, ascending, unless the user gives others. Empty: the numbers of the scale."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Pictures beside the figures of the answers."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
     peers: tuple[str, ...] = ()
-    """Names of the peers that it measures where they are built."""
+    """Names of the peers that the part measures. A peer that is not built is left out."""
     first: str | None = None
-    """Name of a part without verdicts that is measured before it, into a folder inside its own …"""
+    """Name of a part without verdicts that is measured before this part, into a folder inside this part's folder."""
     foretell: Callable[[Judgement, Setting], Foretold] | None = None
-    """… and the function that predicts each of its arms from that part. The predictions are written down before its own
-    sweep begins."""
+    """Function that predicts each arm of this part from the results of ``first``. The predictions are written down
+    before this part's sweep begins."""
     also: tuple[str, ...] = ()
-    """Parts that are measured after it, as fully as if asked for alone, into folders inside its own."""
+    """Names of parts with verdicts that are measured after this part, into folders inside this part's folder."""
     after: tuple[str, ...] = ()
-    """Parts without verdicts that are measured after it, in blocks of their own, into folders inside its own."""
+    """Names of parts without verdicts that are measured after this part, into folders inside this part's folder. Their
+    blocks are separate."""
     beside: tuple[str, ...] = ()
-    """Names of parts, of any study, whose recordings beside it decide some of its claims."""
+    """Names of parts, of any study, whose recordings decide some claims of this part."""
     runs: Callable[[Scale], Sequence[Plan]] = lambda _: ()
-    """Runs of other kinds that are made after it, into its own folder."""
+    """Plans of runs of other kinds. The runs are made after the sweep, into the part's own folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +88,5 @@ class Study:
     parts: Mapping[str, Part]
     scales: Mapping[ProfileName, Scale]
     document: str = ""
-    """Document that it reproduces: kind, title and origin, in Markdown, to stand behind "It reproduces"; empty for
-    none."""
+    """Document that the study reproduces: kind, title and origin, in Markdown, to follow the words "It reproduces".
+    Empty for a study without a document."""

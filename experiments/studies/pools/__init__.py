@@ -1,4 +1,4 @@
-"""Thread-pool servers in Rust, Go and Python: a document's 72 cells, its nine conclusions, its stress test."""
+"""Thread-pool servers in Rust, Go and Python: the 72 cells, nine conclusions and stress test of a document."""
 
 from experiments.studies.pools.answers import answers
 from experiments.studies.pools.claims import EXECUTORS, claims

@@ -1,15 +1,28 @@
-"""Answers of ``pools``: the servers' speed, pool and connections, the debug build, the stress test. Pure."""
+"""Answers of ``pools``: time and processor time of the servers, pool, connections, debug build, stress test. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from experiments.design.arms import Measure
 from experiments.judge.stress import StressJudged
 from experiments.judge.table import TableJudged
-from experiments.judge.verdicts import Judged, Judgement
+from experiments.judge.verdicts import Judgement
 from experiments.show.content import Answer, Seen
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.pools.claims import words
-from experiments.studies.pools.design import AT, CONNECTIONS, FEW, HEADLINE, LANGUAGES, MANY, ONE, PAIRS, POOL, VERBS
+from experiments.studies.pools.design import (
+    AT,
+    CONNECTIONS,
+    FEW,
+    HEADLINE,
+    LANGUAGES,
+    MANY,
+    ONE,
+    PAIRS,
+    POOL,
+    QUANTITIES,
+    VERBS,
+)
 
 ESTIMAND = (
     "mean time of a request with a connection of its own, from before it connects until the server has closed. The "
@@ -20,13 +33,13 @@ ESTIMAND = (
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
 
 MEASURES = ("", "_cpu")
-"""Ends of comparisons' names: by time, and by processor time."""
+"""Suffixes of comparisons' names: for time, and for processor time."""
 
 TITLES: Mapping[Measure, str] = {
     "response": f"time of a request with {ONE} connection, {POOL} threads",
     "cpu": f"processor time of a request with {AT} connections, {POOL} threads",
 }
-"""Ends of titles of the figures of ratios: time and processor time are measured under loads that differ."""
+"""Ends of the titles of figures of ratios. Time and processor time are measured under different loads."""
 
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay.",
@@ -36,7 +49,7 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to the measured ones of the five questions."""
+    """Answers to the five questions, as far as they were measured."""
     found = [_languages(seen), _debug(seen.main)]
     if (cells := seen.of(TableJudged)) is not None:
         found += [_pool(cells), _connections(cells)]
@@ -45,45 +58,40 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     return tuple(found)
 
 
-def _judged(judgement: Judgement, names: Iterable[str]) -> dict[str, Judged]:
-    return {name: judgement.judged[name] for name in names if name in judgement.judged}
+def _told(judgement: Judgement, sides: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Sentence on each measured comparison by its name, for GET and PUT, for time and processor time.
 
-
-def _titled(what: str) -> Mapping[Measure, str]:
-    return {measure: f"{what}: {end}" for measure, end in TITLES.items()}
+    ``sides``: words for both sides of a ratio, by the beginning of the comparison's name.
+    """
+    told = {}
+    for begin, measure, verb in product(sides, MEASURES, VERBS):
+        name = f"{begin}_{verb}{measure}"
+        if name in judgement.judged:
+            told[name] = f"{verb.upper()}: {ratio_sentence(judgement.judged[name], *sides[begin])}"
+    return told
 
 
 def _languages(seen: Seen) -> Answer:
-    judgement = seen.main
-    question = "Which of the three servers answers a request sooner?"
-    names = {
-        f"{one}_{other}_{verb}{measure}": (one, other, verb)
-        for one, other in PAIRS
-        for measure in MEASURES
-        for verb in VERBS
-    }
-    found = _judged(judgement, names)
-    if not found:
+    judgement, question = seen.main, "Which of the three servers answers a request sooner?"
+    told = _told(judgement, {f"{one}_{other}": (PROCESSES[one], PROCESSES[other]) for one, other in PAIRS})
+    if not told:
         return Answer(question, "Not measured: the servers in Rust and Go are not built here; `make peers`.", ())
-    told = [
-        f"{verb.upper()}: {ratio_sentence(each, PROCESSES[one], PROCESSES[other])}"
-        for name, each in found.items()
-        for one, other, verb in (names[name],)
-    ]
+    deciding, sentences = tuple(judgement.judged[name] for name in told), list(told.values())
+    headline = [each.comparison.name for each in deciding if each.comparison.family == HEADLINE]
     return Answer(
         question,
-        " ".join((*told[: 2 * len(VERBS)], *_at_its_levels(seen))),
-        tuple(found.values()),
-        details=tuple(told[2 * len(VERBS) :]),
+        " ".join((*sentences[: 2 * len(VERBS)], *_at_its_levels(seen))),
+        deciding,
+        details=tuple(sentences[2 * len(VERBS) :]),
         estimand=ESTIMAND,
         not_concluded=NOT_CONCLUDED,
-        titles=_titled("Rust, Go and Python"),
-        to_decide=to_decide(judgement, [name for name, each in found.items() if each.comparison.family == HEADLINE]),
+        titles={measure: f"Rust, Go and Python: {end}" for measure, end in TITLES.items()},
+        to_decide=to_decide(judgement, headline),
     )
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Sentence on the document's own numbers of connections, where the sweep by turns has other numbers."""
+    """Sentence on the document's numbers of connections, which the sweep by turns lacks."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     cells = seen.of(TableJudged)
     own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]
@@ -91,71 +99,53 @@ def _at_its_levels(seen: Seen) -> Iterator[str]:
         levels = ", ".join(f"{each:,}" for each in CONNECTIONS)
         told = "; ".join(map(words, own))
         yield (
-            f"{ONE} connection is a level that the document has not. At its own, {levels} connections, times are of "
-            f"client and server together: {told}."
+            f"The document does not have {ONE} connection. At the document's {levels} connections, times are of client "
+            f"and server together: {told}."
         )
 
 
 def _debug(judgement: Judgement) -> Answer:
     question = "How much longer does a debug build of the Rust server take than a release build?"
-    found = _judged(judgement, [f"debug_{verb}{measure}" for measure in MEASURES for verb in VERBS])
-    if not found:
+    told = _told(judgement, {"debug": ("the debug build", "the release build")})
+    if not told:
         return Answer(question, "Not measured: the debug build is not here; `make peers` builds it.", ())
-    told = [
-        f"{verb.upper()}: {ratio_sentence(found[name], 'the debug build', 'the release build')}"
-        for measure in MEASURES
-        for verb in VERBS
-        if (name := f"debug_{verb}{measure}") in found
-    ]
     return Answer(
         question,
-        " ".join(told),
-        tuple(found.values()),
+        " ".join(told.values()),
+        tuple(judgement.judged[name] for name in told),
         estimand=ESTIMAND,
         not_concluded=("What a debug build of another program costs.",),
-        titles=_titled("Rust in debug and in release"),
-        to_decide=to_decide(judgement, list(found)),
+        titles={measure: f"Rust in debug and in release: {end}" for measure, end in TITLES.items()},
+        to_decide=to_decide(judgement, list(told)),
     )
 
 
 def _pool(cells: TableJudged) -> Answer:
-    details = [
-        f"{what}: {_of_languages(cells, f'pool_{quantity}')}."
-        for what, quantity in (
-            ("Processor time a request", "cpu_us"),
-            ("Share of the processor, all cores free", "cpu_percent"),
-            ("Memory", "memory_mib"),
-        )
-    ]
+    first, *details = _of_languages(cells, "pool", ("response_ms", "cpu_us", "cpu_percent", "memory_mib"))
     return Answer(
         f"What do {MANY} threads do that {FEW} do not?",
-        f"Time of a request: {_of_languages(cells, 'pool_response_ms')}.",
+        first,
         (),
         details=tuple(details),
         estimand="geometric mean over connections, GET and PUT; one server at a time",
-        not_concluded=("What a pool is good for where a request waits.",),
+        not_concluded=("What a pool gains where a request waits.",),
         figure="response_get",
     )
 
 
-def _of_languages(cells: TableJudged, name: str) -> str:
-    """Ratios of this name in each language that was measured."""
-    found = (cells.judged.get(f"{name}_{language}") for language in LANGUAGES)
-    return "; ".join(words(each) for each in found if each is not None)
+def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> Iterator[str]:
+    """Sentence on each quantity, with the ratio of this name in each measured language."""
+    for quantity in quantities:
+        found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
+        told = "; ".join(words(each) for each in found if each is not None)
+        yield f"{QUANTITIES[quantity].capitalize()}: {told}."
 
 
 def _connections(cells: TableJudged) -> Answer:
-    details = [
-        f"{what}: {_of_languages(cells, f'connections_{quantity}')}."
-        for what, quantity in (
-            ("Connecting", "connect_ms"),
-            ("Processing", "processing_ms"),
-            ("Share of the processor, all cores free", "cpu_percent"),
-        )
-    ]
+    first, *details = _of_languages(cells, "connections", ("cpu_us", "connect_ms", "processing_ms", "cpu_percent"))
     return Answer(
         "What do 1,000 connections cost that 10 do not?",
-        f"Processor time a request: {_of_languages(cells, 'connections_cpu_us')}.",
+        first,
         (),
         details=tuple(details),
         estimand="geometric mean over pools, GET and PUT; one server at a time",

@@ -1,26 +1,27 @@
 """The replication card: the document's nine conclusions, its stress test, and its closing sentence.
 
-A claim on ratios is CONFIRMED or CONTRADICTED by the verdicts on the declared ratios alone. With too few blocks a ratio
-has no verdict, and neither confirms nor contradicts a claim. A claim about every cell is confirmed where every cell's
-verdict says so. One cell with another verdict contradicts it. A claim about all cells together goes by one ratio. A
-claim that says far or much has a bound beside it. A claim that needs a server that is not built here is NOT TESTABLE.
+Only verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED. With too few blocks a ratio has no verdict, and
+decides nothing. A claim about every cell is confirmed where each cell's verdict agrees with the claim; one cell that
+disagrees contradicts the claim. A claim about all cells together has one ratio. A claim with the word "far" or "much"
+has a bound. A claim is NOT TESTABLE where its server is not built here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from experiments.judge.stress import StressJudged
 from experiments.judge.table import CellJudged, TableJudged
-from experiments.judge.verdicts import Judged, Verdict
+from experiments.judge.verdicts import Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
-from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_words
+from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_with_ends, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.design import BOTH, FEW, MANY, VERBS
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements of the study, with its cells."""
+    """Measurements of the study, and its judged cells."""
 
     seen: Seen
     cells: TableJudged
@@ -36,69 +37,67 @@ NOT_HERE = "A server that it needs is not built here: `make peers` says how. The
 NOT_MEASURED = "Not measured in this run: `python -m experiments run pools`."
 
 ALMOST = 0.9
-"""Share of the cells for a claim that says almost always."""
+"""Least share of the cells for a claim with the words "almost always"."""
 
 FAR_LESS = 0.9
-"""Ratio of processor use that counts as far less: with 2 threads the document's Rust takes 0.89 of its Go, the
+"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust takes 0.89 of its Go, the
 geometric mean of six cells."""
 
 MUCH_LESS = 1 / 1.5
-"""Ratio of memory that counts as much less: in none of the document's 36 pairs does Rust take over 0.61 of Go."""
+"""Largest ratio of memory that counts as much less. In the document's 36 pairs Rust takes at most 0.61 of Go."""
 
 MUCH_MORE = 10.0
-"""Ratio of latency that counts as much more with 1,000 connections. In the document the latency with 1,000 connections
-is some ten times the latency with 100, and far more than ten times the latency with 10."""
+"""Least ratio of latency with 1,000 connections that counts as much more. In the document the latency with 1,000
+connections is about ten times the latency with 100, and far more than ten times the latency with 10."""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
-"""Requests of the stress test that each server must get."""
+"""Least number of requests to each server in the stress test."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
     """Every claim, in the document's order."""
-    of_tables = [_claim(entry, seen, sized=True) for entry in OF_TABLES]
-    return _pool_saves_threads(seen), *of_tables, *(_claim(entry, seen) for entry in FURTHER)
+    return _pool_saves_threads(seen), *(_claim(entry, seen) for entry in ENTRIES)
 
 
-def _claim(entry: Entry[Measured], seen: Seen, sized: bool = False) -> Claim:
-    """The claim with its verdict; ``sized``: and with the number of requests in a cell."""
+def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
+    """The claim with its verdict. A numbered conclusion, which is from the tables, also has the size of a cell."""
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
     if not all(any(cell.setting["language"] == each for cell in cells.plan.cells) for each in BOTH):
         return Claim(entry.text, "NOT TESTABLE", NOT_HERE)
     claim = entry.claim(Measured(seen, cells))
-    return replace(claim, said=f"{claim.said} {_size(cells)}") if sized else claim
+    return replace(claim, said=f"{claim.said} {_size(cells)}") if entry.text[0].isdigit() else claim
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
-    """Judges a thread for each task beside a pool of the same server, on every transport and with every number of
-    clients."""
+    """Claim on a thread for each request, by its ratios to a pool of the same server, on every transport and with every
+    number of clients."""
     if EXECUTORS not in seen.beside:
         return not_measured(POOL_SAVES, EXECUTORS)
-    judged = [one for one in seen.beside[EXECUTORS].judged.values() if _is_without_pool(one)]
-    values = [one.typical.value for one in judged]
-    verdicts = [one.verdict for one in judged]
+    judged = [
+        one
+        for one in seen.beside[EXECUTORS].judged.values()
+        for arms in ((one.comparison.above, one.comparison.below),)
+        if [arm.setting["executor"] for arm in arms] == ["thread-per-task", "thread-pool"]
+    ]
+    if not judged:
+        return Claim(POOL_SAVES, "INCONCLUSIVE", "No block of it counts.")
+    values, verdicts = [one.typical.value for one in judged], [one.verdict for one in judged]
     slower = verdicts.count(Verdict.SLOWER)
     said = (
         f"In Python: a new thread for each request takes {number(min(values))} to {number(max(values))} times the time "
         f"of a thread pool; of {len(judged)} comparisons it is SLOWER in {slower}. From the part `{EXECUTORS}`. In "
         "Rust and Go it was not varied."
-        if judged
-        else "No block of it counts."
     )
-    refuted = any(each in (Verdict.FASTER, Verdict.EQUIVALENT) for each in verdicts)
-    if judged and slower == len(judged):
+    if slower == len(judged):
         return Claim(POOL_SAVES, "CONFIRMED", said)
+    refuted = Verdict.FASTER in verdicts or Verdict.EQUIVALENT in verdicts
     return Claim(POOL_SAVES, "CONTRADICTED" if refuted else "INCONCLUSIVE", said)
 
 
-def _is_without_pool(one: Judged) -> bool:
-    executors = [arm.setting["executor"] for arm in (one.comparison.above, one.comparison.below)]
-    return executors == ["thread-per-task", "thread-pool"]
-
-
 def _size(cells: TableJudged) -> str:
-    """Requests and seconds of a cell, beside the document's."""
+    """Sentence on the requests and seconds of a cell, here and in the document."""
     own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
     requests = sorted({cell.requests for cell in own})
     lasted = [each.value for cell in own if (each := cells.estimate(cell, "total_s")) is not None]
@@ -112,13 +111,16 @@ def _size(cells: TableJudged) -> str:
 
 
 def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
-    """CONFIRMED where all ratios are on the claim's side of the bound; CONTRADICTED where one ratio is decided to lie
-    on the other side. A ratio that is EQUIVALENT, with an interval on the claim's side of the bound, decides
-    nothing."""
+    """Verdict on a claim that all ratios lie under the bound (LESS) or over the bound (MORE).
+
+    CONFIRMED where all ratios lie on the claim's side. CONTRADICTED where one ratio is decided to lie on the other
+    side. A ratio that is EQUIVALENT, with an interval on the claim's side, decides nothing.
+    """
     return joined([_one_is(wanted, each, bound) for each in judged])
 
 
 def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
+    """Verdict on the claim for one ratio."""
     if judged is None or judged.verdict in (None, Verdict.INCONCLUSIVE):
         return "INCONCLUSIVE"
     seen, less = judged.seen, wanted is Verdict.LESS
@@ -131,14 +133,14 @@ def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVe
 
 
 def joined(parts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """Verdict on a claim that holds only if all of its parts hold."""
+    """Verdict on a claim whose parts must all hold."""
     if "CONTRADICTED" in parts:
         return "CONTRADICTED"
     return "CONFIRMED" if set(parts) == {"CONFIRMED"} else "INCONCLUSIVE"
 
 
 def words(judged: CellJudged | None) -> str:
-    """Words of a ratio: ``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
+    """Words on a ratio: ``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
     if judged is None:
         return "a ratio: not measured"
     value, between = ratio_words(judged.seen)
@@ -157,11 +159,16 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
     return "; ".join(words(each) for each in judged)
 
 
-def _pool_takes_processor(of: Measured) -> Finding:
-    judged = _each(of.cells, "pool_cpu_percent")
-    beside = _told(_each(of.cells, "pool_cpu_us"))
-    said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
-    return all_are(Verdict.MORE, judged), said
+def _processor(name: str, wanted: Verdict) -> Callable[[Measured], Finding]:
+    """Finding by the share of the processor in both languages. The words also have the processor time a request."""
+
+    def finding(of: Measured) -> Finding:
+        judged = _each(of.cells, f"{name}_cpu_percent")
+        beside = _told(_each(of.cells, f"{name}_cpu_us"))
+        said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
+        return all_are(wanted, judged), said
+
+    return finding
 
 
 def _go_leads_past_the_threads(of: Measured) -> Finding:
@@ -173,14 +180,8 @@ def _go_leads_past_the_threads(of: Measured) -> Finding:
     )
 
 
-def _connections_take_less(of: Measured) -> Finding:
-    judged = _each(of.cells, "connections_cpu_percent")
-    beside = _told(_each(of.cells, "connections_cpu_us"))
-    said = f"Share of the processor, all cores free: {_told(judged)}. Processor time a request: {beside}."
-    return all_are(Verdict.LESS, judged), said
-
-
 def _pool_takes_memory(of: Measured) -> Finding:
+    """Finding by the growth of memory in both languages. Growth by the larger factor in Go contradicts the claim."""
     judged = rust, go = _each(of.cells, "pool_memory_mib")
     verdict = all_are(Verdict.MORE, judged)
     if rust is not None and go is not None and verdict == "CONFIRMED" and rust.seen.low <= go.seen.high:
@@ -189,24 +190,19 @@ def _pool_takes_memory(of: Measured) -> Finding:
 
 
 def _every_cell(cells: TableJudged, quantity: str) -> list[CellJudged | None]:
-    return [
-        cells.judged.get(ratio.name)
-        for verb in VERBS
-        for ratio in cells.plan.ratios
-        if ratio.family == f"each {quantity} of {verb}"
-    ]
+    """Judged ratios of a quantity in every single cell: of GET, then of PUT."""
+    families = [f"each {quantity} of {verb}" for verb in VERBS]
+    names = [ratio.name for family in families for ratio in cells.plan.ratios if ratio.family == family]
+    return [cells.judged.get(name) for name in names]
 
 
 def _counts(judged: Sequence[CellJudged | None]) -> str:
     """Number of cells by verdict: ``LESS in 17 of 18 cells, EQUIVALENT in 1``."""
-    said = ["not measured" if each is None else _verdict(each) for each in judged]
-    found: Mapping[str, int] = {each: said.count(each) for each in dict.fromkeys(said)}
-    first, *others = (f"{name} in {count}" for name, count in found.items())
+    said = Counter(
+        "not measured" if each is None else each.verdict.value if each.verdict else "no verdict" for each in judged
+    )
+    first, *others = (f"{name} in {count}" for name, count in said.items())
     return ", ".join((f"{first} of {len(judged)} cells", *others))
-
-
-def _verdict(judged: CellJudged) -> str:
-    return judged.verdict.value if judged.verdict else "no verdict"
 
 
 def _rust_takes_less_memory(of: Measured) -> Finding:
@@ -220,22 +216,15 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
     )
 
 
-def _of_servers(judged: Sequence[CellJudged | None]) -> list[CellJudged | None]:
-    """The same ratios, with None where the load was near its limit: such a ratio does not compare the servers."""
-    return [None if each is None or each.load_limited else each for each in judged]
-
-
 def _by_turns(seen: Seen) -> str:
-    """Sentence on the time in the sweep by turns, where the load is not the limit."""
+    """Sentence on the time in the sweep by turns, where the load is not the limit; empty where it was not measured."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
-    told = [f"{each.comparison.title} is {'{} ({})'.format(*ratio_words(each.typical))}" for each in own if each]
-    return (
-        f"By turns, with 1 connection, which the document has not, it is no limit: {'; '.join(told)}." if told else ""
-    )
+    told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
+    return f"By turns, with 1 connection, which the document lacks, the load is no limit: {told}." if told else ""
 
 
 def _rust_is_faster(of: Measured) -> Finding:
-    """Judged at the document's own levels. As in the document, a time is of client and server together."""
+    """Finding at the document's numbers of connections. As in the document, times are of client and server together."""
     judged = _every_cell(of.cells, "response_ms")
     together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
@@ -252,7 +241,7 @@ def _limited(cells: TableJudged) -> str:
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
         f"In {over} of {len(own)} cells of both the load took over 80 % of its core. Such times are of client and "
-        "server together, as the document's are: there is no verdict on the servers, and EQUIVALENT is said of none."
+        "server together, as the document's are: there is no verdict on the servers, and no such ratio is EQUIVALENT."
     )
 
 
@@ -310,24 +299,26 @@ def _no_errors(of: Measured) -> Finding:
 
 
 def _rust_wins_otherwise(of: Measured) -> Finding:
+    """Finding by time, memory and share of the processor. A time with the load near its limit decides nothing."""
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
     time_get, time_put, memory, many = (of.cells.judged.get(each) for each in names)
+    times = [None if each is None or each.load_limited else each for each in (time_get, time_put)]
     return (
-        joined([all_are(Verdict.LESS, [*_of_servers([time_get, time_put]), memory]), all_are(Verdict.MORE, [many])]),
+        joined([all_are(Verdict.LESS, [*times, memory]), all_are(Verdict.MORE, [many])]),
         f"Time: {words(time_get)}; {words(time_put)}. Memory: {words(memory)}. Processor: {words(many)}.",
     )
 
 
-OF_TABLES: tuple[Entry[Measured], ...] = (
-    Entry(
-        "1. A larger pool takes more of the processor, in both languages.",
-        _pool_takes_processor,
-    ),
+ENTRIES: tuple[Entry[Measured], ...] = (
+    Entry("1. A larger pool takes more of the processor, in both languages.", _processor("pool", Verdict.MORE)),
     Entry(
         "2. Rust takes far less of the processor until the pool exceeds the system's threads; then Go does.",
         _go_leads_past_the_threads,
     ),
-    Entry("3. At a fixed pool, more connections take less of the processor, in both.", _connections_take_less),
+    Entry(
+        "3. At a fixed pool, more connections take less of the processor, in both.",
+        _processor("connections", Verdict.LESS),
+    ),
     Entry("4. A larger pool takes more memory in both, in Rust by a larger factor.", _pool_takes_memory),
     Entry("5. Rust takes much less memory in every case.", _rust_takes_less_memory),
     Entry("6. Rust answers faster on average in every case.", _rust_is_faster),
@@ -337,11 +328,7 @@ OF_TABLES: tuple[Entry[Measured], ...] = (
         _many_connections,
     ),
     Entry("9. A PUT takes more resources than a GET.", _put_takes_more),
-)
-"""Conclusions of the document from its tables, in its order."""
-
-FURTHER: tuple[Entry[Measured], ...] = (
     Entry("Stress test: both servers answer 40,000 requests of three kinds with 0 % errors, so they work.", _no_errors),
     Entry("Closing: Go is the choice where the pool must grow; Rust is ahead in all else.", _rust_wins_otherwise),
 )
-"""Claims on the document's stress test, and its closing sentence."""
+"""The document's conclusions from its tables, its stress test, and its closing sentence, in the document's order."""

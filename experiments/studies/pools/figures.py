@@ -1,13 +1,15 @@
-"""The figures and tables of the study ``pools``: the document's beside ours, and the document's faults.
+"""Figures and tables of the study ``pools``: the document's numbers beside ours, and the document's faults. Pure.
 
-The document draws nothing. Its tables 1 and 2 are lines over the pool here, one figure for a column that a conclusion
-is about; its figures 1 and 2, pictures of JMeter's tables, are one figure of throughput. One figure more has the
-processor time of a request over connections. Every declared ratio has a line. Pure.
+The document has tables alone. Columns of its tables 1 and 2 are drawn here as lines over the size of the pool: a figure
+for each column that a conclusion is about. Its figures 1 and 2 are pictures of JMeter's tables; here both are one
+figure of throughput. A further figure has the processor time of a request by connections. The table of ratios has a row
+for each declared ratio.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from experiments.design.levels import Level
 from experiments.judge.stats import exact
 from experiments.judge.stress import StressJudged
 from experiments.judge.table import OF_THE_LOAD, CellJudged, TableJudged
@@ -16,23 +18,23 @@ from experiments.show.content import Section, Seen
 from experiments.show.figures import curves
 from experiments.show.figures.curves import Line, Panel, Scale
 from experiments.show.figures.style import LIMITED, Picture
-from experiments.show.numbers import NOTHING, number, ratio_words
+from experiments.show.numbers import NOTHING, counted, number, ratio_words
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.pools import original
-from experiments.studies.pools.design import BOTH, CONNECTIONS, LANGUAGES, POOL, POOLS, VERBS
+from experiments.studies.pools.design import BOTH, CONNECTIONS, LANGUAGES, POOL, POOLS, QUANTITIES, VERBS
 
 DRAWN = {
     "response_ms": ("response", "Mean time of a request", "Mean time, ms", True),
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
-"""A column of tables 1 and 2: the figure's name, title and quantity, and if our servers are pinned."""
+"""By column of tables 1 and 2: name, title and quantity of the figure, and True where our servers are pinned."""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """A figure for each column and request; processor time over connections; throughput under stress."""
+    """Figures by the pool for each column and request, by connections, and of the stress test."""
     drawn: list[Picture] = []
     if (cells := seen.of(TableJudged)) is not None:
         for quantity, (name, title, unit, pinned) in DRAWN.items():
@@ -53,82 +55,72 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _panels(seen: TableJudged, quantity: str, verb: str, pinned: bool) -> Iterator[Panel]:
-    """For each number of connections the document's panel and ours: each language over the pool."""
+    """Two panels for each number of connections, the document's and ours: a line for each language, over the pool."""
     for connections in CONNECTIONS:
-        levels = (pinned, verb, connections)
-        own = [c for c in seen.plan.cells if (c.pinned, c.setting["mix"], c.setting["connections"]) == levels]
-        ours = [_line(seen, quantity, language, own) for language in LANGUAGES]
         table = [row for row in original.TABLES[verb] if row.connections == connections]
-        theirs = [
-            _series(
-                language,
-                [(float(row.pool), _printed(row, quantity)) for row in table if row.language == language],
-                quantity in OF_THE_LOAD,
-            )
-            for language in BOTH
-        ]
-        if any(line.points for line in ours):
+        points = [(row.language, float(row.pool), _printed(row, quantity)) for row in table]
+        theirs = _lines_of_document(points, quantity in OF_THE_LOAD)
+        if ours := _lines(seen, quantity, "workers", pinned, mix=verb, connections=connections):
             yield Panel(f"{connections:,} connections: the document", theirs)
-            yield Panel(f"{connections:,} connections: here", [line for line in ours if line.points])
+            yield Panel(f"{connections:,} connections: here", ours)
 
 
 def _connections(seen: TableJudged) -> Picture:
-    """Processor time of a request over connections: a row of panels of the document, and one of ours."""
+    """Figure of the processor time of a request by connections: a row of the document's panels, and a row of ours."""
     document, here = list[Panel](), list[Panel]()
     for verb in VERBS:
         table = [row for row in original.TABLES[verb] if row.pool == POOL]
-        theirs = [
-            _series(
-                language, [(float(row.connections), original.cpu_us(row)) for row in table if row.language == language]
-            )
-            for language in BOTH
-        ]
-        levels = (True, verb, POOL)
-        own = [c for c in seen.plan.cells if (c.pinned, c.setting["mix"], c.setting["workers"]) == levels]
-        ours = [_line(seen, "cpu_us", language, own, "connections") for language in LANGUAGES]
+        theirs = _lines_of_document([(row.language, float(row.connections), original.cpu_us(row)) for row in table])
+        ours = _lines(seen, "cpu_us", "connections", pinned=True, mix=verb, workers=POOL)
         document.append(Panel(f"{verb.upper()}: the document", theirs))
-        here.append(Panel(f"{verb.upper()}: here, own scale", [line for line in ours if line.points]))
+        here.append(Panel(f"{verb.upper()}: here, own scale", ours))
     ticks = [(float(each), f"{each:,}") for each in CONNECTIONS]
     scale = Scale("Connections", "Processor time, µs", ticks, columns=2, shared="row")
     title = f"Processor time of a request by connections, {POOL} threads"
     return curves.picture("connections", title, scale, [*document, *here])
 
 
-def _series(language: str, points: Sequence[tuple[float, float]], limited: bool = False) -> Line:
-    """Line of the document: its load was at its limit in every cell."""
-    return Line(language.capitalize(), "", [(x, exact(y)) for x, y in points], hollow=[x for x, _ in points] * limited)
+def _lines_of_document(points: Sequence[tuple[str, float, float]], limited: bool = False) -> list[Line]:
+    """Lines of the document's languages, from language, place and value of each point. ``limited``: hollow points,
+    since the document's load was at its limit in every cell."""
+    lines = []
+    for language in BOTH:
+        own = [(x, exact(y)) for name, x, y in points if name == language]
+        lines.append(Line(language.capitalize(), "", own, hollow=[x for x, _ in own] * limited))
+    return lines
 
 
 def _printed(row: original.Row, quantity: str) -> float:
-    """Value of a column of the document; means that break Little's law are replaced by those of their totals."""
+    """Value of a column of the document. Mean times are computed from the total time, since five misprints break
+    Little's law."""
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 
-def _line(seen: TableJudged, quantity: str, language: str, cells: Sequence[Cell], over: str = "workers") -> Line:
-    own = sorted((c for c in cells if c.setting["language"] == language), key=lambda c: c.setting.whole(over))
-    found = [(float(c.setting.whole(over)), value) for c in own if (value := seen.estimate(c, quantity))]
-    limited = [float(c.setting.whole(over)) for c in own if quantity in OF_THE_LOAD and seen.is_load_limited(c)]
-    return Line(language.capitalize(), "", found, hollow=limited)
+def _lines(seen: TableJudged, quantity: str, over: str, pinned: bool, **levels: Level) -> list[Line]:
+    """Lines of our languages over a factor, for the cells with these levels. A language without a value has no line."""
+    lines = []
+    for language in LANGUAGES:
+        wanted = {"language": language, **levels}
+        cells = (c for c in seen.plan.cells if c.pinned == pinned)
+        own = [c for c in cells if all(c.setting[name] == level for name, level in wanted.items())]
+        places = {float(c.setting.whole(over)): c for c in sorted(own, key=lambda c: c.setting.whole(over))}
+        found = [(place, value) for place, c in places.items() if (value := seen.estimate(c, quantity))]
+        limited = [place for place, c in places.items() if quantity in OF_THE_LOAD and seen.is_load_limited(c)]
+        lines += [Line(language.capitalize(), "", found, hollow=limited)] if found else []
+    return lines
 
 
 def _stress(seen: StressJudged) -> Picture:
-    """Requests a second of each kind, their total in a panel of its own, and errors, which the test is about."""
+    """Figure of the requests a second of each kind and in all. Its title has the errors, the subject of the test."""
     kinds = {kind: float(place) for place, kind in enumerate(dict.fromkeys(row.kind for row in seen.rows))}
     kinds |= {"TOTAL": len(kinds) - 0.3}
     total = [row for row in seen.rows if row.kind == "TOTAL"]
     errors, samples = sum(row.errors for row in total), sum(row.samples for row in total)
-    theirs = [
-        _series(each, [(kinds[row.kind], row.throughput_hz) for row in original.JMETER if row.language == each])
-        for each in BOTH
-    ]
-    ours = [
-        Line(
-            server.text("language").capitalize(),
-            "",
-            [(kinds[row.kind], row.throughput_hz) for row in seen.rows if row.server == server],
-        )
-        for server in seen.plan.servers
-    ]
+    theirs = _lines_of_document([(row.language, kinds[row.kind], row.throughput_hz) for row in original.JMETER])
+    ours = []
+    for server in seen.plan.servers:
+        points = [(kinds[row.kind], row.throughput_hz) for row in seen.rows if row.server == server]
+        ours.append(Line(server.text("language").capitalize(), "", points))
     scale = Scale(
         "TOTAL: all ÷ the whole time",
         "Requests a second",
@@ -158,31 +150,20 @@ COLUMNS = {
     "connect_ms": "connect, ms",
     "processing_ms": "processing, ms",
 }
-"""Columns of tables 1 and 2, after language, pool, requests and connections."""
+"""Columns of tables 1 and 2 behind language, pool, requests and connections."""
 
 LITTLE = "N ÷ throughput, ms"
-"""Column whose value the mean must nearly equal, in a closed loop of N connections (Little's law)."""
+"""Column that the mean time must nearly equal, in a closed loop of N connections (Little's law)."""
 
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
-QUANTITIES = {
-    "response_ms": "time of a request",
-    "cpu_us": "processor time a request",
-    "cpu_percent": "share of the processor, all cores free",
-    "memory_mib": "memory",
-    "connect_ms": "connecting",
-    "processing_ms": "processing",
-    "received_kb_s": "bytes received a second",
-}
-"""Quantity of a ratio."""
-
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """All tables, as far as they were measured."""
+    """Sections with all tables that were measured, and with the document's faults."""
     found: list[Section] = []
     if (cells := seen.of(TableJudged)) is not None:
-        for number_, verb in enumerate(VERBS, 1):
-            found += _tables(cells, verb, number_)
+        for place, verb in enumerate(VERBS, 1):
+            found += _tables(cells, verb, f"Table {place}")
         found.append(Section("All cells, compared", ratio_table(cells.judged.values())))
     if (stress := seen.of(StressJudged)) is not None:
         found.append(Section("Stress test, as JMeter has it", stress_table(stress), ("stress",)))
@@ -190,36 +171,37 @@ def sections(seen: Seen) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def _tables(seen: TableJudged, verb: str, number_: int) -> Iterator[Section]:
-    of = verb.upper()
-    names = [f"{name}_{verb}" for name in ("response", "memory")]
-    pinned = cell_table(seen, verb, pinned=True)
-    yield Section(f"Table {number_}: {of}, server and load on a core each", pinned, tuple(names))
-    yield Section(
-        f"Table {number_}: {of}, all cores free", cell_table(seen, verb, pinned=False), (f"processor_{verb}",)
-    )
-    yield Section(f"Table {number_} of the document: {of}", original_table(verb))
+def _tables(seen: TableJudged, verb: str, table: str) -> Iterator[Section]:
+    """Sections of one of the document's tables: ours with pinned servers, ours with all cores free, the document's."""
+    of, pinned, free = verb.upper(), cell_table(seen, verb, pinned=True), cell_table(seen, verb, pinned=False)
+    yield Section(f"{table}: {of}, server and load on a core each", pinned, (f"response_{verb}", f"memory_{verb}"))
+    yield Section(f"{table}: {of}, all cores free", free, (f"processor_{verb}",))
+    yield Section(f"{table} of the document: {of}", original_table(verb))
 
 
 def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
-    """Table with the document's columns, processor time a request, and the load's share of its core; means over
-    blocks."""
+    """Table of our cells: the document's columns, processor time a request, and the load's share of its core.
+
+    Values are means over blocks.
+    """
     own = [cell for cell in seen.plan.cells if cell.setting["mix"] == verb and cell.pinned == pinned]
-    lines = [
-        (
-            *_named(cell),
-            *(_value(seen, cell, each) for each in COLUMNS),
-            _little_ms(seen, cell),
-            _value(seen, cell, "cpu_us"),
-            _value(seen, cell, "client_percent") + LIMITED_MARK * seen.is_load_limited(cell),
-            f"{seen.errors(cell):,}",
+    lines = []
+    for cell in own:
+        of, connections = cell.setting, cell.setting.whole("connections")
+        rate = seen.estimate(cell, "throughput_hz")
+        lines.append(
+            (
+                *(of.text("language"), of.text("workers"), f"{cell.requests:,}", f"{connections:,}"),
+                *(_value(seen, cell, each) for each in COLUMNS),
+                NOTHING if rate is None else number(1000 * connections / rate.value),
+                _value(seen, cell, "cpu_us"),
+                _value(seen, cell, "client_percent") + LIMITED_MARK * seen.is_load_limited(cell),
+                f"{seen.errors(cell):,}",
+            )
         )
-        for cell in own
-    ]
     head = (*HEAD, LITTLE, "CPU a request, µs", "load's CPU, %", "errors")
-    blocks = len(seen.blocks)
     note = (
-        f"Means over {blocks} {'block' if blocks == 1 else 'blocks'}; requests are of one block. CPU is of one core, "
+        f"Means over {counted(len(seen.blocks), 'block')}; requests are of one block. CPU is of one core, "
         "memory of the machine's. A time ends when the server has closed the connection, as `ab`'s does. "
         f"The mean is under {LITTLE.removesuffix(', ms')} by up to N ÷ (2 × requests): in the end connections idle."
     )
@@ -228,37 +210,17 @@ def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
 
 
 def original_table(verb: str) -> str:
-    """Table as printed; ‡ marks a mean that breaks Little's law."""
-    lines = [
-        (
-            each.language,
-            str(each.pool),
-            f"{original.REQUESTS:,}",
-            f"{each.connections:,}",
-            *(f"{getattr(each, name):g}" + _mark(each, name) for name in COLUMNS),
-            number(original.cpu_us(each)),
-        )
-        for each in original.TABLES[verb]
-    ]
+    """The document's table as printed. ‡ marks a mean that breaks Little's law."""
+    lines = []
+    for row in original.TABLES[verb]:
+        cells = {name: f"{getattr(row, name):g}" for name in COLUMNS}
+        cells["response_ms"] += " ‡" * row.breaks_littles_law
+        named = (row.language, str(row.pool), f"{original.REQUESTS:,}", f"{row.connections:,}")
+        lines.append((*named, *cells.values(), number(original.cpu_us(row))))
     note = "Context: another machine. ‡ N connections × total ÷ requests is ten times this mean or more: a misprint."
     head = (*HEAD, "CPU a request, µs (computed)")
-    return Table(
-        head, tuple(lines), notes=(note,) * any(each.breaks_littles_law for each in original.TABLES[verb])
-    ).markdown
-
-
-def _mark(row: original.Row, name: str) -> str:
-    return " ‡" if name == "response_ms" and row.breaks_littles_law else ""
-
-
-def _named(cell: Cell) -> tuple[str, ...]:
-    of = cell.setting
-    return of.text("language"), of.text("workers"), f"{cell.requests:,}", f"{of.whole('connections'):,}"
-
-
-def _little_ms(seen: TableJudged, cell: Cell) -> str:
-    found = seen.estimate(cell, "throughput_hz")
-    return NOTHING if found is None else number(1000 * cell.setting.whole("connections") / found.value)
+    notes = (note,) * any(each.breaks_littles_law for each in original.TABLES[verb])
+    return Table(head, tuple(lines), notes=notes).markdown
 
 
 def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
@@ -267,7 +229,7 @@ def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
 
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
-    """Table of the declared ratios, without those of single cells, which the card counts."""
+    """Table of the declared ratios over several cells. The card counts the verdicts on single cells."""
     lines = [
         (
             each.ratio.title,
@@ -291,24 +253,15 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
 
 
 def stress_table(seen: StressJudged) -> str:
-    """Table with JMeter's columns and the final state of all keys, ours beside the document's."""
+    """Table with JMeter's columns of our test, the document's rates, and the final state of all keys."""
     lines = []
     for row in seen.rows:
-        share = 100 * row.errors / row.samples if row.samples else 0.0
-        rates = (row.throughput_hz, row.received_kb_s, row.sent_kb_s)
-        language = row.server.text("language")
-        printed = next((e for e in original.JMETER if (e.language, e.kind) == (language, row.kind)), None)
+        language, share = row.server.text("language"), 100 * row.errors / row.samples if row.samples else 0.0
+        rates = (number(each.value) for each in (row.throughput_hz, row.received_kb_s, row.sent_kb_s))
+        printed = next((each for each in original.JMETER if (each.language, each.kind) == (language, row.kind)), None)
         theirs = (printed.throughput_hz, printed.received_kb_s, printed.sent_kb_s) if printed else ()
-        lines.append(
-            (
-                language,
-                row.kind,
-                f"{row.samples:,}",
-                f"{share:.2f}",
-                *(number(each.value) for each in rates),
-                " / ".join(f"{each:,.1f}" for each in theirs) or NOTHING,
-            )
-        )
+        beside = " / ".join(f"{each:,.1f}" for each in theirs) or NOTHING
+        lines.append((language, row.kind, f"{row.samples:,}", f"{share:.2f}", *rates, beside))
     states = "; ".join(
         f"{server.text('language')} {seen.right[server]:,} right, {seen.wrong[server]:,} wrong" for server in seen.right
     )
@@ -324,7 +277,7 @@ def stress_table(seen: StressJudged) -> str:
 
 
 def faults() -> Iterator[str]:
-    """Faults that a program finds in the document's own numbers, a sentence each."""
+    """Sentences on the faults that a program finds in the document's numbers."""
     broken = original.impossible_means()
     told = "; ".join(f"{each.response_ms:g} for {each.little_ms:.3f} ms" for each in broken)
     yield f"{len(broken)} printed means break Little's law. All are Go's PUT at 100 connections: {told}."

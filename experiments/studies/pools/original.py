@@ -1,8 +1,8 @@
-"""The original's numbers: tables 1 and 2, JMeter's two tables, and faults in them, found by computing. Pure.
+"""The original document's numbers: tables 1 and 2, JMeter's two tables, and the faults in these tables. Pure.
 
-They are of another machine, and ``ab`` was the limit in all 72 cells. So they stand beside our numbers as context.
-``pidstat`` gave the percentages, of one core and of the machine's memory, ``ab`` the rest. Times of 0 or 1 ms are
-``ab``'s whole numbers.
+The numbers are of another machine, and the load program ``ab`` was the limit in all 72 cells. So the numbers are
+context beside ours. ``pidstat`` gave the percentages, of one core and of the machine's memory. ``ab`` gave all other
+numbers. Times of 0 or 1 ms are ``ab``'s whole numbers.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ REQUESTS = 100_000
 """Requests of each cell."""
 
 LITTLE_SHARE = 0.02
-"""Share by which a mean may differ from connections × total ÷ requests: rounding does not explain more."""
+"""Largest share by which rounding makes a mean differ from connections × total ÷ requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table, as it is printed."""
+    """One row of tables 1 and 2, as printed."""
 
     language: str
     pool: int
@@ -41,13 +41,13 @@ class Row:
 
     @property
     def breaks_littles_law(self) -> bool:
-        """True where the printed mean cannot be of this total."""
+        """True where the printed mean does not follow from the printed total."""
         return abs(self.response_ms / self.little_ms - 1) > LITTLE_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """One line of JMeter's tables (figures 1 and 2)."""
+    """One row of JMeter's tables (figures 1 and 2 of the document)."""
 
     language: str
     kind: str
@@ -155,11 +155,11 @@ JMETER = (
     StressRow("go", "PUT update data", 20_000, 1838.2, 68.22, 444.45),
     StressRow("go", "TOTAL", 40_000, 1663.3, 107.23, 348.67),
 )
-"""Lines of JMeter's tables: figure 1 is of Rust, figure 2 of Go."""
+"""Rows of JMeter's tables: figure 1 is of Rust, and figure 2 is of Go."""
 
 
 def pairs(request: str) -> Iterator[tuple[Row, Row]]:
-    """Rust's row and Go's, of each pool and connections."""
+    """Rust's row and Go's row for each pool and number of connections."""
     go = {(each.pool, each.connections): each for each in TABLES[request] if each.language == "go"}
     for each in TABLES[request]:
         if each.language == "rust":
@@ -167,19 +167,19 @@ def pairs(request: str) -> Iterator[tuple[Row, Row]]:
 
 
 def impossible_means() -> tuple[Row, ...]:
-    """Rows that break Little's law: their printed mean does not follow from their total."""
+    """Rows whose printed mean does not follow from their total, by Little's law."""
     return tuple(each for rows in TABLES.values() for each in rows if each.breaks_littles_law)
 
 
 def rust_not_faster(request: str) -> tuple[tuple[Row, Row], ...]:
-    """Pairs of rows in which Rust's 100,000 requests took longer than Go's, by the totals: these hold where means are
-    misprinted."""
+    """Pairs of rows in which Rust's 100,000 requests took longer than Go's, by the total times. Some printed means are
+    misprints."""
     return tuple(pair for pair in pairs(request) if pair[0].total_s > pair[1].total_s)
 
 
 def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
-    """Language and connections where 64 threads took no more of a column's quantity than 2, against conclusions 1 and
-    4."""
+    """Languages and connections for which 64 threads took no more of a quantity than 2 threads. Conclusions 1 and 4 say
+    otherwise."""
     few, many = (
         {(each.language, each.connections): each for each in TABLES[request] if each.pool == n} for n in (2, 64)
     )
@@ -188,12 +188,13 @@ def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
 
 
 def go_connects_later(request: str) -> tuple[int, ...]:
-    """Pools where Go's connecting took longer than Rust's with 1000 connections, against conclusion 8."""
+    """Pools for which connecting to Go took longer than connecting to Rust, with 1000 connections. Conclusion 8 says
+    otherwise."""
     return tuple(
         rust.pool for rust, go in pairs(request) if rust.connections == 1000 and go.connect_ms > rust.connect_ms
     )
 
 
 def cpu_us(of: Row) -> float:
-    """Processor time a request, in µs, from the mean share of a core and the total time: the tables lack it."""
+    """Processor time a request in µs, which the tables lack, from the mean share of a core and the total time."""
     return of.cpu_percent / 100 * of.total_s / REQUESTS * 1e6

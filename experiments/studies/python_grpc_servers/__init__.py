@@ -1,4 +1,4 @@
-"""The gRPC servers that there are for Python, beside ours: one servicer, the same clients."""
+"""Our gRPC server beside the other gRPC servers for Python: the same service and the same clients."""
 
 from experiments.studies.python_grpc_servers import answers
 from experiments.studies.python_grpc_servers.sweep import PEERS, STUDY, sweep

@@ -1,17 +1,16 @@
-"""Answers of ``python_grpc_servers``: calls as multiples of grpcio's, processor time; table and figure. Pure."""
+"""Answers of ``python_grpc_servers``: calls as multiples of grpcio's calls, processor time, tables, a figure. Pure."""
 
-import math
-from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from experiments.judge.points import CONFIDENCE, Point, points
-from experiments.judge.stats import Estimate, ratio_interval
+from experiments.judge.stats import Estimate, geometric_interval
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
+from experiments.show.figures.panels import value_words
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, has_interval, number, ratio_words
+from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.python_grpc_servers.sweep import (
@@ -32,7 +31,7 @@ ESTIMAND = "calls a second of one closed loop; server and load have a core each,
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to both questions."""
+    """Answers on calls a second beside grpcio, and on processor time beside pygrpc-native."""
     judged = seen.main.judged
     told = {load: _times(seen.main, *load) for load in loads()}
     costs_of = {load: judged[cost_name(*load)] for load in loads() if cost_name(*load) in judged}
@@ -68,7 +67,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _times(judgement: Judgement, connections: int, client: str) -> str:
-    """A sentence on a load, then one on each server's calls beside grpcio's; empty where none was compared."""
+    """Sentences on a load, and on each server's calls as a multiple of grpcio's; empty without comparisons."""
     found = points(judgement.sweep, judgement.blocks)
     shown = []
     for server in SERVERS:
@@ -76,18 +75,13 @@ def _times(judgement: Judgement, connections: int, client: str) -> str:
         if one is not None:
             point = found.get((arm_of(server, connections, client), ALL))
             at_least = "at least " * bool(point and point.load_limited)
-            shown.append(f"{server.replace(',', ' on', 1)}: {at_least}{_multiple(one.typical)}.")
-    load = f"The load: {connections} connection{'s' * (connections > 1)}, {BLOCKS[client]}."
+            shown.append(f"{server.replace(',', ' on', 1)}: {at_least}{ratio_with_ends(one.typical)}.")
+    load = f"The load: {counted(connections, 'connection')}, {BLOCKS[client]}."
     return " ".join((load, "The calls of grpcio on threads count as 1.", *shown)) if shown else ""
 
 
-def _multiple(of: Estimate) -> str:
-    value, ends = ratio_words(of)
-    return f"{value}{f' ({ends})' * has_interval(of)}"
-
-
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """A table for each client, and the memory of every server."""
+    """Sections with a table for each load program, and with the memory of every server."""
     tables = (Section(f"Under {client}: {BLOCKS[client]}", table(seen.main, client)) for client in CLIENTS)
     return (*tables, Section("Memory", memory(seen.main)))
 
@@ -100,52 +94,40 @@ def table(judgement: Judgement, client: str) -> str:
             point = found.get((arm_of(server, connections, client), ALL))
             if point is not None:
                 mark = f" {LIMITED_MARK}" * point.load_limited
-                lines.append((server, f"{connections}", f"{_interval(_calls(judgement, point))}{mark}", *_costs(point)))
+                tails_us = [point.percentile_us(percent) for percent in (50, 99)]
+                tails = (NOTHING if us is None else number(us / 1000) for us in tails_us)
+                calls = f"{_shown(_calls(judgement, point))}{mark}"
+                lines.append((server, f"{connections}", calls, _shown(point.server_cpu_us), *tails))
     heads = ("server", "connections", "calls a second", "processor time a call, µs", "p50, ms", "p99, ms")
     limited = any(LIMITED_MARK in line[2] for line in lines)
     return Table(heads, tuple(lines), notes=(LIMITED_NOTE,) * limited).markdown
 
 
 def _calls(judgement: Judgement, point: Point) -> Estimate | None:
-    """Calls a second of an arm over the blocks."""
+    """Calls a second of a point's arm, over the blocks."""
     place = judgement.sweep.arms.index(point.arm)
     windows = [block.arms[place].windows for block in judgement.blocks]
-    return _mean([fmean(each.answered_hz for each in own) for own in windows if own])
+    return geometric_interval((fmean(each.answered_hz for each in own) for own in windows if own), CONFIDENCE)
 
 
-def _mean(values: Sequence[float]) -> Estimate | None:
-    """Geometric mean of the blocks' values, with its interval; None for no value."""
-    logs = [math.log(each) for each in values if each]
-    return ratio_interval(logs, CONFIDENCE) if logs else None
-
-
-def _costs(point: Point) -> Iterator[str]:
-    yield _interval(point.server_cpu_us)
-    for percent in (50, 99):
-        us = point.percentile_us(percent)
-        yield NOTHING if us is None else number(us / 1000)
-
-
-def _interval(of: Estimate | None) -> str:
-    if of is None:
-        return NOTHING
-    return f"{number(of.value)} ({number(of.low)} to {number(of.high)})" if has_interval(of) else number(of.value)
+def _shown(of: Estimate | None) -> str:
+    return NOTHING if of is None else value_words(of)
 
 
 def memory(judgement: Judgement) -> str:
-    """Table of each server's memory behind all loads of a block: shared pages are divided among those who share."""
+    """Table of each server's memory after all loads of a block. A shared page is divided among its processes."""
     lines, blocks = [], judgement.blocks
     for server in SERVERS:
         key = arm_of(server, *DECIDING).server
         if key in judgement.sweep.servers:
             place = judgement.sweep.servers.index(key)
             seen = [each.memory_mib for block in blocks if (each := block.servers[place]) is not None]
-            lines.append((server, _interval(_mean(seen))))
+            lines.append((server, _shown(geometric_interval(seen, CONFIDENCE))))
     return Table(("server", "MiB"), tuple(lines)).markdown
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the processor time of a call on every server, a panel for each client, on one scale."""
+    """Figure of the processor time of a call on every server, with a panel for each load program, on one scale."""
     found = points(seen.main.sweep, seen.main.blocks)
     panels = [
         costs.Panel(

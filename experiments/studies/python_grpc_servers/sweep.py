@@ -1,11 +1,12 @@
-"""The sweep of ``python_grpc_servers``: one greeter on every gRPC server that there is for Python, under two clients.
+"""The sweep of ``python_grpc_servers``: a greeter on every gRPC server for Python, under two load programs.
 
-Each server is as its documentation has it (``experiments/services/grpc_servers.py``): a pool has eight threads. On
-``grpc_static`` the same generated servicer runs on a pool of eight threads, and on the reading thread. h2load sends one
-header block again and again; a client on grpc-go has a deadline and a new traceparent in each call. Server and load
-have a core each. In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a
-server's time is that server's calls a second as a multiple of grpcio's. A server is left out where its package is not
-installed.
+Each server is started as its documentation says (``experiments/services/grpc_servers.py``); a pool has eight threads.
+``grpc_static``, our own server, runs the same generated servicer twice: on a pool of eight threads, and on the thread
+that reads the connections. h2load sends the same header block in every call. A client on grpc-go has a deadline and a
+new traceparent in each call. Server and load have a core each.
+
+In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a server's time is that
+server's calls a second as a multiple of grpcio's. A server is left out where its package is not installed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,20 +25,20 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
     "h2load": {"client": "h2load"},
     GRPC_GO: {"client": GRPC_GO, "headers": "traceparent", "deadline_ms": 2000.0},
 }
-"""Load programs, each with the levels of its calls."""
+"""Levels of the load's factors, by load program."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections of each load program. With 256 connections h2load itself hangs at its end, in some windows
-with pygrpc-native."""
+"""Numbers of connections, by load program. With 256 connections to pygrpc-native h2load hangs at the end of some
+windows."""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",
     GRPC_GO: "a deadline and a new traceparent in each call",
 }
-"""Words for the calls of each load program."""
+"""Words for the calls, by load program."""
 
 DECIDING = (16, GRPC_GO)
-"""The load whose ratios end the sweep once they are decided."""
+"""Load whose comparisons end the sweep once they are decided: connections and load program."""
 
 _GREETER = setting(transport="grpc", service="grpcio", mix="say-hello")
 _OWN = _GREETER.but(transport="grpc_static", service=SERVICER)
@@ -54,18 +55,17 @@ SERVERS: Mapping[str, Setting] = {
     OWN_POOL: _OWN.but(executor="thread-pool"),
     "grpc_static, the reading thread": _OWN.but(executor="leader-followers"),
 }
-"""Every server by its name for people."""
+"""Settings of the servers, by name for people."""
 
 PEERS = ("pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
-"""Servers whose packages may be missing, by their services."""
+"""Services of the servers whose packages may be missing."""
 
 DROP_IN = (NATIVE, OWN_POOL, "grpc_static, the reading thread")
-"""Servers that take a servicer written for grpcio, unchanged."""
+"""Servers that run a servicer written for grpcio unchanged."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every installed server under every load. Two groups fill the six places of a round; grpcio on threads
-    stands in both."""
+    """Sweep of every installed server under every load. Each load has two groups; grpcio on threads is in both."""
     here = {name: each for name, each in SERVERS.items() if each["service"] not in set(PEERS) - scale.peers}
     groups, comparisons = list[Group](), list[Comparison]()
     for connections, client in loads():
@@ -84,27 +84,27 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def loads() -> Iterator[tuple[int, str]]:
-    """Every load: its connections and its client."""
+    """Every load: its number of connections, and its load program."""
     yield from ((connections, client) for client in CLIENTS for connections in CONNECTIONS[client])
 
 
 def arm_of(server: str, connections: int, client: str) -> Arm:
-    """A server, by its name for people, under a load."""
+    """Arm of a server under a load. ``server``: the server's name for people."""
     return Arm(SERVERS[server].but(connections=connections, **CLIENTS[client]))
 
 
 def times_name(server: str, connections: int, client: str) -> str:
-    """Name of the comparison of a server's calls a second with grpcio's."""
+    """Name of the comparison of a server's calls a second with grpcio's calls a second."""
     return f"{SERVERS[server].text('service')} {SERVERS[server].text('executor')} at {connections}, {client}"
 
 
 def cost_name(connections: int, client: str) -> str:
-    """Name of the comparison of processor time, on ``grpc_static`` with pygrpc-native."""
+    """Name of the comparison of processor time on ``grpc_static`` with processor time on pygrpc-native."""
     return f"processor time at {connections}, {client}"
 
 
 def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
-    """A comparison; the comparisons of one load are a family."""
+    """Comparison of two servers under one load. The comparisons of a load are a family."""
     differ = tuple(factor for factor, level in above.setting.levels if below.setting[factor] != level)
     load = above.setting.whole("connections"), above.setting.text("client")
     what = "time" if measure == "response" else "processor time a call"

@@ -1,4 +1,4 @@
-"""Processor time of a request on the server, and use of a server while nobody sends it a request."""
+"""Processor time of a request on the server, and processor time and memory of an idle server."""
 
 from experiments.studies.server_cost import answers, durable, overload_curve, real_clients, split, sweeps, who_runs
 from experiments.studies.study import Part, Scale, Study

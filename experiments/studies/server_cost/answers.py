@@ -1,13 +1,14 @@
-"""Answers of ``server_cost``: two questions, the figure, and tables of goals, of arms, and of servers by themselves.
-Pure."""
+"""Answers, figures and tables of the parts ``server_cost``, ``languages`` and ``options``. Pure.
+
+Further modules of the study use the tables, and the rows of figures.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm
-from experiments.judge.points import Point, points
+from experiments.judge.points import points
 from experiments.judge.standalone import LoneJudged, StandaloneJudged
-from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
@@ -16,7 +17,7 @@ from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.show.tables import Table
-from experiments.studies.server_cost.goals import Goal, as_percent, connections, estimate, goals, option_goals
+from experiments.studies.server_cost.goals import Goal, connections, estimate, goals, option_goals
 from experiments.studies.server_cost.split import CLIENT, NAMES, QUANTITY, speed
 from experiments.studies.server_cost.sweeps import CONNECTIONS, OTHERS
 
@@ -35,7 +36,7 @@ OPTIONS = {
     "metrics": "on a server with metrics",
     "store": "from a store on disk",
 }
-"""Comparisons of the part ``options``, each with words for a Lookup with that option."""
+"""Words for a Lookup with an option, by the comparisons of the part ``options``."""
 
 NOT_CONCLUDED = (
     "What a request costs with fewer connections.",
@@ -44,26 +45,25 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to both questions."""
+    """Answers of the part ``server_cost``: on gRPC beside sockets, and on the service beside a bare echo."""
     return _transport(seen.main), _service(seen.main)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections of goals, arms, and servers by themselves where they were measured."""
-    told = [Section("Goals", goal_table(goals(seen.main, _servers(seen)))), Section("Arms", arm_table(seen.main))]
-    if _servers(seen):
-        told.append(Section("Servers by themselves", alone_table(_servers(seen))))
-    return tuple(told)
+    """Sections of goals, of arms, and of servers alone where these were measured."""
+    told = (goal_section(goals(seen.main, _servers(seen))), *arms(seen))
+    return (*told, Section("Servers by themselves", alone_table(_servers(seen)))) if _servers(seen) else told
 
 
-def goal_table(all_goals: Iterable[Goal]) -> str:
-    """Table of goals: each with its measurement and its state."""
+def goal_section(all_goals: Iterable[Goal]) -> Section:
+    """Section with a table of goals: each with its measurement and its state."""
     lines = tuple((each.part, each.bound, each.shown, each.said) for each in all_goals)
-    return Table(("what", "goal", "measured, with interval", "the goal is"), lines, texts=4).markdown
+    head = ("what", "goal", "measured, with interval", "the goal is")
+    return Section("Goals", Table(head, lines, texts=4).markdown)
 
 
 def _servers(seen: Seen) -> Sequence[LoneJudged]:
-    """Judged servers by themselves; empty where they were not measured."""
+    """Judged servers that were measured alone; empty for none."""
     return (seen.of(StandaloneJudged) or StandaloneJudged()).servers
 
 
@@ -72,37 +72,36 @@ def arms(seen: Seen) -> tuple[Section, ...]:
     return (Section("Arms", arm_table(seen.main)),)
 
 
-def mean_us(point: Point) -> Estimate | None:
-    """Mean response time."""
-    return point.mean_us
-
-
-def _cpu_us(point: Point) -> Estimate | None:
-    return point.server_cpu_us
-
-
-def rows(
-    judgement: Judgement,
-    arms: Iterable[Arm],
-    name: Callable[[Arm], str],
-    cost: Callable[[Point], Estimate | None] = _cpu_us,
-) -> list[costs.Row]:
-    """A figure's row for each of these arms that has this cost; processor time of a request unless told."""
+def rows(judgement: Judgement, arms: Iterable[Arm], name: Callable[[Arm], str]) -> list[costs.Row]:
+    """Rows of a figure for the arms whose processor time a request was measured."""
     found = points(judgement.sweep, judgement.blocks)
-    measured = ((arm, cost(found[arm, ALL])) for arm in arms if (arm, ALL) in found)
+    measured = ((arm, found[arm, ALL].server_cpu_us) for arm in arms if (arm, ALL) in found)
     return [costs.Row(name(arm), arm.setting.text("transport"), value) for arm, value in measured if value]
 
 
+def panels_of_times(
+    judgement: Judgement, arms: Sequence[Arm], quantity: str, titles: Mapping[int, str], name: Callable[[Arm], str]
+) -> list[costs.Panel]:
+    """Panels of the arms' mean response times, one for each number of connections. ``titles``: titles by number."""
+    found, panels = points(judgement.sweep, judgement.blocks), []
+    for number, title in titles.items():
+        own = (found[arm, ALL] for arm in arms if arm.connections == number and (arm, ALL) in found)
+        shown = [(each.arm, each.mean_us) for each in own if each.mean_us]
+        drawn = [costs.Row(name(arm), arm.setting.text("transport"), mean_us) for arm, mean_us in shown]
+        panels.append(costs.Panel(quantity, drawn, title))
+    return panels
+
+
 def _panel(seen: Seen, quantity: str, name: Callable[[Arm], str]) -> costs.Panel:
-    """Processor time of a request on every arm."""
+    """Panel of the processor time of a request on every arm."""
     arms = (arm for arm in seen.main.sweep.arms if not arm.copy)
     return costs.Panel(quantity, rows(seen.main, arms, name), CLIENT + speed(seen.environment))
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """One figure: the cost of a request on each arm, and the use of a server while it is idle."""
+    """Figure of the processor time of a request on each arm, and of an idle server."""
     idle = [
-        costs.Row(f"{label(transport)}, {connections(held.connections)}", transport, as_percent(held.idle_share))
+        costs.Row(f"{label(transport)}, {connections(held.connections)}", transport, held.idle_share.over(0.01))
         for lone in _servers(seen)
         for transport in (lone.server.setting.text("transport"),)
         for held in lone.holding
@@ -113,59 +112,45 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def of_languages(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the cost of a Lookup on servers in several languages."""
+    """Figure of the processor time of a Lookup on servers in several languages."""
     panel = _panel(seen, QUANTITY, _server)
     return (costs.picture("languages", "What a Lookup costs servers in Python, Go and Rust", [panel]),)
 
 
 def languages(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on protocol and implementation, and on the cost of Python."""
+    """Answers on protocol and implementation of gRPC, and on Python beside Go and Rust."""
+    apart = "What does gRPC's protocol cost the server, and what does its implementation?"
+    python = "What does Python cost: the same service in Go and in Rust?"
     said = {
         each.name: (f"a Lookup on {_server(each.above)}", f"one on {_server(each.below)}")
         for each in seen.main.sweep.comparisons
     }
-    apart = "What does gRPC's protocol cost the server, and what does its implementation?"
-    python = "What does Python cost: the same service in Go and in Rust?"
+    ours = {name: said[name] for name in ("protocol", "implementation")}
+    others = {name: said[name] for name in OTHERS if name in said}
+    not_concluded = (
+        "That the language makes the difference: the libraries differ too, grpc-go and tonic.",
+        "What each server takes at full load.",
+        *NOT_CONCLUDED,
+    )
     return (
-        _answer(
-            seen.main,
-            apart,
-            {name: said[name] for name in ("protocol", "implementation")},
-            NOT_CONCLUDED,
-            "languages",
-        ),
-        _answer(
-            seen.main,
-            python,
-            {name: said[name] for name in OTHERS if name in said},
-            (
-                "That one language is so much faster than another: the libraries differ too, grpc-go and tonic.",
-                "What each takes at its full load.",
-                *NOT_CONCLUDED,
-            ),
-            "languages",
-        ),
+        _answer(seen.main, apart, ours, NOT_CONCLUDED, "languages"),
+        _answer(seen.main, python, others, not_concluded, "languages"),
     )
 
 
 def options(seen: Seen) -> tuple[Answer, ...]:
-    """Answer on the cost of each option."""
-    return (
-        _answer(
-            seen.main,
-            "What do TLS, a token, metrics and a store on disk cost the server in processor time?",
-            {name: (f"a Lookup {words}", "one without") for name, words in OPTIONS.items()},
-            (
-                "What a connection costs: TLS shakes hands, and a token is shown, once before all that is counted.",
-                "What a Trade costs on the disk: a Lookup writes nothing.",
-            ),
-            "options",
-        ),
+    """Answer on the processor time of each option."""
+    question = "What do TLS, a token, metrics and a store on disk cost the server in processor time?"
+    said = {name: (f"a Lookup {words}", "one without") for name, words in OPTIONS.items()}
+    not_concluded = (
+        "What a connection costs: the TLS handshake and the token come once, before the counted requests.",
+        "What a Trade costs on the disk: a Lookup writes nothing.",
     )
+    return (_answer(seen.main, question, said, not_concluded, "options"),)
 
 
 def of_options(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the server's cost of a Lookup with each option."""
+    """Figure of the processor time of a Lookup with each option."""
     names = {each.above: OPTIONS[each.name] for each in seen.main.sweep.comparisons if each.name in OPTIONS}
     panel = _panel(seen, QUANTITY, lambda arm: f"a Lookup {names.get(arm, 'without any')}")
     return (costs.picture("options", "What TLS, a token, metrics and a store on disk cost a Lookup", [panel]),)
@@ -173,7 +158,7 @@ def of_options(seen: Seen) -> tuple[Picture, ...]:
 
 def with_goals(seen: Seen) -> tuple[Section, ...]:
     """Sections of the options' goals, and of the arms."""
-    return Section("Goals", goal_table(option_goals(seen.main))), Section("Arms", arm_table(seen.main))
+    return goal_section(option_goals(seen.main)), *arms(seen)
 
 
 def _answer(
@@ -183,7 +168,7 @@ def _answer(
     not_concluded: tuple[str, ...],
     figure: str | None = None,
 ) -> Answer:
-    """Answer by the comparisons of these names, each with words for both sides of its ratio."""
+    """Answer by comparisons. ``said``: words for both sides of each ratio, by the comparisons' names."""
     found = {name: judgement.judged[name] for name in said if name in judgement.judged}
     return Answer(
         question,
@@ -215,21 +200,17 @@ def _lookup_on(arm: Arm) -> str:
 
 
 def arm_table(judgement: Judgement) -> str:
-    """Table of the cost of a request on each arm: the mean over blocks, 95 % intervals."""
-    lines = [
-        (arm.name, estimate(point.server_cpu_us, "µs"), _of_core(point.load_share))
-        for (arm, request), point in points(judgement.sweep, judgement.blocks).items()
-        if request == ALL and point.server_cpu_us
-    ]
+    """Table of the processor time of a request on each arm: the mean over blocks with its 95 % interval."""
+    lines = []
+    for (arm, request), point in points(judgement.sweep, judgement.blocks).items():
+        if request == ALL and point.server_cpu_us:
+            load = NOTHING if point.load_share is None else f"{percent(point.load_share)} of its core"
+            lines.append((arm.name, estimate(point.server_cpu_us, "µs"), load))
     return Table(("arm", "processor time a request", "load side"), tuple(lines), texts=1).markdown
 
 
-def _of_core(share: float | None) -> str:
-    return NOTHING if share is None else f"{percent(share)} of its core"
-
-
 def alone_table(alone: Sequence[LoneJudged]) -> str:
-    """Table of start-up, memory and idle processor time, with 95 % intervals over repetitions."""
+    """Table of start-up, memory and idle processor time of servers alone, with 95 % intervals over repetitions."""
     lines = []
     for lone in alone:
         for held in lone.holding:
@@ -240,8 +221,8 @@ def alone_table(alone: Sequence[LoneJudged]) -> str:
             lines.append((str(lone.server.setting), f"{held.connections:,}", ready, resident, added, idle))
     head = ("server", "connections held", "ready after", "memory", "added by them", "idle, of a core")
     note = (
-        "Memory is what is resident of the process, pages that it shares counted whole; what the kernel keeps for a "
-        "socket is not in it. On each connection one call was answered before."
+        "Memory is the resident memory of the process. Shared pages count whole; the kernel's memory of sockets does "
+        "not count. Each connection had one call before."
     )
     return Table(head, tuple(lines), notes=(note,)).markdown
 
@@ -255,12 +236,8 @@ def _transport(judgement: Judgement) -> Answer:
         "cost",
     )
     further = tuple(judgement.judged[name] for name in ("as_started", "executor") if name in judgement.judged)
-    sides = ((each, (each.comparison.above, each.comparison.below)) for each in further)
-    return replace(
-        answer,
-        further=further,
-        details=tuple(ratio_sentence(each, *map(_lookup_on, arms)) for each, arms in sides),
-    )
+    sides = ((each, map(_lookup_on, (each.comparison.above, each.comparison.below))) for each in further)
+    return replace(answer, further=further, details=tuple(ratio_sentence(each, *words) for each, words in sides))
 
 
 def _service(judgement: Judgement) -> Answer:

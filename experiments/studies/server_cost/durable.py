@@ -1,9 +1,11 @@
-"""Durable trades on sockets: the store on the disk beside the same server in memory, and beside a bare fdatasync.
+"""Durable trades on sockets: a store on the disk, beside the same server in memory, and beside a bare fdatasync.
 
 The load program is ``load.c``. Its traders wait for each reply, trade one stock, and send no request ids. Server and
-load have a core each. Stores are in the working folder, and so is the file of the server that syncs. That server is
-``epoll_server --fdatasync``, one thread of Python: it answers a request once two pages are on the disk, as in a commit
-of one trade. It does nothing else, so it is faster than any server with one commit a trade.
+load have a core each. Stores lie in the working folder.
+
+The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. It answers a request once two
+pages of a file are on the disk, as in a commit of one trade. It does nothing else, so it is faster than any server with
+one commit for each trade. Its file lies in the working folder, too.
 
 In a closed loop the time of a request is the number of traders ÷ the throughput. So A's time ÷ B's time is B's
 throughput ÷ A's throughput.
@@ -22,10 +24,10 @@ from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import counted, number
+from experiments.show.numbers import counted, number, ratio_with_ends
 from experiments.show.sentences import to_decide
-from experiments.studies.server_cost.answers import goal_table, mean_us, rows
-from experiments.studies.server_cost.goals import ratio_goals, ratio_with_ends
+from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section, panels_of_times
+from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
 from experiments.studies.study import Scale
 
@@ -38,7 +40,7 @@ SYNC = "time with a bare fdatasync"
 _OTHER = ("service", "store")
 
 SYNCS = ".venv/bin/python -m experiments.peers.python.epoll_server --port 0 --fdatasync"
-"""Command of the server that syncs, from the project's folder: a recording names no other folder."""
+"""Command of the server with a bare fdatasync, to be run in the project's folder. Recordings name no other folder."""
 
 QUESTION = "What does a store on the disk cost a trade?"
 
@@ -52,7 +54,7 @@ GOALS = (
 
 SAID = {
     "64 in memory": "64 traders do {} of the trades that they do in memory.",
-    "64 syncs": "That is {} times the requests of a server that syncs the disk for each.",
+    "64 syncs": "That is {} times the requests of a server that syncs the disk for each request.",
     "16 syncs": "For 16 traders it is {} times.",
     "1 syncs": "A lone trader waits {} times as long as for a request that syncs.",
 }
@@ -61,7 +63,7 @@ TAIL, ROUNDS = 99.0, 3
 
 
 def server(traders: int, **levels: str) -> Setting:
-    """A server on sockets, and its traders."""
+    """Setting of a server on sockets with this number of traders."""
     return setting(transport="sockets", mix="trade", connections=traders, client="c").but(**levels)
 
 
@@ -84,19 +86,19 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """One answer, a sentence for each comparison."""
+    """Answer with a sentence for each comparison."""
     judged = {name: seen.main.judged[name] for name in SAID if name in seen.main.judged}
     told = [SAID[name].format(ratio_with_ends(each.typical)) for name, each in judged.items()]
     return (
         Answer(
             QUESTION,
-            " ".join(told) or "Not measured.",
+            " ".join(told) or NOT_MEASURED,
             tuple(judged.values()),
             details=tuple(_tail(seen.main)),
             estimand="throughput, and time of one trader, of one closed loop by a load program in C; server and load "
             "have a core each.",
             not_concluded=(
-                "What it is on another disk: this one's fdatasync decides most of it.",
+                "What a trade costs on another disk: this disk's fdatasync decides most of the cost.",
                 "What traders of several stocks get: here all trade one.",
             ),
             figure=PART if told else None,
@@ -106,31 +108,25 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _tail(judgement: Judgement) -> Iterator[str]:
-    """The 99th percentile with 16 traders, as a multiple of the median of a request that syncs."""
+    """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync."""
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)
     if tail_us and sync_us:
         times = number(tail_us / sync_us)
-        yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; at most 6 are aimed at."
+        yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; the goal is at most 6."
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
     """Section of the goals."""
-    return (Section("Goals", goal_table(ratio_goals(seen.main, GOALS))),)
+    return (goal_section(ratio_goals(seen.main, GOALS)),)
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the time of a trade on each server, a panel for each number of traders."""
+    titles = {traders: counted(traders, "trader") for traders in TRADERS}
     arms = [arm for arm in seen.main.sweep.arms if not arm.copy]
-    panels = [
-        costs.Panel(
-            "Time of a request, µs",
-            rows(seen.main, [arm for arm in arms if arm.connections == traders], _name, mean_us),
-            counted(traders, "trader"),
-        )
-        for traders in TRADERS
-    ]
+    panels = panels_of_times(seen.main, arms, "Time of a request, µs", titles, _name)
     return (costs.picture(PART, "What a store on the disk costs a trade", panels),)
 
 

@@ -1,7 +1,8 @@
-"""The goals of ``server_cost``, each with its measurement. Pure: from judgements to plain values.
+"""Goals of ``server_cost``, each with its measurement. Pure: from judgements to plain values.
 
-A goal is met, or missed, where the whole interval says so. Where the interval reaches past the goal, it is open, and
-the text says on which side the value is. Nothing is said of a goal that a gate refuses, or before a declared look.
+A goal is met, or missed, where the whole interval lies on one side of the bound. Where the interval holds the bound,
+the goal is open, and the text names the side of the value. A goal has no state where a gate refuses its comparison, or
+before a declared look.
 """
 
 import math
@@ -14,16 +15,16 @@ from experiments.judge.verdicts import Judgement
 from experiments.show.numbers import has_interval, number, percent, ratio_words, times_between
 
 GRPC_OVER_SOCKETS_MIN = 8.0
-"""Least gain from our own transport: processor time of a request on grpcio ÷ that on sockets."""
+"""Least ratio: processor time of a request on grpcio ÷ processor time of a request on sockets."""
 
 ABOVE_ECHO_MAX = 1.10
-"""Most processor time with the service, as a multiple of that of a bare protobuf echo."""
+"""Largest ratio: processor time of a Lookup ÷ processor time of a bare protobuf echo."""
 
 OPTIONS_MAX = {"tls": 1.3, "token": 1.05, "metrics": 1.03}
-"""Most processor time of a Lookup on sockets with an option, as a multiple of that without it."""
+"""Largest ratio by option: processor time of a Lookup on sockets with the option ÷ without the option."""
 
 IDLE_SHARE_MAX = 0.001
-"""Largest share of a core while nobody sends a request."""
+"""Largest share of a core that a server takes while it gets no request."""
 
 READY_MS_MAX = 500.0
 
@@ -31,10 +32,10 @@ TOO_FEW = "too few values for an interval"
 """Words for a missing interval."""
 
 ADDED_MIB_MAX, ADDED_BY = 20.0, 1_000
-"""Most memory in MiB that the socket server may add for a number of idle connections, with that number."""
+"""Largest memory in MiB that idle connections add to the sockets server, and the number of these connections."""
 
 HELD_MIB_MAX, HELD_BY = 100.0, 10_000
-"""Most memory in MiB that the socket server may take in all with a number of idle connections, with that number."""
+"""Largest memory in MiB of the whole sockets server with idle connections, and the number of these connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +48,23 @@ class Goal:
     at_least: float
     at_most: float
     seen: Estimate | None
-    """Measurement of the goal; None where it was not measured."""
+    """Measurement that decides the goal; None where nothing was measured."""
     unit: str = ""
     refused: str = ""
-    """Reason why the goal is open; empty where it is decided."""
+    """Reason why the measurement decides nothing; empty where the measurement counts."""
 
     @property
     def said(self) -> str:
         """State of the goal, in words."""
-        if self.seen is None:
+        seen = self.seen
+        if seen is None:
             return "not measured"
         if self.refused:
             return f"not concluded: {self.refused}"
-        value, low, high = (self.at_least <= each <= self.at_most for each in (self.seen.value, *ends(self.seen)))
-        word = "met" if value else "MISSED"
-        if self.seen.n < 2:
+        word = "met" if self.at_least <= seen.value <= self.at_most else "MISSED"
+        if seen.n < 2:
             return f"{word}, by one value"
-        if low != high or low != value:
+        if len({self.at_least <= each <= self.at_most for each in (seen.value, seen.low, seen.high)}) > 1:
             return f"open: {word} by its value, and the interval reaches past the goal"
         return word
 
@@ -78,11 +79,6 @@ def goals(judgement: Judgement, alone: Sequence[LoneJudged]) -> tuple[Goal, ...]
     return (*_main_goals(judgement), *_alone_goals({each.server.setting.text("transport"): each for each in alone}))
 
 
-def ends(of: Estimate) -> tuple[float, float]:
-    """Both ends of the interval. For a value without an interval, the value twice."""
-    return (of.low, of.high) if of.n > 1 else (of.value, of.value)
-
-
 def estimate(of: Estimate, unit: str = "") -> str:
     """Text of an estimate: ``12.3 µs, 12.1 to 12.5``; a ratio has no unit."""
     if not unit:
@@ -92,27 +88,10 @@ def estimate(of: Estimate, unit: str = "") -> str:
     return f"{number(of.value)} {unit}, {between}"
 
 
-def ratio_with_ends(of: Estimate) -> str:
-    """Text of a ratio: ``0.290 (0.280 to 0.300)``; the value alone where it has no interval."""
-    value, ends = ratio_words(of)
-    return f"{value} ({ends})" if has_interval(of) else value
-
-
-def refusal(judgement: Judgement, name: str) -> str:
-    """Reason why a comparison decides nothing; empty where its number counts."""
-    if judgement.look is None:
-        return "no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"
-    refusals = judgement.judged[name].refusals if name in judgement.judged else ()
-    return "; ".join(f"gate {each.gate}: {each.said}" for each in refusals)
-
-
 def option_goals(judgement: Judgement) -> tuple[Goal, ...]:
     """Goals of the part ``options``."""
-    return ratio_goals(judgement, [(name, _title(judgement, name), 0.0, most) for name, most in OPTIONS_MAX.items()])
-
-
-def _title(judgement: Judgement, name: str) -> str:
-    return next(each.title for each in judgement.sweep.comparisons if each.name == name)
+    titles = {each.name: each.title for each in judgement.sweep.comparisons}
+    return ratio_goals(judgement, [(name, titles[name], 0.0, most) for name, most in OPTIONS_MAX.items()])
 
 
 def _main_goals(judgement: Judgement) -> tuple[Goal, ...]:
@@ -132,19 +111,22 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
     for name, part, at_least, at_most in rows:
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"
-        seen = None if judged is None else judged.typical
-        found.append(Goal(part, bound, at_least, at_most, seen, refused=refusal(judgement, name)))
+        refused = "; ".join(f"gate {each.gate}: {each.said}" for each in judged.refusals) if judged else ""
+        if judgement.look is None:
+            refused = "no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"
+        found.append(Goal(part, bound, at_least, at_most, judged.typical if judged else None, refused=refused))
     return tuple(found)
 
 
 def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:
+    """Goals of servers by themselves, from the servers by their transports."""
     for transport, lone in alone.items():
         bound = f"at most {READY_MS_MAX:g} ms"
         yield Goal(f"start-up to ready, {transport}", bound, 0, READY_MS_MAX, lone.ready_ms, "ms")
         for held in lone.holding:
             part = f"idle processor time, {transport}, {connections(held.connections)}"
             bound = f"under {percent(IDLE_SHARE_MAX)} of a core"
-            yield Goal(part, bound, 0, IDLE_SHARE_MAX * 100, as_percent(held.idle_share), "% of a core")
+            yield Goal(part, bound, 0, IDLE_SHARE_MAX * 100, held.idle_share.over(0.01), "% of a core")
     sockets = alone.get("sockets")
     added = sockets.with_connections(ADDED_BY) if sockets else None
     part, bound = f"{ADDED_BY:,} idle connections, sockets, added", f"at most {ADDED_MIB_MAX:g} MiB"
@@ -154,11 +136,6 @@ def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:
     yield Goal(part, bound, 0, HELD_MIB_MAX, held_most.resident_mib if held_most else None, "MiB")
 
 
-def as_percent(of: Estimate) -> Estimate:
-    """A share, in percent."""
-    return Estimate(of.value * 100, of.low * 100, of.high * 100, of.n)
-
-
 def connections(count: int) -> str:
-    """``no connection``, ``1,000 connections``."""
+    """Number of connections in words: ``no connection``, ``1,000 connections``."""
     return f"{count:,} connections" if count else "no connection"

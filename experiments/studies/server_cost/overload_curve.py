@@ -1,13 +1,14 @@
-"""Overload: calls that a server answers in time, from half of its capacity to ten times.
+"""Overload: calls that a server answers in time, at rates from half of its capacity to ten times its capacity.
 
-Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are due at a constant rate, whether earlier
-calls were answered or not (an open loop). Those of gRPC come from grpc-go, those of sockets from the lean client.
-Server and load have a core each.
+Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are due at a constant rate, whether or not
+earlier calls were answered (an open loop). grpc-go sends the calls of gRPC, and the lean client sends the calls of
+sockets. Server and load have a core each.
 
 A server's peak is its throughput in the same block with 16 calls at once in a closed loop. The offered load is the rate
-that was sent. Offered load and calls answered within 90 ms are told as multiples of the peak. Computing is counted in
-the thread's processor time. So a server's capacity is under 2,000 calls a second on every machine, and the rates are
-fixed. The sweep has no comparisons and no gates: refusals and abandoned calls are the measurement.
+of the calls that were sent. Answers give the offered load, and the rate of calls answered within 90 ms, as multiples of
+the peak. Computing is counted in the thread's processor time. So each server's capacity is under 2,000 calls a second
+on every machine, and the rates are fixed. The sweep has no comparisons and no gates, since refused and abandoned calls
+are the measurement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,9 +26,11 @@ from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ArmSeen
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import curves
+from experiments.show.figures.panels import value_words
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, enumeration, has_interval, number, percent
+from experiments.show.numbers import NOTHING, enumeration, number, percent
 from experiments.show.tables import Table
+from experiments.studies.server_cost.answers import NOT_MEASURED
 from experiments.studies.server_cost.split import NAMES
 from experiments.studies.study import Scale
 
@@ -41,11 +44,11 @@ TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
 """Offered rates, as multiples of ``CAPACITIES_HZ``."""
 
 CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
-"""Approximate calls a second that a server answers here, by transport. A call computes for 500 µs, and costs a little
-more."""
+"""Approximate calls a second that a server answers here, by transport. A call costs a little more than its 500 µs of
+computing."""
 
 CLOSED = 16
-"""Connections of the closed loop, with one call each."""
+"""Connections of the closed loop. Each has one call at once."""
 
 _BASE = setting(cpu_ms=COMPUTES_MS, deadline_ms=DEADLINE_MS, arrivals="constant")
 
@@ -54,28 +57,30 @@ _OWN = _BASE.but(transport="grpc_static", executor="leader-followers", client=GR
 _GRPC = _OWN.but(transport="grpc", executor="thread-pool")
 
 SERVERS = (_SOCKETS, _OWN, _GRPC)
-"""Servers as they are started, with the connections of the open loop. On gRPC each of 32 carries 64 calls, as many as a
-server here takes; grpc-go holds others back."""
+"""Servers as started, with the connections of the open loop. On gRPC there are 32 connections. Each carries 64 calls at
+once, the limit of the servers here; grpc-go holds further calls back."""
 
-LATE_MARK, LATE_NOTE = "†", "† The load was late itself: at this rate it tells less of the server."
+LATE_MARK, LATE_NOTE = "†", "† The load itself was late at this rate: the number tells less of the server."
 
 QUESTION = "How much of its peak does a server still answer in time, when more is offered than it can do?"
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One rate: offered calls and calls answered in time, as multiples of the peak, over the blocks."""
+    """One rate of a server, over the blocks. Rates are multiples of the peak."""
 
     times: float
-    """Multiple of the capacity: a value of ``TIMES``."""
+    """Offered rate as a multiple of the capacity: a value of ``TIMES``."""
     offered: Estimate
+    """Rate of the calls that were sent."""
     in_time: Estimate
+    """Rate of the calls that were answered within the deadline."""
     is_late: bool
-    """True where the load itself was late."""
+    """True where the load sent calls late."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Every rate on each server, beside a closed loop; blocks as at the scale's first look, without verdicts."""
+    """Sweep of every rate on each server, and of a closed loop. Blocks as at the scale's first look, no verdicts."""
     groups = tuple(
         Group((peak(server), *(offered(server, each) for each in rates)))
         for server in SERVERS
@@ -86,18 +91,18 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def peak(server: Setting) -> Arm:
-    """The closed loop that gives a server's peak."""
+    """Arm of the closed loop that gives a server's peak."""
     return Arm(server.but(connections=CLOSED, in_flight=1))
 
 
 def offered(server: Setting, times: float) -> Arm:
-    """Arm of a server at a rate."""
+    """Arm of a server at a multiple of its capacity."""
     return Arm(server.but(rate_hz=times * CAPACITIES_HZ[server.text("transport")]))
 
 
 def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
-    """Each rate of a server for which blocks have values and a peak."""
-    places = {arm: place for place, arm in enumerate(judgement.sweep.arms)}
+    """Rates of a server that have a value and a peak in at least one block."""
+    places = judgement.sweep.places
     for times in TIMES:
         arm = offered(server, times)
         if arm not in places:
@@ -114,7 +119,7 @@ def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
 
 
 def _is_late(judgement: Judgement, arm: Arm) -> bool:
-    """True where the load did not send what was due, or its 99th percentile was late by a tenth of the deadline."""
+    """True where the load did not send the due calls, or its p99 of lateness was over a tenth of the deadline."""
     limits, place = judgement.sweep.limits, judgement.sweep.arms.index(arm)
     seen = [block.arms[place] for block in judgement.blocks]
     late_us = [window.late_us_p99 or 0.0 for each in seen for window in each.windows]
@@ -123,12 +128,12 @@ def _is_late(judgement: Judgement, arm: Arm) -> bool:
 
 
 def in_time_hz(seen: ArmSeen) -> float:
-    """Calls a second that were answered within the deadline: the mean over windows; 0 without windows."""
+    """Calls a second that were answered within the deadline, the mean over windows. 0 without windows."""
     return fmean(window.answered_hz for window in seen.windows) if seen.windows else 0.0
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with a sentence for each server, on the rates over its capacity."""
+    """Answer with a sentence for each server, on the rates above its capacity."""
     past = [times for times in TIMES if times > 1]
     told = []
     for server, found in _found(seen.main).items():
@@ -141,13 +146,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     return (
         Answer(
             QUESTION,
-            " ".join(told) or "Not measured.",
+            " ".join(told) or NOT_MEASURED,
             (),
             details=tuple(_peaks(seen.main)) if told else (),
-            estimand=f"answers within {DEADLINE_MS:g} ms of when a call was due, ÷ those that {CLOSED} calls at once "
-            "get in a closed loop, in the same block; server and load have a core each.",
+            estimand=f"calls answered within {DEADLINE_MS:g} ms of their due time ÷ calls answered in a closed loop of "
+            f"{CLOSED} calls at once, in the same block; server and load have a core each.",
             not_concluded=(
-                "What clients get that try again: each call here is made once.",
+                "What clients get that retry: each call here is made once.",
                 f"What a server does where a call takes far less than {COMPUTES_MS:g} ms: refusing costs more then.",
             ),
             figure=PART if told else None,
@@ -156,6 +161,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _peaks(judgement: Judgement) -> Iterator[str]:
+    """Sentence on each server's peak."""
     for server in (each for each in SERVERS if peak(each) in judgement.sweep.arms):
         place = judgement.sweep.arms.index(peak(server))
         peak_hz = fmean(in_time_hz(block.arms[place]) for block in judgement.blocks)
@@ -163,12 +169,12 @@ def _peaks(judgement: Judgement) -> Iterator[str]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Section with all rates in a table."""
+    """Section with a table of all rates."""
     return (Section("Overload", table(seen.main)),)
 
 
 def table(judgement: Judgement) -> str:
-    """Table with a row for each rate; for each server the offered calls and those answered in time, in peaks."""
+    """Table with a row for each rate, and two columns for each server: offered ÷ peak, and answered in time ÷ peak."""
     found = {server: {each.times: each for each in own} for server, own in _found(judgement).items()}
     lines = [(f"{times:g}", *(cell for own in found.values() for cell in _cells(own.get(times)))) for times in TIMES]
     heads = (f"{NAMES[server]}: {what} ÷ peak" for server in found for what in ("offered", "in time"))
@@ -179,11 +185,11 @@ def table(judgement: Judgement) -> str:
 def _cells(one: Overload | None) -> tuple[str, str]:
     if one is None:
         return NOTHING, NOTHING
-    interval = f" ({number(one.in_time.low)} to {number(one.in_time.high)})" if has_interval(one.in_time) else ""
-    return number(one.offered.value), f"{number(one.in_time.value)}{interval}" + f" {LATE_MARK}" * one.is_late
+    return number(one.offered.value), value_words(one.in_time) + f" {LATE_MARK}" * one.is_late
 
 
 def _found(judgement: Judgement) -> Mapping[str, tuple[Overload, ...]]:
+    """Measured rates of each server, by transport."""
     return {server.text("transport"): tuple(overloads(judgement, server)) for server in SERVERS}
 
 

@@ -1,14 +1,17 @@
-"""Clients whose header blocks differ in each call: ``grpc_static`` beside other gRPC servers.
+"""Clients whose header blocks differ from call to call: ``grpc_static`` (our own server) beside other gRPC servers.
 
-The load program is on grpc-go, with 32 connections of one call each and with 4 connections of 16 calls each. Its calls
-are all equal, or have a token, a deadline of 2 s, a new W3C traceparent each, or long metadata that changes in part.
-Server and load have a core each. In a closed loop the calls a second are those in flight ÷ the time of a call. So
-another server's time ÷ ours is our calls a second ÷ that server's. The other servers are a plain server on grpcio, and
-the same service on grpc-go and on tonic where these are built.
+The load program is on grpc-go. It has 32 connections with one call at once, or 4 connections with 16 calls at once. Its
+calls are all equal, or have a token, a deadline of 2 s, a new W3C traceparent each, or long metadata that changes in
+part. Server and load have a core each.
+
+In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time ÷ our time is
+our calls a second ÷ the other server's calls a second. The other servers are a plain server on grpcio, and the same
+service on grpc-go and on tonic where these are built.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from statistics import fmean
 
 from experiments.design.arms import Arm, Comparison, Group, twins
@@ -17,24 +20,24 @@ from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep
 from experiments.judge.gates import is_load_limited
 from experiments.judge.points import points
-from experiments.judge.verdicts import Judged, Judgement
+from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.services import PLAIN
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, counted, number
+from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends
 from experiments.show.sentences import to_decide
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
-from experiments.studies.server_cost.answers import goal_table, rows
-from experiments.studies.server_cost.goals import ratio_goals, ratio_with_ends
+from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section, rows
+from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
 from experiments.studies.study import Scale
 
 PART = "real_clients"
 
 LOADS: Mapping[str, tuple[int, int]] = {"32 × 1": (32, 1), "4 × 16": (4, 16)}
-"""Loads: number of connections × calls at once on each connection."""
+"""Loads by name: number of connections, and calls at once on each connection."""
 
 CALLS: Mapping[str, str] = {
     SAME: "all the same",
@@ -43,10 +46,10 @@ CALLS: Mapping[str, str] = {
     "traceparent": "a new traceparent",
     "2560B": "2.5 KiB of metadata",
 }
-"""Levels of ``headers``, each with words for its calls."""
+"""Words for the calls, by level of the factor ``headers``."""
 
 DECIDING = (SAME, "deadline", "traceparent")
-"""Levels of ``headers`` whose ratios to grpcio end the sweep once they are decided."""
+"""Levels of ``headers`` whose comparisons with grpcio end the sweep once they are decided."""
 
 OWN = setting(transport="grpc_static", client=GRPC_GO)
 ON_GRPCIO = setting(transport="grpc", client=GRPC_GO, service=PLAIN)
@@ -56,14 +59,14 @@ OTHERS: Mapping[str, Setting] = {
     "grpc-go": setting(transport="grpc", client=GRPC_GO, language="go"),
     "tonic": setting(transport="grpc", client=GRPC_GO, language="rust"),
 }
-"""Servers in other languages (peers)."""
+"""Servers in other languages, which are peers."""
 
 COMPARED: Mapping[str, Setting] = {"a plain grpcio server": ON_GRPCIO, **OTHERS}
 
 PEERS = ("go-stock", "rust-stock")
 
 ROUNDS = 1
-"""Rounds of a block: each has a window of every arm."""
+"""Rounds of a block. Each round has a window of every arm."""
 
 GOALS = tuple(
     (f"{headers} at 4 × 16", f"calls with {CALLS[headers]} at 4 × 16, grpc_static ÷ plain grpcio", 4.0, math.inf)
@@ -75,23 +78,23 @@ QUESTION = "How many times the calls of a plain grpcio server does grpc_static a
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of calls a second of ``grpc_static``, as a multiple of each other server's, for each load and kind of
-    call."""
+    """Sweep of the calls a second of ``grpc_static`` as a multiple of each other server's calls a second.
+
+    For each load and each kind of call.
+    """
     groups, comparisons = list[Group](), list[Comparison]()
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
     others = {"plain grpcio": ON_GRPCIO, **built}
-    for load in LOADS:
-        for headers, calls in CALLS.items():
-            own, arms = _arm(OWN, load, headers), []
-            for name, server in others.items():
-                arms.append(other := _arm(server, load, headers))
-                differ = tuple(factor for factor, level in own.setting.levels if other.setting[factor] != level)
-                title = f"Lookup, {load}, {calls}: time on {name} ÷ time on grpc_static"
-                family = (
-                    f"{name}, {load}" if server is not ON_GRPCIO else HEADLINE if headers in DECIDING else "further"
-                )
-                comparisons.append(Comparison(_name(load, headers, server), title, other, own, differ, family=family))
-            groups.append(Group((own, *arms)))
+    for load, (headers, calls) in product(LOADS, CALLS.items()):
+        own, arms = _arm(OWN, load, headers), []
+        for name, server in others.items():
+            arms.append(other := _arm(server, load, headers))
+            differ = tuple(factor for factor, level in own.setting.levels if other.setting[factor] != level)
+            title = f"Lookup, {load}, {calls}: time on {name} ÷ time on grpc_static"
+            family = HEADLINE if headers in DECIDING else "further"
+            family = family if server is ON_GRPCIO else f"{name}, {load}"
+            comparisons.append(Comparison(_name(load, headers, server), title, other, own, differ, family=family))
+        groups.append(Group((own, *arms)))
     for server in SERVERS.values():
         comparisons.append(twins(_arm(server, next(iter(LOADS)), SAME).setting, "same")[0])
     return in_windows(PART, groups, comparisons, ROUNDS, scale)
@@ -103,13 +106,13 @@ def _arm(server: Setting, load: str, headers: str) -> Arm:
 
 
 def _name(load: str, headers: str, server: Setting = ON_GRPCIO) -> str:
-    """Name of a comparison with a server."""
+    """Name of the comparison with a server under a load and a kind of call."""
     beside = "" if server is ON_GRPCIO else f", {server.text('language')}"
     return f"{headers} at {load}{beside}"
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with the least ratio and the largest, of each load. The details have every ratio."""
+    """Answer with the least ratio and the largest for each load. The details have every ratio."""
     judged = seen.main.judged
     told = list(_least_to_most(seen.main))
     compared = [each for each in judged.values() if each.comparison.kind != "same"]
@@ -117,9 +120,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     return (
         Answer(
             QUESTION,
-            " ".join(told) or "Not measured.",
-            tuple(each for each in compared if _is_of_python(each)),
-            tuple(each for each in compared if not _is_of_python(each)),
+            " ".join(told) or NOT_MEASURED,
+            tuple(each for each in compared if each.comparison.above.setting["language"] == OWN["language"]),
+            tuple(each for each in compared if each.comparison.above.setting["language"] != OWN["language"]),
             tuple(line for name, server in COMPARED.items() for line in _told(seen.main, server, name)),
             estimand="calls a second of one closed loop by a client on grpc-go; server and load have a core each.",
             not_concluded=(
@@ -132,15 +135,12 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     )
 
 
-def _is_of_python(one: Judged) -> bool:
-    return one.comparison.above.setting["language"] == OWN["language"]
-
-
 def _least_to_most(judgement: Judgement) -> Iterator[str]:
-    """A sentence for each load: its least ratio to grpcio and its largest.
+    """Sentences for each load: the least ratio to plain grpcio, and the largest.
 
-    The client's limit makes a ratio a lower bound. Such a ratio is never the least. It leaves open how large the
-    largest is, and how small the least, where it is below that.
+    Where the client was at its limit, the measured ratio is a lower bound of the true ratio. Such a bound is never told
+    as the least ratio. Any bound makes the largest ratio "at least". A bound below the least exact ratio makes the
+    least ratio "at most".
     """
     for load in LOADS:
         judged = {headers: judgement.judged.get(_name(load, headers)) for headers in CALLS}
@@ -162,7 +162,7 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
 
 
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
-    """A sentence for each load, with the ratios to one server."""
+    """Sentence for each load, with the ratios to one server for each kind of call."""
     for load in LOADS:
         shown = [
             f"{_shown(judgement, load, headers, server)} with {_had(calls)}"
@@ -174,12 +174,12 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
 
 
 def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
-    """Words for a ratio. Where the client was at its limit, words for a lower bound."""
+    """Words for a ratio, with "at least" where the client was at its limit."""
     return f"{'at least ' * _is_limited(judgement, load, headers, server)}{_ratio(judgement, load, headers, server)}"
 
 
 def _is_limited(judgement: Judgement, load: str, headers: str, server: Setting) -> bool:
-    """True where the client was at its limit on ``grpc_static``: the ratio is the least that it may be."""
+    """True where the client was at its limit on ``grpc_static``, so that the ratio is a lower bound."""
     one = judgement.judged[_name(load, headers, server)]
     return is_load_limited(judgement.sweep, judgement.blocks, one.comparison.below)
 
@@ -190,23 +190,20 @@ def _had(calls: str) -> str:
 
 def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_GRPCIO) -> str:
     one = judgement.judged.get(_name(load, headers, server))
-    if one is None:
-        return NOTHING
-    return ratio_with_ends(one.typical)
+    return NOTHING if one is None else ratio_with_ends(one.typical)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """The goals; calls a second and processor time, beside plain grpcio and beside servers in other languages."""
-    told = [Section("Goals", goal_table(ratio_goals(seen.main, GOALS)))]
-    told.append(Section("Clients whose calls differ", table(seen.main)))
+    """Sections of the goals, and of calls a second and processor time on every server."""
+    told = [goal_section(ratio_goals(seen.main, GOALS)), Section("Clients whose calls differ", table(seen.main))]
     if any(arm.setting["language"] != OWN["language"] for arm in seen.main.sweep.arms):
         told.append(Section("Servers in other languages", others_table(seen.main)))
     return tuple(told)
 
 
 def table(judgement: Judgement) -> str:
-    """Table with a row for each load and kind of call: calls a second of both servers, their ratio, processor time a
-    call."""
+    """Table with a row for each load and kind of call: calls a second on ``grpc_static`` and on plain grpcio, their
+    ratio, and processor time a call."""
     heads = (*(f"{each}, calls a second" for each in SERVERS), "ratio")
     heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
 
@@ -219,8 +216,8 @@ def table(judgement: Judgement) -> str:
 
 
 def others_table(judgement: Judgement) -> str:
-    """Table with a row for each load and kind of call: calls a second of each, the ratio of ours, processor time a
-    call."""
+    """Table with a row for each load and kind of call: for each server in another language its calls a second, the
+    ratio of ``grpc_static`` to it, and its processor time a call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
     heads = tuple(f"{name}, {what}" for name in OTHERS for what in told)
 
@@ -233,14 +230,14 @@ def others_table(judgement: Judgement) -> str:
 
 
 def _table(heads: tuple[str, ...], cells: Callable[[str, str], Iterable[str]]) -> str:
-    """Table with a row for each load and kind of call."""
+    """Table with a row for each load and kind of call. ``cells``: the cells of a row behind these two."""
     lines = tuple((load, calls, *cells(load, headers)) for load in LOADS for headers, calls in CALLS.items())
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
     return Table(("connections × calls", "calls", *heads), lines, texts=2, notes=(LIMITED_NOTE,) * limited).markdown
 
 
 def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
-    """Calls a second, the mean of all windows, and the server's processor time for each."""
+    """Calls a second, as the mean of all windows, and the server's processor time for each call."""
     point = points(judgement.sweep, judgement.blocks).get((arm, ALL))
     if point is None:
         return NOTHING, NOTHING
@@ -252,7 +249,7 @@ def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the processor time of a call on both servers, a panel for each load."""
+    """Figure of the processor time of a call on both servers, with a panel for each load."""
     return (costs.picture(PART, "What calls that differ cost a gRPC server", list(_panels(seen.main)), shared=True),)
 
 

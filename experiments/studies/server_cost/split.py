@@ -1,17 +1,17 @@
 """Parts of a request's processor time: the kernel, the interpreter, the protocol, protobuf, the service. Pure.
 
-Each share is measured within a block, by turns. A difference is that of an arm's mean and the ratio that is typical of
-pairs of neighbouring slices:
+The servers take turns in a block, and each block gives every share. A difference of two arms is computed from the mean
+of one arm and the ratio of both. The ratio is typical of pairs of neighbouring slices:
 
-- kernel: the share of a Lookup's processor time that clock ticks found in the kernel.
-- interpreter: what the null server takes beside the kernel. That is one thread of Python, which receives, and sends a
-  constant in the thinnest framing. It is the same on every server.
-- protobuf: an echo whose message is encoded and decoded once more, less the echo. Both are on sockets.
-- service: a Lookup less an echo on the same server. Its lock and its larger reply are in it.
-- protocol: the rest. That is framing or HTTP/2, what it checks, and the executor.
+- kernel: the processor time of a Lookup in the kernel, by clock ticks.
+- interpreter: the processor time of the null server outside the kernel. The null server is one thread of Python that
+  receives requests, and sends a constant in the thinnest framing. All servers have the same interpreter share.
+- protobuf: an echo whose message is encoded and decoded once more − a plain echo, both on sockets.
+- service: a Lookup − an echo on the same server. The lock and the larger reply of a Lookup belong to the service.
+- protocol: the rest: framing or HTTP/2, the protocol's checks, and the executor.
 
-A server of another library need not spend what the null server does. On grpcio, whose protocol is in C, the
-interpreter's share is what Python takes at the least.
+A server of another library may spend less in Python than the null server. On grpcio, whose protocol is in C, the
+interpreter's share is a lower bound of Python's share.
 """
 
 import math
@@ -31,30 +31,32 @@ from experiments.services import STOCK
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import shares
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import counted, has_interval, number, percent, times_between
+from experiments.show.numbers import counted, number, percent
 from experiments.show.tables import Table
+from experiments.studies.server_cost.goals import estimate
 from experiments.studies.server_cost.sweeps import CONNECTIONS, NULL_SERVER, SOCKETS, THREE, echo_of, twice_of
 
 SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
-"""Parts in the order in which they are shown."""
+"""Shares in the order in which they are shown."""
 
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
-"""Words for the three servers, by their transports."""
+"""Names of the three servers, by their transports."""
 
 QUANTITY = "Processor time of the server for each Lookup, µs"
 
 CLIENT = f"{CONNECTIONS} connections of one lean client"
-"""Load of every figure of processor time, in words."""
+"""Load in every figure of processor time, in words."""
 
 LOAD = f"{CLIENT} never let the server sleep, and stocks are in memory."
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One server's shares in µs, over the blocks that have every share."""
+    """Shares of one server, over the blocks that have every share."""
 
     name: str
     shares: Mapping[str, Estimate]
+    """Processor time of a Lookup in µs, by share."""
 
     @property
     def total_us(self) -> float:
@@ -63,7 +65,7 @@ class Split:
 
 
 def splits(judgement: Judgement) -> tuple[Split, ...]:
-    """Servers that have every share in at least one block."""
+    """Splits of the servers that have every share in at least one block."""
     found = []
     for lookup in map(Arm, THREE):
         blocks = [each for block in judgement.blocks if (each := _of(judgement, block, lookup)) is not None]
@@ -74,7 +76,7 @@ def splits(judgement: Judgement) -> tuple[Split, ...]:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """One answer with numbers and without a verdict."""
+    """Answer with the shares of each server, without a verdict."""
     found = splits(seen.main)
     told = [_told(each) for each in found]
     executors = " or the ".join(
@@ -86,18 +88,17 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             " ".join((LOAD, *told)) if told else "Not known: no block has every share.",
             (),
             details=(
-                "The interpreter's share is what the null server takes, the least for any server in Python. What else "
-                "a server does in Python is in its protocol's share.",
+                "The interpreter's share is the time of the null server, the least of any server in Python. Further "
+                "work of a server in Python counts as its protocol's share.",
                 "No verdict is asked of these shares.",
             ),
             estimand=(
-                "processor time of the server process for each Lookup, and what it is made of. Connections "
-                f"are kept, and every Lookup is on the {executors}. Numbers are means "
-                f"over {counted(len(seen.main.blocks), 'block')}."
+                "processor time of the server process for each Lookup, and its shares. Connections are kept, and every "
+                f"Lookup is on the {executors}. Numbers are means over {counted(len(seen.main.blocks), 'block')}."
             ),
             not_concluded=(
-                "That the interpreter takes no more on grpcio than elsewhere: the share is that of the null server.",
-                "That protobuf's share holds for large messages: these are some ten bytes.",
+                "That the interpreter takes no more on grpcio than elsewhere: the null server gives its share.",
+                "That protobuf's share holds for large messages: these have some ten bytes.",
             ),
             figure="split" if found else None,
         ),
@@ -110,7 +111,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def speed(environment: Environment | None) -> str:
-    """Words on the machine's speed in this run: at another hour a Lookup takes other times. Empty without a record."""
+    """Words on the machine's speed in this run, which differs from hour to hour. Empty without a record of the
+    machine."""
     if environment is None:
         return ""
     ends = filter(None, (environment.before, environment.after))
@@ -128,15 +130,10 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 def table(found: Sequence[Split]) -> str:
     """Table with a row for each server and a column for each share."""
     rows = tuple(
-        (each.name, *(_cell(each.shares[name]) for name in SHARES), f"{number(each.total_us)} µs") for each in found
+        (of.name, *(estimate(of.shares[each], "µs") for each in SHARES), f"{number(of.total_us)} µs") for of in found
     )
-    note = "Means over blocks with their 95 % intervals. One under 0 is a difference too small for these blocks."
+    note = "Means over blocks with their 95 % intervals. A share under 0 is a difference too small for these blocks."
     return Table(("server", *SHARES, "in all"), rows, texts=1, notes=(note,)).markdown
-
-
-def _cell(of: Estimate) -> str:
-    between = f", {times_between(of, 1)}" if has_interval(of) else ""
-    return f"{number(of.value)} µs{between}"
 
 
 def _told(of: Split) -> str:
@@ -146,7 +143,7 @@ def _told(of: Split) -> str:
 
 
 def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] | None:
-    """A server's shares in a block; None where one of them cannot be computed, or a gate refuses an arm."""
+    """Shares of a server in a block, in µs. None where a share cannot be computed, or a gate refuses an arm."""
     base, null = lookup.setting, Arm(NULL_SERVER)
     echo, twice = Arm(echo_of(SOCKETS)), Arm(twice_of(SOCKETS))
     read = (
@@ -165,6 +162,7 @@ def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] 
 
 
 def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
+    """Processor time of a request in a block. None without a value, or where a gate refuses the arm."""
     sweep = judgement.sweep
     if arm not in sweep.arms or any(arm_refusals(sweep, block, arm)):
         return None
@@ -182,6 +180,7 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
 
 
 def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
+    """Share of the server's processor time in the kernel. None where the share was not read."""
     sweep = judgement.sweep
     server = block.servers[sweep.servers.index(arm.server)] if arm in sweep.arms else None
     return None if server is None else server.kernel_share

@@ -1,12 +1,12 @@
-"""Sweeps of the study ``server_cost``: processor time of a request, servers by turns; and each server measured alone.
+"""Sweeps of the study ``server_cost``: processor time of a request, with servers by turns; and each server alone.
 
-One lean client with 16 kept connections loads each server. gRPC is measured on both executors. On the static pool the
-transport alone differs from sockets. The ``ThreadPoolExecutor`` is that of gRPC's users. The echo stands beside Lookup
-on the transport's own executor. The pairs whose ratio is near 1 have four times the slices.
+One lean client with 16 kept connections loads each server. gRPC is measured on two executors. On the static pool gRPC
+differs from sockets in the transport alone. Users of gRPC have a ``ThreadPoolExecutor``. The echo service is compared
+with Lookup on the usual executor of each transport. Pairs with a ratio near 1 have four times as many slices.
 
-The part ``split`` tells apart where that time goes (``split.py``), on three servers with one executor. The part
-``languages`` has our stock service beside those in Go and Rust. The part ``options`` has it with TLS, with a token,
-with metrics, and with its store on disk.
+The part ``split`` divides the processor time into shares (``split.py``), on three servers with the same executor. The
+part ``languages`` compares our stock service with stock services in Go and Rust. The part ``options`` measures our
+stock service with TLS, with a token, with metrics, and with the store on disk.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from experiments.services import NULL, STOCK
 from experiments.studies.study import Scale
 
 OTHERS = ("go", "rust")
-"""Languages of peers that serve stocks on gRPC."""
+"""Languages of the peers that serve stocks on gRPC. A peer is a program in another language."""
 
 HEADLINE = "headline"
 
@@ -31,28 +31,29 @@ CONNECTIONS = 16
 SOCKETS = setting(transport="sockets", executor="static-pool", connections=CONNECTIONS, client="lean")
 GRPC = setting(transport="grpc", executor="thread-pool", connections=CONNECTIONS, client="lean")
 GRPC_STATIC = GRPC.but(executor="static-pool")
-"""Lookup on sockets, on gRPC as its users start it, and on gRPC with the static pool, as on sockets."""
+"""Lookup on sockets, on gRPC as users start it, and on gRPC with the static pool of sockets."""
 
 OWN_GRPC = setting(transport="grpc_static", executor="static-pool", connections=CONNECTIONS, client="lean")
-"""Lookup by our own gRPC server, on the static pool too."""
+"""Lookup on our own gRPC server, with the static pool."""
 
 THREE = (SOCKETS, OWN_GRPC, GRPC_STATIC)
-"""Servers of one executor, pool and lock: the first two differ in protocol, the last two in what implements it."""
+"""Servers with the same executor, pool and lock. The first two differ in the protocol, the last two in the
+implementation."""
 
 NULL_SERVER = SOCKETS.but(service=NULL)
-"""The null server, the least that a server in Python does: one thread receives, and sends a constant in the thinnest
-framing."""
+"""The null server, which does the least work of any server in Python: one thread receives requests, and sends a
+constant in the thinnest framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
-"""Numbers of idle connections that a server by itself holds. A connection on gRPC takes ten times as much memory."""
+"""Numbers of idle connections to a server alone, by transport. A gRPC connection takes ten times as much memory."""
 
 REPETITIONS = 5
 IDLE_S = 5.0
-"""Seconds of watching each number of connections, in a repetition. The processor clock counts nanoseconds."""
+"""Seconds for which each number of idle connections is watched. The processor clock counts nanoseconds."""
 
 
 def server_cost(scale: Scale) -> Sweep:
-    """Sweep of processor time a request: gRPC ÷ sockets, and Lookup ÷ echo on each."""
+    """Sweep of processor time a request: gRPC ÷ sockets, and Lookup ÷ echo on each transport."""
     sockets, grpc, grpc_static = Arm(SOCKETS), Arm(GRPC), Arm(GRPC_STATIC)
     sockets_echo, grpc_echo = (Arm(echo_of(each)) for each in (SOCKETS, GRPC))
     (same_sockets, _, sockets_again), (same_grpc, _, grpc_again) = twins(SOCKETS, "same"), twins(GRPC, "same")
@@ -61,16 +62,13 @@ def server_cost(scale: Scale) -> Sweep:
         Group((sockets, sockets_echo, sockets_again), times=4),
         Group((grpc, grpc_echo, grpc_again), times=4),
     )
-    executors = f"Lookup on gRPC: {GRPC_STATIC.executor} ÷ {GRPC.executor}"
-    further = (
-        _cpu("as_started", "Lookup, servers as started: gRPC ÷ sockets", grpc, sockets, ("transport", "executor")),
-        _cpu("executor", executors, grpc_static, grpc, ("executor",)),
-    )
+    executors, started = f"{GRPC_STATIC.executor} ÷ {GRPC.executor}", ("transport", "executor")
     comparisons = (
         _cpu("transport", f"Lookup, {SOCKETS.executor} on both: gRPC ÷ sockets", grpc_static, sockets, ("transport",)),
         _cpu("service_sockets", "sockets: Lookup ÷ echo", sockets, sockets_echo, ("service", "mix")),
         _cpu("service_grpc", "gRPC: Lookup ÷ echo", grpc, grpc_echo, ("service", "mix")),
-        *(replace(each, family="further") for each in further),
+        _cpu("as_started", "Lookup, servers as started: gRPC ÷ sockets", grpc, sockets, started, "further"),
+        _cpu("executor", f"Lookup on gRPC: {executors}", grpc_static, grpc, ("executor",), "further"),
         _by_cpu(same_sockets),
         _by_cpu(same_grpc),
     )
@@ -78,8 +76,7 @@ def server_cost(scale: Scale) -> Sweep:
 
 
 def split(scale: Scale) -> Sweep:
-    """Sweep that tells the shares of a request's processor time apart; no verdict is asked, and each arm has a
-    server."""
+    """Sweep for the shares of a request's processor time. No verdict is asked, and each arm has its own server."""
     lookups, echoes = [Arm(each) for each in THREE], [Arm(echo_of(each)) for each in THREE]
     twice = Arm(twice_of(SOCKETS))
     groups = (
@@ -92,24 +89,17 @@ def split(scale: Scale) -> Sweep:
 def languages(scale: Scale) -> Sweep:
     """Sweep of the processor time of a Lookup by our servers, and by servers in Go and Rust that are built here."""
     own, sockets, grpcio = Arm(OWN_GRPC), Arm(SOCKETS), Arm(GRPC)
-    others = [Arm(GRPC.but(language=each)) for each in OTHERS if peer_of(STOCK, each, "grpc") in scale.peers]
+    others = {each: Arm(GRPC.but(language=each)) for each in OTHERS if peer_of(STOCK, each, "grpc") in scale.peers}
     pairs = [twins(each, "same") for each in (OWN_GRPC, SOCKETS, GRPC)]
-    groups = (
-        Group((own, sockets, grpcio, *others)),
-        *(Group((first, again), times=4) for _, first, again in pairs),
-    )
+    every, server = Group((own, sockets, grpcio, *others.values())), "our own gRPC server"
+    groups = (every, *(Group((first, again), times=4) for _, first, again in pairs))
+    both = ("transport", "executor")
     comparisons = (
-        _cpu("protocol", "Lookup: sockets ÷ our own gRPC server", sockets, own, ("transport",)),
-        _cpu("implementation", "Lookup: our own gRPC server ÷ grpcio", own, grpcio, ("transport", "executor")),
+        _cpu("protocol", f"Lookup: sockets ÷ {server}", sockets, own, ("transport",)),
+        _cpu("implementation", f"Lookup: {server} ÷ grpcio", own, grpcio, both),
         *(
-            _cpu(
-                each.setting.text("language"),
-                f"Lookup: {each.setting.text('language').capitalize()} ÷ our own gRPC server",
-                each,
-                own,
-                ("language", "transport", "executor"),
-            )
-            for each in others
+            _cpu(name, f"Lookup: {name.capitalize()} ÷ {server}", other, own, ("language", *both))
+            for name, other in others.items()
         ),
         *(_by_cpu(same) for same, _, _ in pairs),
     )
@@ -117,7 +107,7 @@ def languages(scale: Scale) -> Sweep:
 
 
 def options(scale: Scale) -> Sweep:
-    """Sweep of the processor time of a Lookup on sockets with one option each, beside the same server without it."""
+    """Sweep of the processor time of a Lookup on sockets with one option ÷ without any option, for four options."""
     same, plain, again = twins(SOCKETS, "same")
     token, tls = Arm(SOCKETS.but(access=TOKEN)), Arm(SOCKETS.but(access=TLS))
     metrics, store = Arm(SOCKETS.but(metrics=True)), Arm(SOCKETS.but(store=SQLITE))
@@ -133,7 +123,7 @@ def options(scale: Scale) -> Sweep:
 
 
 def alone(scale: Scale) -> StandalonePlan:
-    """Both servers as they are started, by themselves. One short repetition where the sweep has no verdicts."""
+    """Plan of measuring both servers alone, as started. One short repetition where the sweep has no verdicts."""
     short = scale.looks[-1] < BLOCKS_MIN
     servers = tuple(LoneServer(setting(transport=each), held[:1] if short else held) for each, held in HELD.items())
     repetitions, idle_s = (1, 0.5) if short else (REPETITIONS, IDLE_S)
@@ -141,7 +131,7 @@ def alone(scale: Scale) -> StandalonePlan:
 
 
 def twice_of(of: Setting) -> Setting:
-    """The same server with an echo that encodes and decodes one message more."""
+    """The same server with an echo that encodes and decodes each message once more."""
     return echo_of(of).but(service="echo-twice")
 
 
@@ -150,12 +140,13 @@ def echo_of(of: Setting) -> Setting:
     return of.but(service="echo", mix="echo")
 
 
-def _cpu(name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...]) -> Comparison:
-    return _by_cpu(Comparison(name, title, above, below, differ, family=HEADLINE))
+def _cpu(name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...], family: str = HEADLINE) -> Comparison:
+    """Comparison of processor time."""
+    return _by_cpu(Comparison(name, title, above, below, differ, family=family))
 
 
 def _by_cpu(of: Comparison) -> Comparison:
-    """The same comparison, of processor time."""
+    """The comparison of response times as a comparison of processor time."""
     return replace(of, measure="cpu", title=f"{of.title}, processor time")
 
 
@@ -167,6 +158,6 @@ def _in_slices(part: str, groups: Iterable[Group], comparisons: tuple[Comparison
 def in_windows(
     part: str, groups: Iterable[Group], comparisons: Sequence[Comparison], rounds: int, scale: Scale
 ) -> Sweep:
-    """A part in windows, with this number of rounds in a block, or fewer where the scale has fewer."""
+    """Sweep of a part in windows. A block has this number of rounds, or fewer where the scale has fewer."""
     loaded, rounds = equally_loaded(groups, comparisons), min(rounds, scale.rounds)
     return Sweep("server_cost", part, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())

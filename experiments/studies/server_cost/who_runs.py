@@ -1,7 +1,7 @@
-"""Executors of a Lookup on sockets: each beside a server in C with epoll, at 1, 16 and 64 connections.
+"""Executors of a Lookup on sockets: each executor beside a server in C with epoll, at 1, 16 and 64 connections.
 
-The load program is ``load.c``; server and load have a core each. In a closed loop the time of a request is the number
-of connections ÷ the throughput. So C's time ÷ an executor's time is that executor's throughput ÷ C's throughput.
+The load program is ``load.c``. Server and load have a core each. In a closed loop the time of a request is the number
+of connections ÷ the throughput. So C's time ÷ an executor's time is the executor's throughput ÷ C's throughput.
 """
 
 import math
@@ -10,15 +10,15 @@ from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep
 from experiments.judge.points import Point, points
-from experiments.judge.verdicts import Judged
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
+from experiments.show.figures.panels import value_words
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, number
+from experiments.show.numbers import NOTHING, counted, number
 from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
-from experiments.studies.server_cost.answers import goal_table, mean_us, rows
+from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section, panels_of_times
 from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
 from experiments.studies.study import Scale
@@ -29,22 +29,22 @@ PART = "who_runs"
 CONNECTIONS = (1, 16, 64)
 
 DECIDING = 16
-"""Number of connections whose shares decide when the sweep ends."""
+"""Number of connections whose comparisons end the sweep once they are decided."""
 
 PEER = "c-stock"
 
 CLIENT = "load.c"
-"""Load program, in C, which sends the next request of a connection once the last is answered."""
+"""Load program in C. It sends the next request on a connection once the last request has its reply."""
 
 EXECUTOR = "static-pool"
-"""Executor of the A/A pair, at the most connections."""
+"""Executor of the A/A pair, which has the largest number of connections."""
 
 TOGETHER = 4
-"""Executors of a group. With the server in C and the second server of the A/A pair the group is full. A further
-executor has a family of its own, since ten blocks could decide no larger family."""
+"""Executors in a group. The server in C and the second server of the A/A pair fill the group. The comparisons of a
+further executor have a separate family, since ten blocks could decide no larger family."""
 
 ROUNDS = 3
-"""Rounds of a block: each has a window of every arm."""
+"""Rounds of a block. Each round has a window of every arm."""
 
 TAIL = 99.9
 
@@ -55,15 +55,19 @@ QUESTION = "What of a C server's throughput does each executor reach on sockets?
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of the throughput of a Lookup, as a share of a C server's."""
+    """Sweep of the throughput of a Lookup with each executor, as a share of the C server's throughput."""
     groups, comparisons = list[Group](), list[Comparison]()
     for connections in CONNECTIONS:
         epoll = Arm(_server(connections, language="c"))
         ours = {each: Arm(_server(connections, executor=each)) for each in EXECUTORS}
         every, beside = tuple(ours.values()), (epoll,) if PEER in scale.peers else ()
         groups += [Group((*every[at : at + TOGETHER], *beside)) for at in range(0, len(every), TOGETHER)]
-        if PEER in scale.peers:
-            comparisons += [_share(executor, connections, epoll, arm) for executor, arm in ours.items()]
+        for executor, arm in ours.items() if PEER in scale.peers else ():
+            title = f"Lookup, {_of(connections)}: time in C with epoll ÷ time with {executor}"
+            family = HEADLINE if connections == DECIDING else "further"
+            family = family if executor in list(EXECUTORS)[:TOGETHER] else executor
+            differ = ("language", "executor")
+            comparisons.append(Comparison(_name(executor, connections), title, epoll, arm, differ, family=family))
     comparisons.append(twins(_server(max(CONNECTIONS), executor=EXECUTOR), "same")[0])
     return in_windows(PART, groups, comparisons, ROUNDS, scale)
 
@@ -72,42 +76,32 @@ def _server(connections: int, **levels: str) -> Setting:
     return setting(transport="sockets", connections=connections, client="c").but(**levels)
 
 
-def _share(executor: str, connections: int, epoll: Arm, arm: Arm) -> Comparison:
-    title = f"Lookup, {_of(connections)}: time in C with epoll ÷ time with {executor}"
-    family = HEADLINE if connections == DECIDING else "further"
-    family = family if executor in list(EXECUTORS)[:TOGETHER] else executor
-    return Comparison(_name(executor, connections), title, epoll, arm, ("language", "executor"), family=family)
-
-
 def _name(executor: str, connections: int) -> str:
     return f"{executor} at {connections}"
 
 
 def _of(connections: int) -> str:
-    return f"{connections} connection{'s' if connections > 1 else ''}"
+    return counted(connections, "connection")
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with the shares, in a sentence for each number of connections."""
+    """Answer with the shares of C's throughput, in a sentence for each number of connections."""
     judged = seen.main.judged
     told = []
     for connections in CONNECTIONS:
-        shares = [
-            f"{each.comparison.below.setting.text('executor')} {_shown(each)}"
-            for executor in EXECUTORS
-            if (each := judged.get(_name(executor, connections))) is not None
-        ]
+        names = {each: _name(each, connections) for each in EXECUTORS}
+        shares = [f"{each} {value_words(judged[name].typical)}" for each, name in names.items() if name in judged]
         if shares:
             told.append(f"With {_of(connections)}, of a C server's throughput: {', '.join(shares)}.")
     return (
         Answer(
             QUESTION,
-            " ".join(told) or "Not measured.",
+            " ".join(told) or NOT_MEASURED,
             tuple(each for name, each in judged.items() if each.comparison.kind != "same"),
             estimand="throughput of one closed loop by a load program in C; server and load have a core each.",
             not_concluded=(
                 "What an executor gains where requests wait or compute: a Lookup does neither.",
-                "What it is on a Python without a GIL, or on several cores.",
+                "What an executor reaches on a Python without a GIL, or on several cores.",
             ),
             figure=PART if told else None,
             to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
@@ -116,50 +110,35 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections of the goal, and of shares and tails."""
-    told = Section("Goals", goal_table(ratio_goals(seen.main, GOALS)))
-    return told, Section("Who runs a Lookup", table(seen))
+    """Sections of the goal, and of the executors' shares and tails."""
+    return goal_section(ratio_goals(seen.main, GOALS)), Section("Who runs a Lookup", table(seen))
 
 
 def table(seen: Seen) -> str:
-    """Table with a row for each executor: its share of C's throughput, and p99.9 as a multiple of the median, by
-    connections."""
-    lines = []
-    found = points(seen.main.sweep, seen.main.blocks)
-    for executor in (
-        each for each in EXECUTORS if Arm(_server(max(CONNECTIONS), executor=each)) in seen.main.sweep.arms
-    ):
+    """Table with a row for each executor: its share of C's throughput, and its p99.9 ÷ its median, by connections."""
+    lines, found = [], points(seen.main.sweep, seen.main.blocks)
+    for executor in EXECUTORS:
         cells = [executor]
         for connections in CONNECTIONS:
             judged = seen.main.judged.get(_name(executor, connections))
             point = found.get((Arm(_server(connections, executor=executor)), ALL))
-            cells += [NOTHING if judged is None else _shown(judged), _tail(point)]
-        lines.append(tuple(cells))
+            cells += [NOTHING if judged is None else value_words(judged.typical), _tail(point)]
+        if Arm(_server(max(CONNECTIONS), executor=executor)) in seen.main.sweep.arms:  # a recording may be older
+            lines.append(tuple(cells))
     heads = [f"{what}, {_of(each)}" for each in CONNECTIONS for what in ("share of C", "p99.9 ÷ median")]
     return Table(("executor", *heads), tuple(lines), texts=1).markdown
 
 
-def _shown(judged: Judged) -> str:
-    of = judged.typical
-    return f"{number(of.value)} ({number(of.low)} to {number(of.high)})"
-
-
 def _tail(point: Point | None) -> str:
+    """The p99.9 ÷ the median, as text."""
     median_us, tail_us = (None, None) if point is None else (point.percentile_us(50), point.percentile_us(TAIL))
     return NOTHING if not median_us or tail_us is None else number(tail_us / median_us)
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the time of a Lookup with each executor and in C, a panel for each number of connections."""
-    arms = seen.main.sweep.arms
-    panels = [
-        costs.Panel(
-            "Mean time of a Lookup, µs",
-            rows(seen.main, [arm for arm in arms if arm.connections == connections], _server_name, mean_us),
-            f"{_of(connections)}, client {CLIENT}",
-        )
-        for connections in CONNECTIONS
-    ]
+    titles = {each: f"{_of(each)}, client {CLIENT}" for each in CONNECTIONS}
+    panels = panels_of_times(seen.main, seen.main.sweep.arms, "Mean time of a Lookup, µs", titles, _server_name)
     return (costs.picture(PART, "Who runs a Lookup on sockets: each executor beside a server in C", panels, log=True),)
 
 

@@ -1,8 +1,9 @@
 """Raw sockets with a hand-written pool against gRPC, for a stock-trading service.
 
-Its four questions: (1) Lookup on sockets against gRPC; (2) latency as clients grow; (3) Lookup against Trade, and what
-the lock costs; (4) clients beyond the static pool. Figures 1 to 5 have the original's axes. Sweeps stand in ``sweeps``;
-their answers and claims in ``answers`` and ``claims``; their figures in ``figures``.
+The study has four questions: (1) Lookup on sockets against gRPC; (2) latency as clients are added; (3) Lookup against
+Trade, and the cost of the lock; (4) more clients than threads in the static pool. Figures 1 to 5 have the axes of the
+original document. The sweeps stand in ``sweeps``, the answers in ``answers``, the claims in ``claims``, and the figures
+in ``figures``.
 """
 
 from experiments.studies.stock import answers, claims, executors, extensions, figures, pool_fills, sweeps
@@ -37,7 +38,7 @@ STOCK = Study(
             title="Past the pool's size, where a Lookup waits",
             sweep=pool_fills.past_pool,
             pictures=pool_fills.pictures,
-            answers=pool_fills.past_pool_answers,
+            answers=pool_fills.answers,
         ),
         "executors": Part(
             title="Executors on both transports",

@@ -1,8 +1,8 @@
-"""The four questions of the study, each with a sentence, its number and its limits.
+"""Answers to the four questions of the study: each has a sentence, a number and limits.
 
-The comparisons are those that ``sweeps`` declares; their verdicts choose the sentences. In a closed loop N clients have
-N requests under way, so mean latency is N ÷ throughput (Little's law). Growth with the clients is told beside that. The
-lock's cost comes from the part ``lock_waits``, which is measured after the main part.
+``sweeps`` declares the comparisons, and their verdicts choose the sentences. In a closed loop N clients have N requests
+under way, so that the mean latency is N ÷ throughput (Little's law). The answer on growth says so. The cost of the lock
+comes from the part ``lock_waits``, which is measured after the main part.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import takewhile
 
 from experiments.design.arms import Arm
-from experiments.judge.gates import is_load_limited
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Answer, Seen
 from experiments.show.numbers import number
@@ -24,16 +23,18 @@ from experiments.studies.stock.wording import (
     declared,
     executors,
     found,
+    grown,
     label,
     mean_us,
+    points_of,
     told,
 )
 
 TRANSPORTS = (("grpc", "gRPC"), ("sockets", "sockets"))
 
 LITTLE = (
-    "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): a "
-    "full server makes it grow by arithmetic alone."
+    "That a server slows down. In a closed loop mean latency is the number of clients ÷ throughput (Little's law): on "
+    "a full server latency grows by arithmetic alone."
 )
 
 
@@ -49,56 +50,50 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _sockets_or_grpc(judgement: Judgement) -> Answer:
-    sockets, grpc = "a Lookup on sockets", "one on gRPC"
-    started_on, grpc_on = executors(judgement, "as_started")
-    own, other = executors(judgement, "executor")
-    pool, one = f"on gRPC {_few(judgement)}, a Lookup on {own}", f"one on {other}"
-    on_both = executors(judgement, "equal_executors")[0]
-    equal = told(judgement, "equal_executors", f"with {on_both} on both sides, {sockets}", grpc)
+    sockets, grpc, few = "a Lookup on sockets", "one on gRPC", _few(judgement)
     names = ("as_started", "equal_executors", "plain", "protocol", "implementation")
-    started = told(judgement, "as_started", f"on {started_on} and {grpc_on}, {sockets}", grpc)
+    started_on, on_both = executors(judgement, "as_started"), executors(judgement, "equal_executors")[0]
+    started = told(judgement, "as_started", f"on {' and '.join(started_on)}, {sockets}", grpc)
+    equal = told(judgement, "equal_executors", f"with {on_both} on both sides, {sockets}", grpc)
     plain = told(judgement, "plain", sockets, "one on a plain grpcio server")
+    ours = "our own gRPC server"
+    protocol = _within(told(judgement, "protocol", sockets, f"one on {ours}"))
+    implementation = _within(told(judgement, "implementation", f"a Lookup on {ours}", "one on grpcio"))
+    own, usual = executors(judgement, "executor")
+    executor = told(judgement, "executor", f"on gRPC {few}, a Lookup on {own}", f"one on {usual}")
     return Answer(
         question="Does a Lookup take longer on gRPC than on sockets, and is it the protocol or its implementation?",
-        sentence=" ".join((equal, *_protocol_or_implementation(judgement))),
+        sentence=f"{equal} Protocol and client: {protocol} Implementation: {implementation}",
         deciding=found(judgement, *names),
         further=found(judgement, "executor", "our_code"),
         details=(
             f"As the servers were started: {started}",
             f"Beside a server that has none of our code: {plain}",
-            f"The executor alone: {told(judgement, 'executor', pool, one)}",
+            f"The executor alone: {executor}",
             "Protocol: both servers are on our core, each with its own client. Implementation: both have one client.",
-            "Each load is sent by the transport's own library, so its client is in these times. grpcio's client loads "
-            "both gRPC servers: their ratio is nearer to 1 than that of the servers alone.",
+            "The transport's own client sends each load, so these times include the client. grpcio's client loads both "
+            "gRPC servers: their ratio is nearer to 1 than the ratio of the servers alone.",
             "`compare` loads by a lean client, and so gives other ratios. `python -m experiments run client_kind` "
             "measures both.",
         ),
         estimand=(
-            f"mean latency of Lookup on one server ÷ on another, {_few(judgement)}. Connections are kept; locking, "
-            "catalog and messages are the same. The ratio is typical of pairs of slices. "
-            f"{confidence(judgement)}"
+            f"mean latency of Lookup on one server ÷ on another, {few}. Connections are kept; locking, catalog and "
+            f"messages are the same. The ratio is typical of pairs of slices. {confidence(judgement)}"
         ),
         not_concluded=(
-            "That the lock makes the difference: both sides hold the same one.",
-            "That it holds for other languages, other sizes of messages, or across a network: this is Python on one "
-            "machine, over loopback.",
-            "That sockets serve so many times the requests: capacity needs an open loop.",
+            "That the lock makes the difference: both sides hold the same lock.",
+            "That the ratio holds for other languages, other sizes of messages, or across a network: this is Python on "
+            "one machine, over loopback.",
+            "That sockets serve as many times more requests: only an open loop measures capacity.",
         ),
         figure="answers",
         to_decide=to_decide(judgement, names),
     )
 
 
-def _protocol_or_implementation(judgement: Judgement) -> Iterator[str]:
-    """Compares sockets with our own gRPC server, and our own server with grpcio: each pair on one executor, pool and
-    lock."""
-    own = "our own gRPC server"
-    for name, what, above, below in (
-        ("protocol", "Protocol and client", "a Lookup on sockets", f"one on {own}"),
-        ("implementation", "Implementation", f"a Lookup on {own}", "one on grpcio"),
-    ):
-        said = told(judgement, name, above, below)
-        yield f"{what}: {said[:1].lower()}{said[1:]}"
+def _within(sentence: str) -> str:
+    """The sentence with a small letter at its beginning, to follow a colon."""
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def _growth(judgement: Judgement) -> Answer:
@@ -106,7 +101,7 @@ def _growth(judgement: Judgement) -> Answer:
     deciding = found(judgement, *names)
     return Answer(
         question="How does latency change as clients are added?",
-        sentence=" ".join(_grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
+        sentence=" ".join(grown(judgement, f"growth_{each}", f"on {name}") for each, name in TRANSPORTS),
         deciding=deciding,
         further=found(judgement, "growth_static"),
         details=(
@@ -114,8 +109,8 @@ def _growth(judgement: Judgement) -> Answer:
             *_more_answered(deciding),
         ),
         estimand=(
-            "mean latency of Lookup with the most clients ÷ with the fewest, on each server. A client sends again as "
-            f"soon as it is answered. {confidence(judgement)}"
+            "mean latency of Lookup with the most clients ÷ with the fewest, on each server. A client sends its next "
+            f"request at once after a reply. {confidence(judgement)}"
         ),
         not_concluded=(LITTLE, "How long a request takes at a given rate of arrivals: that needs an open loop."),
         figure="figure_2",
@@ -124,48 +119,43 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence on a server whose load was the limit with the most clients: up to which number of clients the server was
-    the limit."""
+    """Sentence on the largest number of clients up to which the server was the limit, and not the load.
+
+    Empty for a server that is the limit with the most clients, too.
+    """
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
         return
-    few = judged.comparison.below
-    arms = [
-        Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, judged.comparison.above.connections)
-    ]
-    measured = [arm for arm in arms if arm in judgement.sweep.arms and mean_us(judgement, arm) is not None]
-    is_free = {arm: not is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in measured}
-    free = list(takewhile(is_free.__getitem__, measured))
-    at_few = mean_us(judgement, few)
-    if any(is_free.values()) and not free:
-        yield f"with {clients_of(measured[0].connections)} the load is the limit too."
-        return
-    if not free or at_few is None:
-        yield f"with fewer clients than {judged.comparison.above.connections} the load is the limit too."
-        return
-    last = free[-1]
-    times = number((mean_us(judgement, last) or 0.0) / at_few)
-    yield (
-        f"up to {clients_of(last.connections)} the load is not the limit. There the mean latency is {times} times that "
-        f"with {clients_of(few.connections)}; no verdict is asked of that."
-    )
+    few, most = judged.comparison.below, judged.comparison.above.connections
+    between = (Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, most))
+    measured = [point for point in points_of(judgement, between) if mean_us(judgement, point.arm) is not None]
+    free, at_few = list(takewhile(lambda point: not point.load_limited, measured)), mean_us(judgement, few)
+    if free and at_few is not None:
+        last = free[-1].arm
+        times = number((mean_us(judgement, last) or 0.0) / at_few)
+        yield (
+            f"up to {clients_of(last.connections)} the load is not the limit. There the mean latency is {times} times "
+            f"that with {clients_of(few.connections)}; no verdict is asked of that."
+        )
+    elif not free and not all(point.load_limited for point in measured):
+        yield f"with {clients_of(measured[0].arm.connections)} the load is the limit too."
+    else:
+        yield f"with fewer clients than {most} the load is the limit too."
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Sentence for latency that grew by less than the clients: by Little's law throughput grew."""
+    """Sentence on the throughput, which grew where latency grew by less than the clients (Little's law)."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
             more = judged.comparison.clients_ratio / judged.typical.value
-            yield (
-                f"So on {label(judged.comparison.above)} about {number(more)} times as many requests a second are "
-                "answered."
-            )
+            times = f"{number(more)} times as many requests a second"
+            yield f"So on {label(judged.comparison.above)} about {times} are answered."
 
 
 def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
     deciding = found(judgement, "trade")
-    apart = ("What waiting for the lock costs is measured apart: `python -m experiments run lock_waits`.",)
+    apart = ("Another part measures the waits for the lock: `python -m experiments run lock_waits`.",)
     return Answer(
         question="Does a Trade take longer than a Lookup, and what does the lock cost?",
         sentence=" ".join(
@@ -181,9 +171,9 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
             f"from asking for the lock to having it, stamped in the server. {confidence(judgement)}"
         ),
         not_concluded=(
-            "That a difference between the two is the lock's: their messages and their work differ too. The wait "
-            "bounds what the lock can explain.",
-            "That a wait was for the lock alone: it ends when the thread runs again.",
+            "That the lock makes the difference between Trade and Lookup: their messages and their work differ too. "
+            "The lock explains no more than the wait.",
+            "That a wait was for the lock alone: a wait ends when the thread runs again.",
         ),
         figure="figure_3",
         to_decide=to_decide(judgement, ("trade",)),
@@ -191,57 +181,48 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer for a Lookup that computes and for a Lookup that waits: in both the load is far from its limit."""
-    apart = ("Where a Lookup waits is measured apart: `python -m experiments run past_pool`.",)
-    grown = _grown(judgement, "past_pool", f"on a pool of {POOL} threads")
-    plain = _without_waiting(judgement, staged, grown)
+    """Answer by a Lookup that computes and by a Lookup that waits: for both the load is far from its limit."""
+    apart = ("Another part measures a Lookup that waits: `python -m experiments run past_pool`.",)
+    computing = (grown(judgement, name, f"computing on {label(Arm(base))}") for name, base in COMPUTING.items())
     second = () if waiting is None else (pool_fills.waiting(waiting),)
     names = () if waiting is None else tuple(each.name for each in waiting.sweep.comparisons if each.family == HEADLINE)
     return Answer(
         question="What happens when there are more clients than threads in the pool?",
-        sentence=" ".join((*_computing(judgement), *second)),
+        sentence=" ".join((*computing, *second)),
         deciding=found(judgement, *COMPUTING),
         further=found(judgement, "past_pool"),
         details=(
-            *([plain] if plain != grown else []),
+            *(() if staged is None else _without_waiting(judgement, staged)),
             *_pool_means(judgement),
-            grown,
+            grown(judgement, "past_pool", f"on a pool of {POOL} threads"),
             *(apart if waiting is None else pool_fills.details(waiting)),
         ),
         estimand=(
-            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, {POOL} threads. It is "
-            "held against 2: a cost of queueing beside the clients' own number would lift it above. "
-            f"{confidence(judgement)}"
+            f"mean latency of Lookup with {2 * POOL} clients ÷ with {POOL}, {POOL} threads. The ratio is compared with "
+            f"2: queueing that costs further time makes the ratio larger. {confidence(judgement)}"
         ),
         not_concluded=(
             "That requests do not queue: in a closed loop every wait is part of clients ÷ throughput (Little's law).",
             "That a pool's size never matters: requests that wait for a disk or another server differ.",
-            "That it holds for other computing: to hand the interpreter from thread to thread takes time, too.",
+            "That it holds for other computing: handing the interpreter from thread to thread takes time, too.",
         ),
         figure="figure_5",
         to_decide=to_decide(judgement, [*COMPUTING]) or (to_decide(waiting, names) if waiting else None),
     )
 
 
-def _computing(judgement: Judgement) -> Iterator[str]:
-    """Growth past the pool on each transport, where the server is the limit and not the load."""
-    for name, base in COMPUTING.items():
-        yield _grown(judgement, name, f"computing on {label(Arm(base))}")
-
-
-def _without_waiting(judgement: Judgement, staged: Judgement | None, grown: str) -> str:
-    """Sentence on the threads of the pool that were at work; on latency past the pool where they were not stamped."""
-    judged, past = judgement.judged.get("past_pool"), Arm(FIGURES["figure_5"].but(clients=2 * POOL))
-    at_once = None if staged is None else at_work(staged, past)
-    if judged is None or not judged.rulings or at_once is None:
-        return grown
-    fill = "never fill" if at_once < POOL - 1 else "nearly fill"
-    kept = f"{clients_of(2 * POOL)} keep {at_once:.1f} of {POOL} threads at work"
-    return f"Lookups that do not wait {fill} the pool: {kept}."
+def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
+    """Sentence on the number of the pool's threads at work; empty where the server stamped no stages."""
+    judged = judgement.judged.get("past_pool")
+    at_once = at_work(staged, Arm(FIGURES["figure_5"].but(clients=2 * POOL)))
+    if judged is not None and judged.rulings and at_once is not None:
+        fill = "never fill" if at_once < POOL - 1 else "nearly fill"
+        kept = f"{clients_of(2 * POOL)} keep {at_once:.1f} of {POOL} threads at work"
+        yield f"Lookups that do not wait {fill} the pool: {kept}."
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """Mean latencies at the pool's size and past it, over the blocks of their ratio."""
+    """Sentence on the mean latencies at the pool's size and past it, over the blocks of their ratio."""
     judged = judgement.judged.get("past_pool")
     if judged is None:
         return
@@ -252,16 +233,7 @@ def _pool_means(judgement: Judgement) -> Iterator[str]:
         yield f"On average a Lookup takes {' and '.join(texts)}."
 
 
-def _grown(judgement: Judgement, name: str, where: str) -> str:
-    """Latency with more clients beside that with fewer."""
-    comparison = declared(judgement, name)
-    if comparison is None:
-        return "Not known: growth needs two numbers of clients, and this sweep has one."
-    most, few = (clients_of(arm.connections) for arm in (comparison.above, comparison.below))
-    return told(judgement, name, f"{most} {where}", few)
-
-
 def _few(judgement: Judgement) -> str:
-    """Words for the fewest clients, for comparisons without growth: ``with 1 client``."""
+    """Words for the fewest clients, with which servers are compared: ``with 1 client``."""
     comparison = declared(judgement, "trade")
     return f"with {clients_of(comparison.below.connections if comparison else 1)}"

@@ -1,58 +1,46 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts, so only from a sweep at a declared look. Starved clients are counted at a
-look, too. A claim that something rises is judged at every step, by mean latencies of the same blocks. The part on lock
-waits has no look: an interval that lies far within 5 % of the latency decides there. A claim that no measurement here
-decides is NOT TESTABLE. A claim of a part whose results are absent is NOT MEASURED. The document's milliseconds are
-context: another machine, another program.
+CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep at a declared look. Starved clients also
+count at a look alone. A claim that latency rises is judged at every step of the clients, by mean latencies of the same
+blocks. The part on lock waits has no look: there the interval of the difference decides, against 5 % of the latency.
+
+A claim is NOT TESTABLE where no measurement here decides it, and NOT MEASURED where the results of its part are absent.
+The document's milliseconds are context: they are of another machine and another program.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm
+from experiments.judge.points import CONFIDENCE
 from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.steps import Step, mean_log_ratios, steps
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
-from experiments.show.numbers import counted, number, ratio_words
+from experiments.show.numbers import INTERVAL_BLOCKS_MIN, number, ratio_with_ends
 from experiments.show.sentences import listed, state_sentences
-from experiments.studies.stock.locks import MUTEX, LockWait, lock_waits
+from experiments.studies.stock.locks import LockWait, mutex_wait
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS, clients_of
 from experiments.studies.stock.wording import brief, by_clients, contrary, counted_windows, found, mean_us, step_by_step
 
 Parts = Mapping[str, Judgement]
-"""Measurements by the parts' names."""
-
-CONFIDENCE = 0.95
-"""Confidence of the interval of lock waits."""
-
-WAITS_MIN = 3
-"""Least number of blocks for an interval of lock waits."""
+"""Judgements of parts, by the parts' names."""
 
 GRPC_MS, SOCKETS_MS = 17.92, 12.38
 """The document's mean latency of Lookup with one client."""
 
-PLAIN = {
-    "figure_1": "Figure 1 (gRPC, Lookup and Trade at random, a price updater beside them)",
-    "figure_2": "Figure 2 (gRPC, Lookup)",
-    "figure_3": "Figure 3 (gRPC, Trade)",
-    "figure_4": "Figure 4 (sockets, Lookup)",
-    "figure_5": f"Figure 5 (sockets, Lookup, a pool of {POOL})",
+RISING = {
+    "figure_1": ("growth_figure_1", "Figure 1 (gRPC, Lookup and Trade at random, a price updater beside them)"),
+    "figure_2": ("growth_grpc", "Figure 2 (gRPC, Lookup)"),
+    "figure_3": ("growth_figure_3", "Figure 3 (gRPC, Trade)"),
+    "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
+    "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-
-GROWTHS = {
-    "figure_1": "growth_figure_1",
-    "figure_2": "growth_grpc",
-    "figure_3": "growth_figure_3",
-    "figure_4": "growth_sockets",
-    "figure_5": "past_pool",
-}
-"""Comparison of the most clients with fewer, by figure."""
+"""By figure: the name of the comparison of the most clients with fewer clients, and the figure in words."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim; another part has the claims that its
+    """Claims of a part, in the document's order. The main part has every claim. Another part has the claims that its
     data decide."""
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
     return tuple(_claim(entry, seen) for entry in own)
@@ -76,24 +64,24 @@ def _milliseconds(parts: Parts) -> Finding:
 
 
 def _sockets_are_faster(parts: Parts) -> Finding:
-    """Judged by the servers as they are started; the effect of the protocol alone is told beside it."""
+    """Finding by both servers as started. The words also have the ratios of protocol and implementation."""
     judged = parts["stock"].judged.get("as_started")
     return _is_faster(judged), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
 
 
 def _the_lock_is_why(parts: Parts) -> Finding:
-    """Contradicted where the difference stays with one lock on both sides."""
+    """Finding: CONTRADICTED where sockets are also faster with the same lock on both sides."""
     judged = parts["stock"].judged.get("equal_executors")
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
     if wait is not None:
         text += f" On gRPC with {clients_of(wait.arm.connections)} a Lookup waits for it {wait.numbers}."
-    stays = judged is not None and judged.verdict is Verdict.FASTER and not _is_small(judged)
+    stays = judged is not None and judged.verdict is Verdict.FASTER and not judged.by_less_than_5
     return ("CONTRADICTED" if stays else "INCONCLUSIVE"), text
 
 
 def _by_protocol(parts: Parts) -> str:
-    """Measured comparisons that tell protocol and implementation apart."""
+    """Words on the measured comparisons that tell protocol and implementation apart."""
     return "".join(f" {listed(each)}" for each in found(parts["stock"], "protocol", "implementation"))
 
 
@@ -101,27 +89,27 @@ def _no_lock_needed(_: Parts) -> Finding:
     return "NOT TESTABLE", "A matter of correctness, not of latency: true while nothing writes, and here trades write."
 
 
-def _rises(figure: str) -> Callable[[Parts], Finding]:
-    """Judged by every step from fewer clients to more: confirmed where all rise, contradicted where one falls or is
-    flat."""
+def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
+    """Finding by every step from fewer clients to more: CONFIRMED where latency rises at every step, CONTRADICTED where
+    latency falls or stays at one step."""
 
     def finding(parts: Parts) -> Finding:
-        judgement, growth = parts["stock"], GROWTHS[figure]
+        judgement = parts["stock"]
         arms = by_clients(judgement, FIGURES[figure])
         judged, own, ends = judgement.judged.get(growth), steps(judgement, arms), brief(judgement, growth)
         if judged is not None and judged.together:
             ends += " The claim is about what clients wait for, so it can be judged all the same."
         missing = len(arms) - 1 - len(own)
-        lacks = f" Of {counted(missing, 'step')} the gates left no block." if missing and own else ""
         others = [each for each in own if each.verdict(judgement) is not Verdict.GROWS]
-        words = f"{ends} {step_by_step(own)}{contrary(judgement, others)}{lacks}"
+        words = f"{ends} {step_by_step(own)}{contrary(judgement, others, missing)}"
         return _rising(judgement, own, all_measured=not missing), words
 
     return finding
 
 
 def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
-    """Verdict on the steps of a figure; a step without a block does not rise."""
+    """Verdict on a claim that latency rises, from the steps of its figure. A step without a block keeps the claim
+    open."""
     directions = {each.verdict(judgement) for each in own}
     if directions & {Verdict.FLAT, Verdict.FALLS}:
         return "CONTRADICTED"
@@ -129,19 +117,20 @@ def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) ->
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
-    """Confirmed where a connection holds its thread, and latency stays the same up to as many clients as threads."""
+    """Finding where a connection holds its thread: CONFIRMED where latency stays the same up to as many clients as
+    threads."""
     text = brief(parts["dispatch"], "growth")
     judged = parts["dispatch"].judged.get("growth")
     if judged is None:
         return "INCONCLUSIVE", text
     if judged.verdict is Verdict.FLAT:
         return "CONFIRMED", text
-    moves = judged.verdict in (Verdict.GROWS, Verdict.FALLS) and not _is_small(judged)
+    moves = judged.verdict in (Verdict.GROWS, Verdict.FALLS) and not judged.by_less_than_5
     return ("CONTRADICTED" if moves else "INCONCLUSIVE"), text
 
 
 def _trade_is_like_lookup(parts: Parts) -> Finding:
-    """Contradicted only by a difference beyond 5 %."""
+    """Finding: CONTRADICTED only where the whole interval is over 5 % away from 1."""
     text = brief(parts["stock"], "trade")
     for judged in found(parts["stock"], "trade"):
         low, high = judged.equivalent
@@ -154,13 +143,13 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 
 
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
-    """Confirmed where the waits differ by under 5 % of the latency, by an interval over the blocks."""
+    """Finding: CONFIRMED where the waits differ by under 5 % of the latency, by an interval over the blocks."""
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
     text = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
     apart = [trade.shares[block] - lookup.shares[block] for block in trade.shares if block in lookup.shares]
-    if len(apart) < WAITS_MIN:
+    if len(apart) < INTERVAL_BLOCKS_MIN:
         return "INCONCLUSIVE", f"{text} {len(apart)} blocks tell too little."
     at, sweep = mean_interval(apart, CONFIDENCE), parts["lock_waits"].sweep
     most = sweep.limits.equivalent_high - 1
@@ -177,8 +166,10 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Judges Trade ÷ Lookup under read and write locks beside the same ratio under one mutex: messages and work
-    cancel."""
+    """Finding by Trade ÷ Lookup under read and write locks, divided by Trade ÷ Lookup under one mutex.
+
+    The division cancels what messages and work add to a Trade.
+    """
     judgement = parts["lock_strategies"]
     arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
     apart = {name: mean_log_ratios(judgement, (arm, "trade"), (arm, "lookup")) for name, arm in arms.items()}
@@ -187,13 +178,11 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
     if judgement.look is None or not beside:
         return "INCONCLUSIVE", "There are too few blocks for a verdict."
     told = [
-        f"{name} {value} ({ends})"
+        f"{name} {ratio_with_ends(ratio_interval([*apart[name].values()], judgement.confidence))}"
         for name in ("read-write", "mutex")
-        for value, ends in (ratio_words(ratio_interval([*apart[name].values()], judgement.confidence)),)
     ]
     at = ratio_interval(beside, judgement.confidence)
-    value, ends = ratio_words(at)
-    text = f"Trade ÷ Lookup: {', '.join(told)}. The first ÷ the second: {value} ({ends})."
+    text = f"Trade ÷ Lookup: {', '.join(told)}. The first ÷ the second: {ratio_with_ends(at)}."
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if low < at.low and at.high < high:
         return "CONTRADICTED", f"{text} Within 5 % of 1 counts as not apart."
@@ -202,12 +191,12 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """Judges a jump: latency that grows by over 5 % more than the clients. Lookups that compute decide."""
+    """Finding on a jump: latency that grows by over 5 % more than the clients do. Lookups that compute decide."""
     text = " ".join(brief(parts["stock"], each) for each in ("computing_sockets", "past_pool"))
     for judged in found(parts["stock"], "computing_sockets"):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
             break
-        if judged.verdict is not Verdict.SUPERLINEAR or _is_small(judged):
+        if judged.verdict is not Verdict.SUPERLINEAR or judged.by_less_than_5:
             return "CONFIRMED", text
         if judged.typical.low > judged.equivalent[1] * judged.rulings[0].against:
             return "CONTRADICTED", text
@@ -215,11 +204,13 @@ def _no_jump(parts: Parts) -> Finding:
 
 
 def _surplus_starves(parts: Parts) -> Finding:
-    """Judges starvation where a connection holds its thread: connections beyond the pool get no reply while the others
-    stay."""
+    """Finding on starvation: where a connection holds its thread, connections beyond the pool's size get no reply."""
     judgement = parts["dispatch"]
     windows = [
-        window.starved_clients for arm in _past_the_pool(judgement) for window in counted_windows(judgement, arm)
+        window.starved_clients
+        for arm in judgement.sweep.arms
+        if arm.setting["dispatch"] == "connection" and arm.connections > arm.setting.whole("workers")
+        for window in counted_windows(judgement, arm)
     ]
     starving = sum(starved > 0 for starved in windows)
     text = f"Clients got no reply in {starving} of {len(windows)} windows with more connections than threads."
@@ -232,31 +223,15 @@ def _surplus_starves(parts: Parts) -> Finding:
     return ("INCONCLUSIVE" if starving else "CONTRADICTED"), text
 
 
-def _past_the_pool(judgement: Judgement) -> Iterator[Arm]:
-    """Arms of which a connection holds its thread, with more connections than threads."""
-    for arm in judgement.sweep.arms:
-        if arm.setting["dispatch"] == "connection" and arm.connections > arm.setting.whole("workers"):
-            yield arm
-
-
 def _is_faster(judged: Judged | None) -> ClaimVerdict:
     if judged is None or judged.verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE"
     return "CONFIRMED" if judged.verdict is Verdict.FASTER else "CONTRADICTED"
 
 
-def _is_small(judged: Judged) -> bool:
-    """True where its whole interval is within 5 % of the value that its first ruling tests against."""
-    (low, high), against = judged.equivalent, judged.rulings[0].against
-    return low * against < judged.typical.low and judged.typical.high < high * against
-
-
 def _mutex_wait(parts: Parts, request: str) -> LockWait | None:
-    """Wait for the mutex on gRPC, as in the document."""
-    if "lock_waits" not in parts:
-        return None
-    own = (each for each in lock_waits(parts["lock_waits"]) if each.locking == MUTEX and each.request == request)
-    return next((each for each in own if each.arm.setting["transport"] == "grpc"), None)
+    """Wait for the mutex on gRPC, the document's setting. None where no wait was measured."""
+    return mutex_wait(parts["lock_waits"], request) if "lock_waits" in parts else None
 
 
 ENTRIES: tuple[Entry[Parts], ...] = (
@@ -273,8 +248,8 @@ ENTRIES: tuple[Entry[Parts], ...] = (
     Entry("The lock that gRPC's Lookup takes could be why.", _the_lock_is_why, part="stock"),
     Entry("Sockets need no lock, as nothing is written there.", _no_lock_needed, part="stock"),
     *(
-        Entry(f"{text}: latency rises with the clients.", _rises(figure), part="stock")
-        for figure, text in PLAIN.items()
+        Entry(f"{text}: latency rises with the clients.", _rises(figure, growth), part="stock")
+        for figure, (growth, text) in RISING.items()
     ),
     Entry(
         "It rises as each request is a task; with a thread for each connection it would stay constant up to the pool.",

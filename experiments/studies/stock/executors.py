@@ -1,92 +1,77 @@
-"""Executors on both transports: every level that a transport can have, Lookup and Trade at random.
+"""Executors on both transports, Lookup and Trade at random. An executor decides which thread runs a request.
 
 Both transports have the static pool, the thread pool and a thread for each task. Leader/followers need a transport
-whose threads read by themselves, as on sockets. grpcio's server does not let them. Each executor is compared with the
-thread pool of its transport, with the fewest clients and with the most; the figures have every number of clients.
+whose threads read from connections, such as sockets: grpcio's server reads with its own threads. Each executor is
+compared with the thread pool of its transport, with the fewest clients and with the most. The figures have every number
+of clients.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.sweep import Sweep
-from experiments.judge.points import Point, points
 from experiments.show.content import Answer, Seen
 from experiments.show.figures import clients as over_clients
 from experiments.show.figures.style import Picture, label
-from experiments.studies.stock.extensions import CLOSED, ONE_MACHINE, each_transport, where
+from experiments.studies.stock.extensions import CLOSED, ONE_MACHINE, told_of, where
+from experiments.studies.stock.locks import REQUESTS
 from experiments.studies.stock.sweeps import GRPC, HEADLINE, MIXED, POOL, SOCKETS, clients_of, in_slices
-from experiments.studies.stock.wording import by_clients
+from experiments.studies.stock.wording import by_clients, by_transport, points_of
 from experiments.studies.study import Scale
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.transports import load
 
 CLIENTS = (1, POOL, 2 * POOL)
-"""Numbers of clients, unless told."""
+"""Numbers of clients, unless the user gives others."""
 
 BESIDE = "thread-pool"
-"""Executor with which each other is compared."""
+"""Executor with which every other executor is compared."""
 
 HEADLINES_MAX = 4
-"""Transports whose comparisons of executors form one family. With more transports in a family, ten blocks could decide
-none."""
-
-REQUESTS = ("lookup", "trade")
-"""Request types, a panel each."""
+"""Number of a transport's executors whose comparisons are headlines. Ten blocks could decide no larger family."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Every executor of a transport beside each other, at every number of clients."""
-    groups: list[Group] = []
-    comparisons: list[Comparison] = []
+    """Sweep of every executor of each transport, by every number of clients."""
+    groups, comparisons = list[Group](), list[Comparison]()
     for base in (GRPC, SOCKETS):
         transport = base.text("transport")
         own = [each for each in EXECUTORS if each not in load(transport).REFUSED_EXECUTORS]
         for clients in scale.clients:
             arms = {each: Arm(base.but(mix=MIXED, clients=clients, executor=each)) for each in own}
             groups.append(Group(tuple(arms.values())))
-            comparisons += [
-                Comparison(
-                    f"{executor}_{transport}_{clients}",
-                    f"{transport}, {clients_of(clients)}, Lookup and Trade: {executor} ÷ {BESIDE}",
-                    arms[executor],
-                    arms[BESIDE],
-                    ("executor",),
-                    family=HEADLINE if own.index(executor) < HEADLINES_MAX else "further",
-                )
-                for executor in own
-                if executor != BESIDE and clients in (min(scale.clients), max(scale.clients))
-            ]
+            if clients not in (min(scale.clients), max(scale.clients)):
+                continue
+            for executor in (each for each in own if each != BESIDE):
+                name = f"{executor}_{transport}_{clients}"
+                title = f"{transport}, {clients_of(clients)}, Lookup and Trade: {executor} ÷ {BESIDE}"
+                family = HEADLINE if own.index(executor) < HEADLINES_MAX else "further"
+                compared = Comparison(name, title, arms[executor], arms[BESIDE], ("executor",), family=family)
+                comparisons.append(compared)
     return in_slices("executors", groups, comparisons, scale)
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on each executor beside another, on each transport."""
+    """Answers on the executors of each transport, beside its thread pool."""
 
     def said(of: Comparison) -> tuple[str, str]:
         return f"{where(of)}, a request on the {of.above.setting.executor}", f"one on the {of.below.setting.executor}"
 
-    return each_transport(seen, "Which executor answers soonest on {}?", said, (ONE_MACHINE, CLOSED))
+    return told_of(seen.main, "Which executor answers soonest on {}?", said, ONE_MACHINE, CLOSED)
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
-    """A figure for each transport, on its own scale: a panel for each request type, a line for each executor."""
-    found, drawn = points(seen.main.sweep, seen.main.blocks), []
-    for base in (GRPC, SOCKETS):
-        transport = base.text("transport")
-        own = [arm for arm in seen.main.sweep.arms if arm.setting["transport"] == transport]
-        executors = dict.fromkeys(arm.setting.text("executor") for arm in own)
-        lines = [by_clients(seen.main, base.but(mix=MIXED, executor=each)) for each in executors]
-        panels = [over_clients.Panel(each.capitalize(), list(_lines(each, lines, found))) for each in REQUESTS]
+    """A figure for each transport, with a scale of its own: a panel for each request type, a line for each executor."""
+    drawn = []
+    for own in by_transport(seen.main.sweep.arms):
+        transport = own[0].setting.text("transport")
+        settings = {arm.setting.executor: arm.setting for arm in own}
+        lines = {name: by_clients(seen.main, each) for name, each in settings.items()}
+        panels = []
+        for request in REQUESTS:
+            points = {name: points_of(seen.main, arms, request) for name, arms in lines.items()}
+            shown = [over_clients.Line(name, transport, each) for name, each in points.items()]
+            panels.append(over_clients.Panel(request.capitalize(), shown))
         title = f"Executors on {label(transport)}, Lookup and Trade at random"
         drawn.append(over_clients.picture(f"executors_{transport}", title, panels))
     return drawn
-
-
-def _lines(
-    request: str, lines: Sequence[Sequence[Arm]], found: Mapping[tuple[Arm, str], Point]
-) -> Iterator[over_clients.Line]:
-    """A line for each executor's arms."""
-    for arms in lines:
-        setting = arms[0].setting
-        line = [found[arm, request] for arm in arms if (arm, request) in found]
-        yield over_clients.Line(setting.executor, setting.text("transport"), line)

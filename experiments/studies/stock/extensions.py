@@ -1,34 +1,46 @@
-"""Answers of the further parts, beyond the document: a function for each part, from its measurements to its answers.
+"""Answers of the parts beyond the document: a function for each part, from its measurements to its answers.
 
-An answer has a sentence for each comparison, by its verdict. With many comparisons it begins with the count of each
-verdict and the largest decided difference. Parts without verdicts (``offered_load``, ``lock_waits``, ``stages``) state
-their numbers, and that they have no verdict.
+An answer has a sentence for each comparison; the verdict chooses the sentence. An answer with over two comparisons
+begins with the count of each verdict, and with the largest decided difference. Parts without verdicts
+(``offered_load``, ``lock_waits``, ``stages``) state their numbers, and that they have no verdict.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from operator import itemgetter
+from statistics import fmean
 
 from experiments.design.arms import Arm, Comparison
-from experiments.judge import points
-from experiments.judge.gates import arm_refusals
+from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
-from experiments.results.stages import StageSummary
 from experiments.show.content import Answer, Seen
 from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.locks import lock_details, lock_waits
-from experiments.studies.stock.sweeps import GRPC, SOCKETS, STAGED, clients_of
-from experiments.studies.stock.wording import confidence, counted_windows, found, label, mean_us, server, told
+from experiments.studies.stock.sweeps import GRPC, HEADLINE, SOCKETS, STAGED, clients_of
+from experiments.studies.stock.wording import (
+    by_transport,
+    confidence,
+    counted_stages,
+    counted_windows,
+    found,
+    label,
+    mean_us,
+    server,
+    told,
+)
 
 FEW = 2
-"""Most comparisons that an answer tells one by one; with more the count of verdicts comes first."""
+"""Largest number of comparisons whose sentences alone are the answer. An answer with more begins with the count of
+verdicts."""
 
 NO_VERDICT = "No verdict is asked of these numbers."
 
 KEPT_UP = 0.98
-"""Share of the due requests that a server must answer to have kept up."""
+"""Least share of the due requests that a server answers where it keeps up."""
 
 ONE_MACHINE = "That it holds for other work in a request, or on another machine."
 
@@ -42,84 +54,83 @@ Said = Callable[[Comparison], tuple[str, str]]
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
     """Answers on Trade on sockets: beside Lookup, and beside Trade on gRPC."""
     return (
-        _answer(
+        *told_of(
             seen.main,
             "Does a Trade take longer than a Lookup on sockets?",
-            _headline(seen.main, "mix"),
             lambda of: (f"{where(of)}, a Trade", "a Lookup"),
-            ("That the lock makes the difference: messages and work differ too.",),
+            "That the lock makes the difference: messages and work differ too.",
+            factor="mix",
         ),
-        _answer(
+        *told_of(
             seen.main,
             "Does a Trade take longer on gRPC than on sockets, with one executor on both?",
-            _headline(seen.main, "transport"),
             lambda of: (
                 f"with {clients_of(of.above.connections)} and the {of.above.setting.executor}, a Trade on sockets",
                 "one on gRPC",
             ),
-            ("That the lock makes the difference: both sides hold the same one.",),
+            "That the lock makes the difference: both sides hold the same lock.",
+            factor="transport",
         ),
     )
 
 
 def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the pool's size."""
-
-    def said(of: Comparison) -> tuple[str, str]:
-        return f"{where(of)}, a Lookup with {_threads(of.above)}", f"one with {_threads(of.below)}"
-
-    question = "Does a larger pool answer a Lookup sooner?"
-    not_concluded = "That a pool's size never matters: requests that wait for a disk or another server differ."
-    return (_answer(seen.main, question, _headline(seen.main), said, (not_concluded,)),)
+    """Answer on the pool's size."""
+    return told_of(
+        seen.main,
+        "Does a larger pool answer a Lookup sooner?",
+        lambda of: (f"{where(of)}, a Lookup with {_threads(of.above)}", f"one with {_threads(of.below)}"),
+        "That a pool's size never matters: requests that wait for a disk or another server differ.",
+    )
 
 
 def updater(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the price updater beside the clients."""
-    return each_transport(
-        seen,
+    """Answers on requests with and without the price updater."""
+    return told_of(
+        seen.main,
         "Does the price updater slow requests down on {}?",
         lambda of: (f"{where(of)}, a request beside the updater", "one without it"),
-        ("That updates cost as much at other rates: here some fifty a second, from one updater.",),
+        "That updates cost as much at other rates: here one updater sends some fifty a second.",
     )
 
 
 def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on every locking strategy beside the mutex."""
-
-    def said(of: Comparison) -> tuple[str, str]:
-        return f"{where(of)}, a request under {of.above.setting.text('locking')}", "one under the mutex"
-
-    question = "Which locking strategy answers soonest?"
-    return (_answer(seen.main, question, _headline(seen.main), said, (ONE_MACHINE,)),)
+    """Answer on every locking strategy beside the mutex."""
+    return told_of(
+        seen.main,
+        "Which locking strategy answers soonest?",
+        lambda of: (f"{where(of)}, a request under {of.above.setting.text('locking')}", "one under the mutex"),
+        ONE_MACHINE,
+    )
 
 
 def client_kind(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the share of the client in the times, and question 1 by a client that adds little."""
+    """Answers on the client's share of the latency, and on question 1 by the lean client, which adds little latency."""
     return (
-        _answer(
+        *told_of(
             seen.main,
             "How much of the latency is the client's own?",
-            _headline(seen.main, "client"),
             lambda of: (f"{where(of)}, a Lookup by the lean client", "one by the transport's own"),
-            ("That the rest is the server's: the lean client and the kernel take time too.",),
+            "That the rest is the server's: the lean client and the kernel take time too.",
+            factor="client",
         ),
-        _answer(
+        *told_of(
             seen.main,
             "Does a Lookup take longer on gRPC than on sockets, seen by the lean client?",
-            _headline(seen.main, "transport"),
             lambda of: (
                 f"with {clients_of(of.above.connections)}, the lean one, a Lookup on {server(of.above)}",
                 f"one on {server(of.below)}",
             ),
-            ("What users of grpcio's own client see: that is question 1 of the main part.",),
-            tuple(_both_kinds(seen.main)),
+            "What users of grpcio's own client see: that is question 1 of the main part.",
+            factor="transport",
+            further=tuple(_both_kinds(seen.main)),
         ),
     )
 
 
 def _both_kinds(judgement: Judgement) -> Iterator[str]:
-    """Sentences on sockets ÷ gRPC by either kind of client, which say why ``compare`` and the main part have other
-    ratios."""
+    """Sentence on sockets ÷ gRPC by each kind of client. The sentence says why ``compare`` and the main part have
+    different ratios."""
     means = {
         kind: [mean_us(judgement, Arm(base.but(client=kind))) for base in (SOCKETS, GRPC)]
         for kind in ("library", "lean")
@@ -129,48 +140,52 @@ def _both_kinds(judgement: Judgement) -> Iterator[str]:
         own, lean = (number(ratios[kind]) for kind in ("library", "lean"))
         yield (
             f"With 1 client, servers as started, sockets ÷ gRPC is {own} by the transports' own clients. By the lean "
-            f"one it is {lean}. The main part loads by the former, and `compare` by the latter: so their ratios differ."
+            f"one it is {lean}. The main part has the transports' own clients, and `compare` has the lean client: so "
+            "their ratios differ."
         )
 
 
 def dispatch(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on a task for each connection beside one for each request; past the pool, on clients without a reply."""
-    answer = _answer(
-        seen.main,
-        "Is it better that a connection holds a thread, or that each request takes one?",
-        _headline(seen.main, "dispatch"),
-        lambda of: (
-            f"{where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
-            "one where each request is a task",
+    """Answers on a task for each connection beside a task for each request, and on clients that got no reply."""
+    return (
+        *told_of(
+            seen.main,
+            "Is it better that a connection holds a thread, or that each request takes one?",
+            lambda of: (
+                f"{where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
+                "one where each request is a task",
+            ),
+            "That past the pool a connection's Lookup is slow: a client without a reply has no time in these numbers.",
+            factor="dispatch",
+            further=tuple(_starved(seen.main)),
         ),
-        ("That past the pool a connection's Lookup is slow: who gets no reply has no time in these numbers.",),
-        tuple(_starved(seen.main)),
+        *told_of(
+            seen.main,
+            "Where a connection holds its thread, does latency stay the same up to the pool's size?",
+            lambda of: (
+                f"{clients_of(of.above.connections)} on {_threads(of.above)}",
+                clients_of(of.below.connections),
+            ),
+            CLOSED,
+            factor="clients",
+        ),
     )
-    growth = _answer(
-        seen.main,
-        "Where a connection holds its thread, does latency stay the same up to the pool's size?",
-        _headline(seen.main, "clients"),
-        lambda of: (f"{clients_of(of.above.connections)} on {_threads(of.above)}", clients_of(of.below.connections)),
-        (CLOSED,),
-    )
-    return answer, growth
 
 
 def connection_policy(seen: Seen) -> tuple[Answer, ...]:
     """Answers on a new connection for each request."""
-    return each_transport(
-        seen,
+    return told_of(
+        seen.main,
         "What does a new connection for each request cost on {}?",
         lambda of: (f"{where(of)}, a Lookup on a new connection", "one on a kept connection"),
-        ("What connecting costs across a network: over loopback a round trip takes microseconds.",),
+        "What connecting costs across a network: over loopback a round trip takes microseconds.",
     )
 
 
 def offered_load(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the highest rate that each server kept up with, and on its replies past that."""
-    transports = dict.fromkeys(arm.setting.text("transport") for arm in seen.main.sweep.arms)
-    every = points.points(seen.main.sweep, seen.main.blocks)
-    return tuple(_offered(seen.main, transport, every) for transport in transports)
+    """Answers on the highest rate that each server kept up with, and on the replies at higher rates."""
+    every = points(seen.main.sweep, seen.main.blocks)
+    return tuple(_offered(seen.main, arms, every) for arms in by_transport(seen.main.sweep.arms))
 
 
 def lock_costs(seen: Seen) -> tuple[Answer, ...]:
@@ -182,44 +197,39 @@ def lock_costs(seen: Seen) -> tuple[Answer, ...]:
 
 def stages(seen: Seen) -> tuple[Answer, ...]:
     """Answers on the time for which a Lookup waits for a thread."""
-    transports = dict.fromkeys(arm.setting.text("transport") for arm in seen.main.sweep.arms)
-    return tuple(_queueing(seen.main, transport) for transport in transports)
+    return tuple(_queueing(seen.main, arms) for arms in by_transport(seen.main.sweep.arms))
 
 
-def each_transport(seen: Seen, question: str, said: Said, not_concluded: tuple[str, ...]) -> tuple[Answer, ...]:
-    """Answers to the same question for each transport."""
-    own: dict[str, list[Comparison]] = {}
-    for each in _headline(seen.main):
-        own.setdefault(label(each.above), []).append(each)
-    return tuple(_answer(seen.main, question.format(name), own[name], said, not_concluded) for name in own)
-
-
-def _answer(
+def told_of(
     judgement: Judgement,
     question: str,
-    own: Sequence[Comparison],
     said: Said,
-    not_concluded: tuple[str, ...],
+    *not_concluded: str,
+    factor: str | None = None,
     further: tuple[str, ...] = (),
-) -> Answer:
-    """The answer of some comparisons: all of them told, or the tally and the largest first."""
-    names = [each.name for each in own]
-    sentences = {each.name: told(judgement, each.name, *said(each)) for each in own}
-    deciding = found(judgement, *names)
-    sentence, details = " ".join(sentences.values()) or "Not known: the sweep has no comparison for it.", further
-    if len(own) > FEW:
-        largest = [sentences[each.comparison.name] for each in _largest(deciding)]
-        sentence = " ".join((_tally(judgement, names), *(f"The largest: {text}" for text in largest)))
-        details = (*sentences.values(), *further)
-    return Answer(
-        question=question,
-        sentence=sentence,
-        deciding=deciding,
-        details=details,
-        estimand=f"ratio of mean latencies, typical of pairs. {confidence(judgement)}",
-        not_concluded=not_concluded,
-        to_decide=to_decide(judgement, names),
-    )
+) -> tuple[Answer, ...]:
+    """Answers by the headline comparisons; with a factor, by those whose arms differ in it.
+
+    A question with ``{}`` is asked of each transport. ``further``: details of the answer.
+    """
+    asked: dict[str, list[Comparison]] = {}
+    for each in judgement.sweep.comparisons:
+        if each.family == HEADLINE and (factor is None or factor in each.differ):
+            asked.setdefault(question.format(label(each.above)), []).append(each)
+    answers = []
+    for text, own in asked.items():
+        names = [each.name for each in own]
+        sentences = {each.name: told(judgement, each.name, *said(each)) for each in own}
+        deciding = found(judgement, *names)
+        sentence, details = " ".join(sentences.values()), further
+        if len(own) > FEW:
+            largest = [sentences[each.comparison.name] for each in _largest(deciding)]
+            sentence = " ".join((_tally(judgement, names), *(f"The largest: {text}" for text in largest)))
+            details = (*sentences.values(), *further)
+        estimand = f"ratio of mean latencies, typical of pairs. {confidence(judgement)}"
+        undecided = to_decide(judgement, names)
+        answers.append(Answer(text, sentence, deciding, (), details, estimand, not_concluded, to_decide=undecided))
+    return tuple(answers)
 
 
 def _tally(judgement: Judgement, names: Sequence[str]) -> str:
@@ -234,18 +244,13 @@ def _tally(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
-    """The ratio that is farthest from 1 among those with a verdict; None without a verdict."""
+    """The comparison whose ratio is farthest from 1, among those decided as FASTER or SLOWER; empty for none."""
     different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
 
 
-def _headline(judgement: Judgement, factor: str | None = None) -> list[Comparison]:
-    """Headline comparisons. With a factor given, only comparisons whose arms differ in it."""
-    own = [each for each in judgement.sweep.comparisons if each.family == "headline"]
-    return [each for each in own if factor is None or factor in each.differ]
-
-
 def where(of: Comparison) -> str:
+    """Transport and clients of a comparison, in words."""
     return f"on {label(of.above)} with {clients_of(of.above.connections)}"
 
 
@@ -265,30 +270,26 @@ def _starved(judgement: Judgement) -> Iterator[str]:
             )
 
 
-def _offered(judgement: Judgement, transport: str, every: Mapping[tuple[Arm, str], points.Point]) -> Answer:
-    arms = [arm for arm in judgement.sweep.arms if arm.setting["transport"] == transport]
-    kept_up: list[Arm] = []
-    details, tried, open_still = [], 0, True
-    for arm in sorted(arms, key=_rate_hz):
-        windows, due = counted_windows(judgement, arm), f"{_rate_hz(arm):,.0f}"
+def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm, str], Point]) -> Answer:
+    """Answer on one server: the highest rate up to which the server kept up with every rate."""
+    details, kept_up = list[str](), dict[float, bool]()
+    for rate_hz, arm in sorted({float(arm.setting.text("rate_hz")): arm for arm in arms}.items(), key=itemgetter(0)):
+        windows, due = counted_windows(judgement, arm), f"{rate_hz:,.0f}"
         if not windows:
             details.append(f"Nothing is said of {due} a second: no window of it counts.")
             continue
-        tried += 1
-        answered = sum(window.answered_hz for window in windows) / len(windows)
-        keeps_up = answered >= KEPT_UP * _rate_hz(arm)
-        open_still = open_still and keeps_up
-        kept_up += [arm] if open_still else []
+        answered = fmean(window.answered_hz for window in windows)
+        kept_up[rate_hz] = answered >= KEPT_UP * rate_hz
         point = every.get((arm, ALL))
-        p99_us = point.percentile_us(99) if point is not None and keeps_up and not point.refusals else None
+        p99_us = point.percentile_us(99) if point is not None and kept_up[rate_hz] and not point.refusals else None
         tail = f", 99 % of them within {number(p99_us / 1000)} ms" if p99_us is not None else ""
         details.append(f"Of {due} due a second {answered:,.0f} were answered{tail}.")
-    name = label(arms[0])
+    name, kept = label(arms[0]), list(takewhile(kept_up.__getitem__, kept_up))
     sentence = "Not known: no block has been run." if not judgement.blocks else "Not known: no window of it counts."
-    if kept_up:
-        last = ", the highest of the rates tried" if len(kept_up) == len(arms) else ""
-        sentence = f"{name} kept up with {_rate_hz(kept_up[-1]):,.0f} requests a second{last}."
-    elif tried:
+    if kept:
+        last = ", the highest of the rates tried" if len(kept) == len(arms) else ""
+        sentence = f"{name} kept up with {kept[-1]:,.0f} requests a second{last}."
+    elif kept_up:
         sentence = f"{name} kept up with none of the rates."
     return _shown(
         f"How many requests a second does {name} keep up with?",
@@ -298,29 +299,17 @@ def _offered(judgement: Judgement, transport: str, every: Mapping[tuple[Arm, str
     )
 
 
-def _rate_hz(arm: Arm) -> float:
-    level = arm.setting["rate_hz"]
-    return float(level) if isinstance(level, int | float) else 0.0
-
-
-def _queueing(judgement: Judgement, transport: str) -> Answer:
-    """Answer on a Lookup's wait for a thread, beside its whole time in the server."""
+def _queueing(judgement: Judgement, arms: Sequence[Arm]) -> Answer:
+    """Answer on the time that a Lookup waits for a thread, and on the whole time that it spends in the server."""
     sentences = []
-    arms = sorted(
-        (arm for arm in STAGED if arm in judgement.sweep.arms and arm.setting["transport"] == transport),
-        key=lambda arm: arm.connections,
-    )
-    for arm in arms:
-        seen = [lookups for each in _stages(judgement, arm) if (lookups := each.get("lookup")) is not None]
-        waits = [(each.queue_wait.mean_us, each.total.mean_us) for each in seen]
-        if waits:
-            wait, total = (sum(each) / len(waits) for each in zip(*waits, strict=True))
+    for arm in (each for each in STAGED if each in arms):
+        if seen := counted_stages(judgement, arm, "lookup").values():
+            wait_us = fmean(each.queue_wait.mean_us for each in seen)
+            total_us = fmean(each.total.mean_us for each in seen)
             ran = counted(max(each.threads for each in seen), "thread")
-            workers = counted(arm.setting.whole("workers"), "worker")
-            sentences.append(
-                f"With {clients_of(arm.connections)} and {workers} a Lookup waits {number(wait)} µs for a thread, of "
-                f"{number(total)} µs in the server. Up to {ran} ran them in a block."
-            )
+            how = f"With {clients_of(arm.connections)} and {counted(arm.setting.whole('workers'), 'worker')}"
+            waits = f"a Lookup waits {number(wait_us)} µs for a thread, of {number(total_us)} µs in the server."
+            sentences.append(f"{how} {waits} Up to {ran} ran them in a block.")
     return _shown(
         f"How long does a Lookup wait for a thread on {label(arms[0])}?",
         sentences[-1] if sentences else "Not known: no stage was stamped.",
@@ -329,19 +318,6 @@ def _queueing(judgement: Judgement, transport: str) -> Answer:
     )
 
 
-def _stages(judgement: Judgement, arm: Arm) -> Iterator[Mapping[str, StageSummary]]:
-    place = judgement.sweep.arms.index(arm)
-    for block in judgement.blocks:
-        if not any(arm_refusals(judgement.sweep, block, arm)):
-            yield block.arms[place].stages
-
-
-def _shown(question: str, sentence: str, details: Iterable[str], not_concluded: str | None = None) -> Answer:
+def _shown(question: str, sentence: str, details: Iterable[str], *not_concluded: str) -> Answer:
     """Answer with numbers and without a verdict."""
-    return Answer(
-        question=question,
-        sentence=sentence,
-        deciding=(),
-        details=(*details, NO_VERDICT),
-        not_concluded=() if not_concluded is None else (not_concluded,),
-    )
+    return Answer(question, sentence, (), details=(*details, NO_VERDICT), not_concluded=not_concluded)

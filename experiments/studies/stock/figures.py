@@ -1,21 +1,29 @@
-"""The figures of the study ``stock``: for each one the arms and points that it shows."""
+"""Figures of the study ``stock``: the arms and points that each figure shows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from experiments.design.arms import Arm
-from experiments.design.sweep import Sweep
-from experiments.judge.points import CONFIDENCE, Point, points, stages
+from experiments.judge.points import CONFIDENCE, Point, points
 from experiments.judge.stats import Estimate, mean_interval
 from experiments.judge.verdicts import Judgement
-from experiments.results.observed import ALL, Block
+from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.figures import clients, costs, distributions, heat_map, offered_load, ratios
 from experiments.show.figures import stages as stacked
 from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import counted
 from experiments.studies.stock import pool_fills
+from experiments.studies.stock.locks import REQUESTS
 from experiments.studies.stock.sweeps import FIGURES, MIXED, POOL, POOLED, POOLS, STAGED, THREE
-from experiments.studies.stock.wording import at_work, by_clients, server, threads_ran
+from experiments.studies.stock.wording import (
+    at_work,
+    by_clients,
+    by_transport,
+    counted_stages,
+    points_of,
+    server,
+    threads_ran,
+)
 
 TITLES = {
     "figure_1": "Figure 1: Lookup and Trade on gRPC, a price updater beside them",
@@ -31,41 +39,30 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """The answers, the five figures, the three servers beside each other, and what was measured after them."""
-    found = points(seen.main.sweep, seen.main.blocks)
+    """Figures of the answers, of the original's five figures, of the three servers, and of the parts measured after."""
     title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
     pictures = [ratios.picture("answers", title, list(headline))]
-    panels = {
-        name: clients.Panel(
-            "",
-            list(_lines(found, by_clients(seen.main, FIGURES[name]))),
-            POOL if name == "figure_5" else None,
-            _threads(name, seen.after.get("stages")),
-        )
-        for name in TITLES
-    }
+    panels = {}
+    for name in TITLES:
+        lines, pool = _lines(seen.main, by_clients(seen.main, FIGURES[name])), POOL if name == "figure_5" else None
+        panels[name] = clients.Panel("", list(lines), pool, _threads(name, seen.after.get("stages")))
     for name, title in TITLES.items():
         alike = [panels[each] for each in TITLES if FIGURES[each]["transport"] == FIGURES[name]["transport"]]
         pictures.append(clients.picture(name, title, [panels[name]], percentiles=True, alike=alike))
-    pictures.append(_three(seen.main, found))
+    pictures.append(_three(seen.main))
     twins = list(seen.main.comparisons("same"))
     pictures.append(ratios.picture("same", "A/A pairs: one setting, started as two servers", twins))
-    if "past_pool" in seen.after:
-        pictures += pool_fills.pictures(Seen(seen.after["past_pool"]))
-    if "lock_waits" in seen.after:
-        pictures += lock_waits(Seen(seen.after["lock_waits"]))
-    if "stages" in seen.after:
-        pictures += stages_of(Seen(seen.after["stages"]))
+    for part, painter in (("past_pool", pool_fills.pictures), ("lock_waits", lock_waits), ("stages", stages_of)):
+        if part in seen.after:
+            pictures += painter(Seen(seen.after[part]))
     return pictures
 
 
 def lock_waits(seen: Seen) -> Sequence[Picture]:
-    """Figures of the wait of a request for its lock, under each strategy."""
-    sweep, blocks = seen.main.sweep, seen.main.blocks
-    found = points(sweep, blocks)
-    waits = {
-        (arm, request): _wait_us(sweep, blocks, arm, request) for arm in sweep.arms for request in ("lookup", "trade")
-    }
+    """Figure of the time that a request waits for its lock, under each locking strategy."""
+    sweep = seen.main.sweep
+    found = points(sweep, seen.main.blocks)
+    waits = {(arm, request): _wait_us(seen.main, arm, request) for arm in sweep.arms for request in REQUESTS}
     shares = {each: _share(wait_us, found[each]) for each, wait_us in waits.items()}
     panels = [
         costs.Panel(quantity, [_row(arm, request, of) for (arm, request), of in values.items()])
@@ -83,19 +80,19 @@ def _row(arm: Arm, request: str, of: Estimate | None) -> costs.Row:
 
 def stages_of(seen: Seen) -> Sequence[Picture]:
     """Figure of the stages of a request inside the servers."""
-    sweep, blocks = seen.main.sweep, seen.main.blocks
     settings = {
-        f"{label(arm.setting.text('transport'))}, {counted(arm.connections, 'client')}": stages(sweep, blocks, arm).get(
-            ALL, ()
-        )
-        for arm in sweep.arms
+        f"{label(arm.setting.text('transport'))}, {counted(arm.connections, 'client')}": [
+            *counted_stages(seen.main, arm).values()
+        ]
+        for arm in seen.main.sweep.arms
         if arm in STAGED
     }
     return [stacked.picture("stages", f"Where the time goes inside the server, a pool of {POOL} threads", settings)]
 
 
 def over_clients(name: str, title: str, factor: str) -> Painter:
-    """A part's figure over the clients: a panel for each level of the factor, a line for each other setting."""
+    """Function for a part's figure over the clients: a panel for each level of the factor, a line for each other
+    setting."""
 
     def pictures(seen: Seen) -> Sequence[Picture]:
         found = points(seen.main.sweep, seen.main.blocks)
@@ -107,61 +104,48 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
 
 
 def pools(seen: Seen) -> Sequence[Picture]:
-    """Figure of pool × clients."""
-    found = points(seen.main.sweep, seen.main.blocks)
-    shown = [point for (arm, request), point in found.items() if request == ALL and arm.setting["workers"] in POOLS]
-    field = heat_map.Field("Lookup on sockets", shown)
-    return [
-        heat_map.picture("pool_by_clients", "Mean latency, by the size of the pool and the number of clients", [field])
-    ]
+    """Figure of latency by the pool's size and the number of clients."""
+    shown = points_of(seen.main, (arm for arm in seen.main.sweep.arms if arm.setting["workers"] in POOLS))
+    title = "Mean latency, by the size of the pool and the number of clients"
+    return [heat_map.picture("pool_by_clients", title, [heat_map.Field("Lookup on sockets", shown)])]
 
 
 def offered(seen: Seen) -> Sequence[Picture]:
-    """Figure of answered requests over offered ones, and of how soon they are answered."""
-    sweep = seen.main.sweep
-    found = points(sweep, seen.main.blocks)
+    """Figure of the answered requests and of the response times, by the requests that were due."""
     curves = []
-    for transport in dict.fromkeys(arm.setting.text("transport") for arm in sweep.arms):
-        own = [arm for arm in sweep.arms if arm.setting.text("transport") == transport]
-        loads = [offered_load.load_of(seen.main, arm, found[arm, ALL]) for arm in own if (arm, ALL) in found]
+    for arms in by_transport(seen.main.sweep.arms):
+        transport = arms[0].setting.text("transport")
+        loads = [offered_load.load_of(seen.main, point.arm, point) for point in points_of(seen.main, arms)]
         curves.append(offered_load.Curve(label(transport), transport, loads))
-    return [
-        offered_load.picture("offered_load", "An open loop: requests that were due, answered, and how soon", curves)
-    ]
+    title = "An open loop: requests that were due, answered, and how soon"
+    return [offered_load.picture("offered_load", title, curves)]
 
 
 CLIENTS = {"library": "own client", "lean": "lean client"}
-"""Words for the two kinds of client: the one that users of a transport have, and one that adds little time."""
+"""Words for the two kinds of client: the transport's own client, which users have, and the quick lean client."""
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:
-    """Figures of both kinds of client on both transports, from the quickest request to the slowest."""
-    found = points(seen.main.sweep, seen.main.blocks)
-    lines = [
-        distributions.Line(
-            f"{label(arm.setting.text('transport'))}, {CLIENTS[arm.setting.text('client')]}",
-            arm.setting.text("transport"),
-            point,
-        )
-        for (arm, request), point in found.items()
-        if request == ALL and arm.connections == 1 and not arm.copy and "executor" not in dict(arm.setting.said())
-    ]
-    return [
-        distributions.picture(
-            "client_kind", "Response times of a Lookup, 1 client: the transport's own client, and a lean one", lines
-        )
-    ]
+    """Figure of response times by both kinds of client on both transports, from the quickest request to the slowest."""
+    lines = []
+    for point in points_of(seen.main, seen.main.sweep.arms):
+        of = point.arm.setting
+        if point.arm.connections == 1 and not point.arm.copy and "executor" not in dict(of.said()):
+            name = f"{label(of.text('transport'))}, {CLIENTS[of.text('client')]}"
+            lines.append(distributions.Line(name, of.text("transport"), point))
+    title = "Response times of a Lookup, 1 client: the transport's own client, and a lean one"
+    return [distributions.picture("client_kind", title, lines)]
 
 
-def _lines(found: ALL_POINTS, arms: Sequence[Arm]) -> Iterator[clients.Line]:
-    """The lines of one of the original's figures: one for each request type of these arms."""
-    for request in dict.fromkeys(request for arm, request in found if arm in arms and request != ALL):
-        line = [found[arm, request] for arm in arms if (arm, request) in found]
-        yield clients.Line(request.capitalize(), arms[0].setting.text("transport"), line)
+def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
+    """Lines of one of the original's figures: one line for each measured request type of these arms."""
+    for request in REQUESTS:
+        if line := points_of(judgement, arms, request):
+            yield clients.Line(request.capitalize(), arms[0].setting.text("transport"), line)
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Number of threads that ran the requests of a figure's arms, as the server stamped them. Empty without stamps."""
+    """Rows under a figure: the threads that ran requests, as the server stamped them. Empty without stamps."""
     if staged is None or figure not in POOLED:
         return {}
     own = by_clients(staged, FIGURES[figure])
@@ -174,20 +158,19 @@ def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int,
     return {name: row for name, row in rows.items() if row}
 
 
-def _three(judgement: Judgement, found: ALL_POINTS) -> Picture:
+def _three(judgement: Judgement) -> Picture:
     """Figure with a panel for each request type and a line for each of the three servers."""
-    lines: dict[str, list[clients.Line]] = {"lookup": [], "trade": []}
-    for base in THREE:
-        arms = by_clients(judgement, base.but(mix=MIXED))
-        for request, drawn in lines.items():
-            if line := [found[arm, request] for arm in arms if (arm, request) in found]:
-                drawn.append(clients.Line(server(arms[0]), base.text("transport"), line))
+    panels = []
+    for request in REQUESTS:
+        every = (points_of(judgement, by_clients(judgement, base.but(mix=MIXED)), request) for base in THREE)
+        lines = [clients.Line(server(own[0].arm), own[0].arm.setting.text("transport"), own) for own in every if own]
+        panels.append(clients.Panel(request.capitalize(), lines))
     title = "Lookup and Trade at random, on three servers with the same executor, pool and lock"
-    return clients.picture("three", title, [clients.Panel(each.capitalize(), lines[each]) for each in lines])
+    return clients.picture("three", title, panels)
 
 
 def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
-    """A line for each setting at that level, over the clients, named by the other factors that vary."""
+    """Lines over the clients for each setting at a level of the factor. The other varying factors name a line."""
     arms = dict.fromkeys(arm for arm, _ in found)
     varying = [
         name
@@ -196,7 +179,7 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
     ]
     lines: dict[tuple[str, str], list[Point]] = {}
     for (arm, request), point in found.items():
-        alone = len(_types(found, arm)) == 1
+        alone = len(set(found) & {(arm, each) for each in REQUESTS}) == 1
         if arm.setting.text(factor) != level or arm.copy or (request == ALL) != alone:
             continue
         transport = arm.setting.text("transport")
@@ -207,16 +190,12 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
         yield clients.Line(name, transport, sorted(line, key=lambda point: point.arm.connections))
 
 
-def _types(found: ALL_POINTS, arm: Arm) -> list[str]:
-    return [request for each, request in found if each == arm and request != ALL]
-
-
-def _wait_us(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Estimate | None:
+def _wait_us(judgement: Judgement, arm: Arm, request: str) -> Estimate | None:
     """Mean wait for the lock; None where no request took a lock."""
-    waits = [each.lock_wait.mean_us for each in stages(sweep, blocks, arm).get(request, ()) if each.locked]
+    waits = [each.lock_wait.mean_us for each in counted_stages(judgement, arm, request).values() if each.locked]
     return mean_interval(waits, CONFIDENCE) if waits else None
 
 
 def _share(wait_us: Estimate | None, point: Point) -> Estimate | None:
-    """The wait as a share of the latency that the clients saw, in per cent."""
+    """The wait in per cent of the latency that the clients saw."""
     return wait_us.over(point.mean_us.value / 100) if wait_us and point.mean_us else None

@@ -1,58 +1,58 @@
-"""Cost of waiting for the catalog's lock: from the stages that servers stamped, by strategy and request type.
+"""Cost of waiting for the catalog's lock, by locking strategy and request type. Servers stamped the stages.
 
-A block's wait is the mean over its requests. For several blocks, the mean of these waits is told, with the least and
-the greatest. No verdict is asked of waits. A wait ends when the thread runs again. So it includes the time of other
+A block's wait is the mean over its requests. Several blocks have the mean of their waits, with the least and the
+greatest. No verdict is asked of waits. A wait ends when the thread runs again, and so includes the time of other
 threads and programs that ran meanwhile. Stamping costs about 1 µs a request. Blocks that a gate refuses for an arm are
 left out. Pure.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 from experiments.design.arms import Arm
 from experiments.judge import ratios
-from experiments.judge.gates import arm_refusals
 from experiments.judge.verdicts import Judgement
 from experiments.show.numbers import counted, number
 from experiments.studies.stock.sweeps import clients_of
-from experiments.studies.stock.wording import label
+from experiments.studies.stock.wording import counted_stages, label
 
 MUTEX = "mutex"
 
 REQUESTS = ("lookup", "trade")
 
 CAVEAT = (
-    "A wait also holds what else ran meanwhile, and stamping it costs about 1 µs. "
-    "Brackets: the least and the greatest block; no verdict is asked of waits."
+    "A wait includes the time of others that ran meanwhile, and stamping costs about 1 µs a request. "
+    "Brackets: the least and the greatest block. No verdict is asked of waits."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LockWait:
-    """Waits of one request type under one strategy: a value for each block; at least one block."""
+    """Waits of one arm and request type: a value for each of its blocks, of which there is at least one."""
 
     arm: Arm
     request: str
     waits_us: tuple[float, ...]
     shares: Mapping[int, float]
-    """Shares of the mean latency of the same block, by the blocks' numbers."""
+    """The block's wait ÷ the block's mean latency, by the blocks' numbers."""
     locked: bool
-    """True where any of the requests took a lock."""
+    """True where any request took a lock."""
 
     @property
     def locking(self) -> str:
-        """Name of the strategy."""
+        """Name of the locking strategy."""
         return self.arm.setting.text("locking")
 
     @property
     def wait_us(self) -> float:
-        """Mean wait of the blocks."""
-        return sum(self.waits_us) / len(self.waits_us)
+        """Mean wait over the blocks."""
+        return fmean(self.waits_us)
 
     @property
     def share(self) -> float:
-        """Mean share of the blocks."""
-        return sum(self.shares.values()) / len(self.shares)
+        """Mean over the blocks of the wait as a share of the latency."""
+        return fmean(self.shares.values())
 
     @property
     def numbers(self) -> str:
@@ -64,14 +64,14 @@ class LockWait:
 
 
 def lock_waits(judgement: Judgement) -> tuple[LockWait, ...]:
-    """Every arm and request type that has stamped stages."""
+    """Waits of every arm and request type that has stamped stages."""
     found = (_of(judgement, arm, request) for arm in judgement.sweep.arms for request in REQUESTS)
     return tuple(each for each in found if each is not None)
 
 
 def lock_details(judgement: Judgement) -> tuple[str, ...]:
-    """Sentences on the mutex on each transport, then on the larger wait under every other strategy, then on the largest
-    wait."""
+    """Sentences on the mutex on each transport, on the longer wait under every other strategy, and on the largest
+    share."""
     waits = lock_waits(judgement)
     if not waits:
         return ("No lock wait was stamped.",)
@@ -79,25 +79,26 @@ def lock_details(judgement: Judgement) -> tuple[str, ...]:
 
 
 def trade_wait(judgement: Judgement) -> Iterator[str]:
-    """Sentence on a Trade's wait for the mutex on gRPC, where it was stamped."""
-    for wait in lock_waits(judgement):
-        if (wait.locking, wait.request, wait.arm.setting["transport"]) == (MUTEX, "trade", "grpc"):
-            where = f"With {clients_of(wait.arm.connections)} on gRPC a Trade waits"
-            yield f"{where} {number(wait.wait_us)} µs for the lock, {number(100 * wait.share)} % of its latency."
+    """Sentence on the wait of a Trade for the mutex on gRPC; empty where no wait was stamped."""
+    if (wait := mutex_wait(judgement, "trade")) is not None:
+        where = f"With {clients_of(wait.arm.connections)} on gRPC a Trade waits"
+        yield f"{where} {number(wait.wait_us)} µs for the lock, {number(100 * wait.share)} % of its latency."
+
+
+def mutex_wait(judgement: Judgement, request: str) -> LockWait | None:
+    """Wait of a request type for the mutex on gRPC; None where no wait was stamped."""
+    own = (each for each in lock_waits(judgement) if (each.locking, each.request) == (MUTEX, request))
+    return next((each for each in own if each.arm.setting["transport"] == "grpc"), None)
 
 
 def _of(judgement: Judgement, arm: Arm, request: str) -> LockWait | None:
-    sweep, place = judgement.sweep, judgement.sweep.arms.index(arm)
-    waits, shares, locked = [], {}, 0
-    for block in judgement.blocks:
-        stages = block.arms[place].stages.get(request)
-        latency_us = ratios.arm_mean_us(sweep, block, place, request)
-        if stages is None or latency_us is None or any(arm_refusals(sweep, block, arm)):
-            continue
-        waits.append(stages.lock_wait.mean_us)
-        shares[block.number] = stages.lock_wait.mean_us / latency_us
-        locked += stages.locked
-    return LockWait(arm, request, tuple(waits), shares, locked > 0) if waits else None
+    sweep, stamped = judgement.sweep, counted_stages(judgement, arm, request)
+    means = ((each.number, ratios.arm_mean_us(sweep, each, sweep.places[arm], request)) for each in judgement.blocks)
+    means_us = {number: mean_us for number, mean_us in means if mean_us is not None}
+    waits_us = {number: each.lock_wait.mean_us for number, each in stamped.items() if number in means_us}
+    shares = {number: wait_us / means_us[number] for number, wait_us in waits_us.items()}
+    locked = any(stamped[number].locked for number in waits_us)
+    return LockWait(arm, request, tuple(waits_us.values()), shares, locked) if waits_us else None
 
 
 def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
@@ -108,7 +109,7 @@ def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
 
 
 def _others(waits: tuple[LockWait, ...]) -> Iterator[str]:
-    """Sentences on each other strategy, by the request type that waits longer."""
+    """Sentences on the strategies beside the mutex. Each is on the request type with the longer wait."""
     for locking in dict.fromkeys(wait.locking for wait in waits if wait.locking != MUTEX):
         own = [wait for wait in waits if wait.locking == locking]
         longest = max(own, key=lambda wait: wait.wait_us)

@@ -1,19 +1,23 @@
 """Sweeps of the study ``stock``: the arms, groups and comparisons of its main part and of its extensions.
 
-The main part has the five figures of the original and its four questions. gRPC is as its users start it, on a
-``ThreadPoolExecutor``; sockets on the static pool. Question 1 is asked of the servers as started, beside a plain grpcio
-server with nothing of ours, and of three with the static pool: sockets, gRPC by our own server, gRPC by grpcio. The
-first two of these differ in the protocol, the last two in what implements it; grpcio's client loads both.
+The main part has the five figures and the four questions of the original document. An arm is a server under a load. A
+group of arms is measured side by side, and a comparison is the ratio of two arms.
 
-Arms with a headline comparison, or an A/A pair, stand in every round; the inner points of the figures in every third or
-fifth, as no verdict is asked of them. An A/A pair of each transport stands beside Lookup with one client, that of gRPC
-on the static pool. Both servers of a pair carry the same loads, as often.
+The gRPC server runs on a ``ThreadPoolExecutor``, as its users start it. The sockets server runs on the static pool.
+Question 1 compares both servers as started, and sockets with a plain grpcio server that has none of our code. Question
+1 then compares three servers on the static pool: sockets, our own gRPC server, and grpcio. Sockets and our own gRPC
+server differ in the protocol. Our own gRPC server and grpcio differ in the implementation; grpcio's client loads both.
 
-Question 4 is asked of a Lookup that computes 0.1 ms, on both transports. Of a Lookup by itself the load may be the
-limit: past the pool, ten client processes share the load's core. So the load is the lean client here, with a connection
-for each of the clients.
+Arms with a headline comparison, or in an A/A pair, are measured in every round. Inner points of the figures have no
+verdict, and are measured in every third or fifth round. Each transport has an A/A pair, for Lookup with one client; the
+pair of gRPC runs on the static pool. Both servers of a pair carry the same loads, equally often.
 
-A figure's clients are processes with one connection each. The catalog's limits are so far off that no trade is refused.
+Question 4 is about a Lookup that computes for 0.1 ms, on both transports. For a plain Lookup past the pool's size, ten
+client processes share the load's core, so that the load may be the limit. Question 4 therefore has the lean client,
+with a connection for each client.
+
+In the figures each client is a process with one connection. The catalog's volume limits are so high that no trade is
+refused.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,24 +43,24 @@ POOLS = (1, 3, 5, 10)
 MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
-"""Times in a round, of pairs whose ratio is near 1."""
+"""Repetitions in a round of a pair whose ratio is near 1."""
 
 INNER_EVERY = 3
-"""Points of figures without a verdict stand in every third round."""
+"""Points of figures without a verdict are measured in every third round."""
 
 THREE_EVERY = 5
-"""Points of the figure of three servers, which are many, stand in every fifth round."""
+"""The many points of the figure of three servers are measured in every fifth round."""
 
 GRPC = setting(transport="grpc", executor="thread-pool")
 SOCKETS = setting(transport="sockets", executor="static-pool")
-"""Lookup with one client, on the servers as they are started."""
+"""Lookup with one client, on both servers as started."""
 
 ON_PLAIN = GRPC.but(service=PLAIN)
-"""The same on a plain grpcio server: a ``ThreadPoolExecutor`` of as many threads, and none of our code."""
+"""Lookup on a plain grpcio server: a ``ThreadPoolExecutor`` with as many threads as ``GRPC``, and none of our code."""
 
 STATIC = setting(transport="grpc_static", executor="static-pool")
 GRPCIO = GRPC.but(executor="static-pool")
-"""The same on gRPC with the executor of sockets: by our own server, and by grpcio."""
+"""Lookup on gRPC with the executor of sockets: on our own gRPC server, and on grpcio."""
 
 THREE = (SOCKETS, STATIC, GRPCIO)
 """Servers with one executor, pool and lock."""
@@ -68,39 +72,34 @@ FIGURES = {
     "figure_4": SOCKETS,
     "figure_5": SOCKETS.but(workers=POOL),
 }
-"""The five figures of the original, at one client; each goes on over the clients."""
+"""Settings of the original's five figures, with one client. Each figure varies the number of clients."""
 
 
 COMPUTE_MS = 0.1
-"""Computing of a Lookup of question 4: some ten times what it takes by itself, so that the server is the limit."""
+"""Milliseconds that a Lookup of question 4 computes: about ten times a plain Lookup, so that the server is the
+limit."""
 
 COMPUTING = {
     f"computing_{base.text('transport')}": base.but(workers=POOL, cpu_ms=COMPUTE_MS, client="lean")
     for base in (SOCKETS, GRPC)
 }
-"""Figure 5's pool, with requests that compute: settings at one connection, by the comparisons' names."""
+"""Requests that compute, on figure 5's pool: settings with one connection, by the comparisons' names."""
 
 POOLED = ("figure_4", "figure_5")
-"""Figures beside which the number of threads that ran the requests is shown."""
+"""Figures that show the number of threads that ran the requests."""
 
 STAGED = tuple(Arm(base.but(workers=POOL, clients=n)) for base in (GRPC, SOCKETS) for n in (1, POOL, 2 * POOL))
-"""Arms up to the small pool and past it: their stages in the server are shown."""
+"""Arms with up to twice as many clients as the small pool has threads: a figure shows their stages in the server."""
 
 
-def figure_clients(figure: str, scale: Scale) -> tuple[int, ...]:
-    """The numbers of clients of a figure: those asked for, and in figure 5 on to twice the pool."""
-    if figure != "figure_5":
-        return scale.clients
-    return tuple(sorted({*scale.clients, *range(max(scale.clients), 2 * POOL + 1)}))
-
-
-def figure_arms(figure: str, scale: Scale) -> tuple[Arm, ...]:
-    """The arms of a figure, by ascending clients."""
-    return tuple(Arm(FIGURES[figure].but(clients=clients)) for clients in figure_clients(figure, scale))
+def figure_arms(figure: str, scale: Scale) -> list[Arm]:
+    """The arms of a figure, by ascending clients: the scale's numbers, and in figure 5 on to twice the pool."""
+    further = range(max(scale.clients), 2 * POOL + 1) if figure == "figure_5" else ()
+    return [Arm(FIGURES[figure].but(clients=clients)) for clients in sorted({*scale.clients, *further})]
 
 
 def stock(scale: Scale) -> Sweep:
-    """The main part: five figures, four questions."""
+    """Sweep of the main part: five figures, four questions."""
     few, most = min(scale.clients), max(scale.clients)
     grpc, sockets = (Arm(each.but(clients=few)) for each in (GRPC, SOCKETS))
     grpc_most, sockets_most, static_most = (Arm(each.but(clients=most)) for each in (GRPC, SOCKETS, STATIC))
@@ -144,21 +143,24 @@ def stock(scale: Scale) -> Sweep:
             growth("growth_figure_1", "Figure 1", others[0]),
             growth("growth_figure_3", "Figure 3", others[1]),
         ]
-    groups += groups_of(three_arms(scale), THREE_EVERY)
-    return in_slices("stock", groups, comparisons, scale, inner)
+    three = [Arm(each.but(mix=MIXED, clients=clients)) for each in THREE for clients in scale.clients]
+    return in_slices("stock", [*groups, *groups_of(three, THREE_EVERY)], comparisons, scale, inner)
 
 
 def growth(
     name: str, what: str, arms: tuple[Arm, ...], family: str = "further", differ: tuple[str, ...] = ("clients",)
 ) -> Comparison:
-    """The arm with the most clients ÷ that with the fewest, given the other way round."""
+    """Comparison of the arm with the most clients ÷ the arm with the fewest. ``arms``: the arm with fewest first."""
     below, above = arms
     title = f"{what}: {above.connections} ÷ {clients_of(below.connections)}"
     return Comparison(name, title, above, below, differ, "growth", family=family)
 
 
 def _past_the_pool() -> Iterator[Comparison]:
-    """Twice as many clients as threads ÷ just as many, against 2: of Lookups that compute, and of Lookups alone."""
+    """Comparisons of twice as many clients as threads ÷ as many clients as threads, held against 2.
+
+    For Lookups that compute on both transports, and for plain Lookups on sockets.
+    """
     size = f"{POOL} threads: {2 * POOL} ÷ {POOL} clients"
     for name, base in COMPUTING.items():
         at_pool, past_pool = (Arm(base.but(connections=clients)) for clients in (POOL, 2 * POOL))
@@ -169,32 +171,21 @@ def _past_the_pool() -> Iterator[Comparison]:
     yield Comparison("past_pool", f"Lookup on sockets, {size}", past_pool, at_pool, ("clients",), "per client")
 
 
-def three_arms(scale: Scale) -> tuple[Arm, ...]:
-    """The three servers with one executor, Lookup and Trade at random, by ascending clients of each."""
-    return tuple(Arm(each.but(mix=MIXED, clients=clients)) for each in THREE for clients in scale.clients)
-
-
 def _question_1(sockets: Arm, grpc: Arm, equal: Arm, plain: Arm) -> tuple[Comparison, ...]:
-    """Sockets beside gRPC as started, with equal executors, and beside none of our code; what our code adds to that."""
-    how, executor = f"Lookup, {clients_of(sockets.connections)}", equal.setting.executor
+    """Sockets ÷ gRPC: as started, with equal executors, and on a plain grpcio server; gRPC ÷ that plain server."""
+    how = f"Lookup, {clients_of(sockets.connections)}"
+    equally = f"{how}, {equal.setting.executor} on both: sockets ÷ gRPC"
     both, differ = ("transport", "executor"), ("service", "transport", "executor")
     return (
         Comparison("as_started", f"{how}, servers as started: sockets ÷ gRPC", sockets, grpc, both, family=HEADLINE),
-        Comparison(
-            "equal_executors",
-            f"{how}, {executor} on both: sockets ÷ gRPC",
-            sockets,
-            equal,
-            ("transport",),
-            family=HEADLINE,
-        ),
+        Comparison("equal_executors", equally, sockets, equal, ("transport",), family=HEADLINE),
         Comparison("plain", f"{how}: sockets ÷ a plain grpcio server", sockets, plain, differ, family=HEADLINE),
         Comparison("our_code", f"{how}: gRPC ÷ a plain grpcio server", grpc, plain, ("service",)),
     )
 
 
 def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparison]:
-    """Ratios of protocol and of implementation: the server alone differs, the executor does not."""
+    """Comparisons that tell protocol and implementation apart: servers differ, and the executor is the same."""
     sent = f"{clients_of(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
     how, differ = f"Lookup, {sent}, {static.setting.executor} on both", ("transport",)
     return (
@@ -204,20 +195,22 @@ def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparis
 
 
 def lock_waits(scale: Scale) -> Sweep:
-    """Every locking strategy under the most clients, Lookup and Trade mixed; stages stamped, no verdict asked."""
+    """Sweep of every locking strategy under the most clients, Lookup and Trade mixed. The servers stamp each request's
+    stages; no verdict is asked."""
     arms = [Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS]
-    arms.insert(5, Arm(GRPC.but(mix=MIXED, clients=max(scale.clients))))  # in the first group, which it fills
+    arms.insert(5, Arm(GRPC.but(mix=MIXED, clients=max(scale.clients))))  # the sixth arm fills the first group
     return replace(in_slices("lock_waits", groups_of(arms), (), scale), timeline=True)
 
 
 def stages(scale: Scale) -> Sweep:
-    """Lookup with the small pool on both transports, and the arms of figures 4 and 5; every request is stamped."""
+    """Sweep of Lookup with the small pool on both transports, and of figures 4 and 5. The servers stamp the stages of
+    every request."""
     drawn = [arm for figure in POOLED for arm in figure_arms(figure, scale)]
     return replace(in_slices("stages", groups_of(STAGED), (), scale, drawn), timeline=True)
 
 
 def socket_trade(scale: Scale) -> Sweep:
-    """Trade on sockets: beside Lookup there, and beside Trade on gRPC with the same executor."""
+    """Sweep of Trade on sockets: beside Lookup on sockets, and beside Trade on gRPC with the same executor."""
     groups, comparisons = [], []
     for clients in _both_ends(scale):
         trade, lookup = (Arm(SOCKETS.but(mix=mix, clients=clients)) for mix in ("trade", "lookup"))
@@ -232,7 +225,7 @@ def socket_trade(scale: Scale) -> Sweep:
 
 
 def pool_by_clients(scale: Scale) -> Sweep:
-    """Pools of 1, 3, 5 and 10 threads × the clients, and twice the most of them."""
+    """Sweep of pools of 1, 3, 5 and 10 threads, by the scale's numbers of clients and twice the largest of them."""
     most = 2 * max(scale.clients)
     arms = [Arm(SOCKETS.but(workers=pool, clients=n)) for pool in POOLS for n in (*scale.clients, most)]
     small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
@@ -251,7 +244,8 @@ def updater(scale: Scale) -> Sweep:
 def _at_both_ends(
     bases: Sequence[Setting], scale: Scale, factor: str, levels: tuple[Level, Level], title: str
 ) -> tuple[list[Group], list[Comparison]]:
-    """Each server at one level of a factor ÷ at the other, with the fewest clients and with the most."""
+    """Groups and comparisons of one level of a factor ÷ the other, for each server, with the fewest clients and the
+    most."""
     groups, comparisons = [], []
     for base in bases:
         transport = base.text("transport")
@@ -269,26 +263,20 @@ def _both_ends(scale: Scale) -> Sequence[int]:
 
 
 def lock_strategies(scale: Scale) -> Sweep:
-    """Every locking strategy ÷ the mutex, on sockets with the most clients, Lookup and Trade mixed."""
+    """Sweep of every locking strategy ÷ the mutex, on sockets with the most clients, Lookup and Trade mixed."""
     arms = {each: Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS}
+    mutex, how = arms["mutex"], f"sockets, {clients_of(max(scale.clients))}, Lookup and Trade"
     comparisons = [
-        Comparison(
-            name,
-            f"sockets, {clients_of(max(scale.clients))}, Lookup and Trade: {name} ÷ mutex",
-            arm,
-            arms["mutex"],
-            ("locking",),
-            family=HEADLINE,
-        )
+        Comparison(name, f"{how}: {name} ÷ mutex", arm, mutex, ("locking",), family=HEADLINE)
         for name, arm in arms.items()
-        if name != "mutex"
+        if arm is not mutex
     ]
-    groups = (Group(tuple(arms.values()), times=4),)
-    return in_slices("lock_strategies", groups, tuple(comparisons), scale)
+    return in_slices("lock_strategies", [Group(tuple(arms.values()), times=4)], comparisons, scale)
 
 
 def client_kind(scale: Scale) -> Sweep:
-    """Ratios of the transport's own client to the lean one, on each transport; and the ratio that the lean one sees."""
+    """Sweep of the lean client ÷ the transport's own client on each transport; and of sockets ÷ gRPC by the lean
+    client."""
     bases, title = (GRPC, SOCKETS, STATIC), "lean ÷ own client"
     groups, comparisons = _at_both_ends(bases, scale, "client", ("lean", "library"), title)
     sockets, static, grpcio = (Arm(each.but(client="lean")) for each in THREE)
@@ -300,7 +288,8 @@ def client_kind(scale: Scale) -> Sweep:
 
 
 def dispatch(scale: Scale) -> Sweep:
-    """Sweep of both dispatch models with the small pool, and past it, in windows; starved clients are counted."""
+    """Sweep of both dispatch models with up to twice as many clients as threads, in windows. Starved clients are
+    counted."""
     groups, comparisons = [], []
     for clients in (1, POOL, POOL + 1, 2 * POOL):
         request, connection = (
@@ -308,10 +297,9 @@ def dispatch(scale: Scale) -> Sweep:
         )
         groups.append(Group((request, connection)))
         if clients <= POOL:
+            name, differ = f"dispatch_{clients}", ("dispatch",)
             title = f"{clients_of(clients)}, {POOL} threads: a task for each connection ÷ for each request"
-            comparisons.append(
-                Comparison(f"dispatch_{clients}", title, connection, request, ("dispatch",), family=HEADLINE)
-            )
+            comparisons.append(Comparison(name, title, connection, request, differ, family=HEADLINE))
     fewest, at_pool = (Arm(SOCKETS.but(workers=POOL, clients=n, dispatch="connection")) for n in (1, POOL))
     groups.append(Group((fewest, at_pool)))
     title = f"A task for each connection, {POOL} threads: {POOL} ÷ 1 client"
@@ -320,7 +308,7 @@ def dispatch(scale: Scale) -> Sweep:
 
 
 def connection_policy(scale: Scale) -> Sweep:
-    """Sweep of both transports: a new connection for each request ÷ kept-alive ones, in windows."""
+    """Sweep of a new connection for each request ÷ kept-alive connections, on both transports, in windows."""
     levels, title = ("per-request", "kept-alive"), "a connection for each request ÷ kept-alive"
     groups, comparisons = _at_both_ends((GRPC, SOCKETS), scale, "connection", levels, title)
     return in_windows("connection_policy", groups, comparisons, scale, Windows(0.1, 0.4))
@@ -330,38 +318,33 @@ OFFERED = {
     "grpc": (500.0, 1000.0, 2000.0, 3000.0, 4000.0, 5500.0),
     "sockets": (2000.0, 5000.0, 10000.0, 20000.0, 30000.0, 40000.0),
 }
-"""Requests due a second: from a tenth of what each server here is known to reach on one core, to past it."""
+"""Requests due a second: from a tenth of each server's known capacity on one core to more than this capacity."""
 
 
 def offered_load(scale: Scale) -> Sweep:
-    """An open loop at rising rates on both transports, by the lean client with 16 connections, in windows."""
-    groups = [
-        Group(
-            tuple(
-                Arm(base.but(client="lean", connections=16, rate_hz=rate_hz))
-                for rate_hz in OFFERED[base.text("transport")]
-            )
-        )
-        for base in (GRPC, SOCKETS)
-    ]
+    """Sweep of an open loop at rising rates on both transports, by the lean client with 16 connections, in windows."""
+    groups = []
+    for base in (GRPC, SOCKETS):
+        lean, rates_hz = base.but(client="lean", connections=16), OFFERED[base.text("transport")]
+        groups.append(Group(tuple(Arm(lean.but(rate_hz=each)) for each in rates_hz)))
     few = replace(scale, rounds=scale.rounds // 2)
     return in_windows("offered_load", groups, [], few, Windows(0.5, 1.5))
 
 
 def clients_of(count: int) -> str:
-    """``1 client``, ``5 clients``."""
+    """Number of clients in words: ``1 client``, ``5 clients``."""
     return counted(count, "client")
 
 
 def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
-    """Arms that nothing compares, in groups of at most six."""
+    """Groups of at most six arms, for arms without a comparison."""
     return tuple(Group(tuple(arms[first : first + 6]), every=every) for first in range(0, len(arms), 6))
 
 
 def _with_same(
     groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
 ) -> tuple[list[Group], list[Comparison]]:
-    """The same with an A/A pair of each transport that is compared: of the first arm that stands below on it."""
+    """Groups and comparisons, with an A/A pair for each transport: a pair of the first arm below on that transport."""
     below: dict[str, Setting] = {}
     for each in comparisons:
         below.setdefault(each.below.setting.text("transport"), each.below.setting)
@@ -377,7 +360,8 @@ def in_slices(
     scale: Scale,
     inner: Sequence[Arm] = (),
 ) -> Sweep:
-    """A part in slices. With comparisons it has A/A pairs, and what figures alone show stands in every third round."""
+    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs. ``inner``: arms of figures alone, measured in
+    every third round."""
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = tuple(arm for group in groups for arm in group.arms)
@@ -389,7 +373,7 @@ def in_slices(
 def in_windows(
     part: str, groups: Sequence[Group], comparisons: Sequence[Comparison], scale: Scale, windows: Windows
 ) -> Sweep:
-    """A part in windows by turns: five rounds a block where slices take fifteen."""
+    """Sweep of a part in windows: a third of the rounds that slices take."""
     groups, comparisons = _with_same(groups, comparisons, 1)
     rounds, groups = max(1, scale.rounds // 3), equally_loaded(groups, comparisons)
     return Sweep("stock", part, groups, tuple(comparisons), rounds, scale.looks, scale.seed, windows)

@@ -1,38 +1,47 @@
-"""Words that the study's sentences share: a comparison told by its name, a claim's numbers, and why there are none.
+"""Words and values that the study's answers, claims and figures share.
 
-``show.sentences`` says what a verdict allows. Left out: which sentences are said, and in what order.
+``show.sentences`` has the sentence of each verdict. Left out: the choice and the order of the sentences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
 from experiments.design.arms import Arm, Comparison
 from experiments.design.setting import Setting
-from experiments.judge import gates, ratios
-from experiments.judge.points import stages
+from experiments.judge import gates
+from experiments.judge.points import Point, points
 from experiments.judge.steps import SAID, Step
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.results.observed import ALL, Window
+from experiments.results.observed import ALL, Block, Window
 from experiments.results.stages import StageSummary
 from experiments.show.figures import style
-from experiments.show.numbers import percent, ratio_words
+from experiments.show.numbers import counted, percent, ratio_with_ends
 from experiments.show.sentences import listed, ratio_sentence
 from experiments.studies.stock.sweeps import clients_of
 
 SERVERS = {"grpc_static": "our own gRPC server", "grpc": "grpcio"}
-"""Names of the implementations of gRPC; sockets are called by their label."""
+"""Names of the implementations of gRPC. Sockets have the label of their transport."""
 
 
 def told(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """One comparison, as its verdict has it; ``above`` and ``below`` are words within a sentence."""
+    """Sentence on a comparison by its verdict. ``above`` and ``below``: words for both sides, within a sentence."""
     judged = judgement.judged.get(name)
     if judged is None:
         return f"Not known: {above} beside {below}. {absence(judgement, name)}"
     return ratio_sentence(judged, above, below)
 
 
+def grown(judgement: Judgement, name: str, where: str) -> str:
+    """Sentence on the latency with more clients beside the latency with fewer. ``where``: words behind the clients."""
+    comparison = declared(judgement, name)
+    if comparison is None:
+        return "Not known: growth needs two numbers of clients, and this sweep has one."
+    most, few = (clients_of(arm.connections) for arm in (comparison.above, comparison.below))
+    return told(judgement, name, f"{most} {where}", few)
+
+
 def brief(judgement: Judgement, name: str) -> str:
-    """A comparison for a list; why there is none, where there is none."""
+    """A comparison in a list, or the reason why it has no value."""
     judged = judgement.judged.get(name)
     return absence(judgement, name) if judged is None else listed(judged)
 
@@ -51,47 +60,69 @@ def absence(judgement: Judgement, name: str) -> str:
 
 
 def mean_us(judgement: Judgement, arm: Arm) -> float | None:
-    """The mean over blocks of an arm's mean latency, as figures have it; None where it has none, or a gate objects."""
-    sweep = judgement.sweep
-    if arm not in sweep.arms or any(any(gates.arm_refusals(sweep, each, arm)) for each in judgement.blocks):
-        return None
-    means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), ALL) for block in judgement.blocks]
-    seen = [mean for mean in means if mean is not None]
-    return sum(seen) / len(seen) if seen else None
+    """Mean over blocks of an arm's mean latency, as in figures. None without a value, or where a gate refuses a
+    block."""
+    means = (point.mean_us for point in points_of(judgement, [arm]) if not point.refusals)
+    return next((each.value for each in means if each is not None), None)
 
 
 def by_clients(judgement: Judgement, base: Setting, factor: str = "clients") -> list[Arm]:
-    """Arms that differ from this setting in their clients alone, or in their connections, by ascending number."""
+    """Arms that differ from a setting in the number of clients, or of connections, alone, by ascending number."""
     own = (arm for arm in judgement.sweep.arms if arm.setting == base.but(**{factor: arm.setting[factor]}))
     return sorted((arm for arm in own if not arm.copy), key=lambda arm: arm.connections)
 
 
+def by_transport(arms: Iterable[Arm]) -> list[list[Arm]]:
+    """The arms of each transport, in their order."""
+    own: dict[str, list[Arm]] = {}
+    for arm in arms:
+        own.setdefault(arm.setting.text("transport"), []).append(arm)
+    return list(own.values())
+
+
+def points_of(judgement: Judgement, arms: Iterable[Arm], request: str = ALL) -> list[Point]:
+    """Measured points of arms and a request type, in the order of the arms."""
+    found = points(judgement.sweep, judgement.blocks)
+    return [found[arm, request] for arm in arms if (arm, request) in found]
+
+
+def _counted(judgement: Judgement, arm: Arm) -> Iterator[Block]:
+    """Blocks that no gate leaves out for an arm; none for an arm that the sweep lacks."""
+    if arm in judgement.sweep.arms:
+        yield from (each for each in judgement.blocks if not gates.arm_refusals(judgement.sweep, each, arm))
+
+
 def counted_windows(judgement: Judgement, arm: Arm) -> list[Window]:
-    """An arm's windows, of the blocks that no gate leaves out."""
-    place = judgement.sweep.arms.index(arm)
-    blocks = (each for each in judgement.blocks if not any(gates.arm_refusals(judgement.sweep, each, arm)))
-    return [window for block in blocks for window in block.arms[place].windows]
+    """Windows of an arm in the blocks that no gate leaves out."""
+    place = judgement.sweep.places[arm]
+    return [window for block in _counted(judgement, arm) for window in block.arms[place].windows]
+
+
+def counted_stages(judgement: Judgement, arm: Arm, request: str = ALL) -> dict[int, StageSummary]:
+    """Stages that the server stamped for an arm and a request type, by the numbers of the blocks that no gate leaves
+    out."""
+    places = judgement.sweep.places
+    seen = {block.number: block.arms[places[arm]].stages for block in _counted(judgement, arm)}
+    return {number: stages[request] for number, stages in seen.items() if request in stages}
 
 
 def threads_ran(staged: Judgement, arm: Arm) -> int | None:
-    """Most threads that answered an arm's requests in a block, as the server stamped them; None: it did not."""
-    return max((each.threads for each in _stages(staged, arm)), default=None)
+    """Largest number of threads that answered an arm's requests in a block. None where the server stamped nothing."""
+    return max((each.threads for each in counted_stages(staged, arm).values()), default=None)
 
 
 def at_work(staged: Judgement, arm: Arm) -> float | None:
-    """Threads that held a request at once, on average: the clients × the share of a latency from a thread's beginning
-    with the request to its end (Little's law). None where the server stamped nothing."""
-    held_us = [each.total.mean_us - each.queue_wait.mean_us for each in _stages(staged, arm)]
+    """Average number of threads that held a request. None where the server stamped nothing.
+
+    By Little's law that is the number of clients × the share of the latency for which a thread holds the request.
+    """
+    held_us = [each.total.mean_us - each.queue_wait.mean_us for each in counted_stages(staged, arm).values()]
     latency_us = mean_us(staged, arm)
     return arm.connections * fmean(held_us) / latency_us if held_us and latency_us else None
 
 
-def _stages(staged: Judgement, arm: Arm) -> Sequence[StageSummary]:
-    return stages(staged.sweep, staged.blocks, arm).get(ALL, ()) if arm in staged.sweep.arms else ()
-
-
 def declared(judgement: Judgement, name: str) -> Comparison | None:
-    """The comparison of this name, whether or not it has a value."""
+    """The declared comparison of this name, with a value or without. None for a name that was not declared."""
     return next((each for each in judgement.sweep.comparisons if each.name == name), None)
 
 
@@ -102,19 +133,24 @@ def found(judgement: Judgement, *names: str) -> tuple[Judged, ...]:
 
 def step_by_step(own: Sequence[Step]) -> str:
     """Sentence on every step: ``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
-    shown = [
-        (f"{each.above.connections} ÷ {clients_of(each.below.connections)}", ratio_words(each.ratio)) for each in own
-    ]
-    return f"Step by step: {', '.join(f'{name} {value} ({ends})' for name, (value, ends) in shown)}."
+    shown = (
+        f"{each.above.connections} ÷ {clients_of(each.below.connections)} {ratio_with_ends(each.ratio)}" for each in own
+    )
+    return f"Step by step: {', '.join(shown)}."
 
 
-def contrary(judgement: Judgement, own: Sequence[Step]) -> str:
-    """Steps that do not bear a claim out, in a sentence for each direction; empty without any, and at no look."""
+def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
+    """Sentences on the steps that contradict a claim, one for each direction, and on the number of missing steps.
+
+    Steps are named at a look alone. Empty without such steps.
+    """
     where: dict[Verdict, list[str]] = {}
-    for each in own if judgement.look is not None else ():
+    for each in others if judgement.look is not None else ():
         ends = f"from {each.below.connections} to {each.above.connections}"
         where.setdefault(each.verdict(judgement), []).append(ends)
-    return "".join(f" Latency {SAID[of]} {', '.join(places)} clients." for of, places in where.items())
+    said = "".join(f" Latency {SAID[of]} {', '.join(places)} clients." for of, places in where.items())
+    lacks = missing > 0 and bool(judgement.blocks)
+    return said + f" Of {counted(missing, 'step')} the gates left no block." * lacks
 
 
 def label(arm: Arm) -> str:
@@ -123,7 +159,8 @@ def label(arm: Arm) -> str:
 
 
 def executors(judgement: Judgement, name: str) -> tuple[str, str]:
-    """Executors above and below in a comparison: ``the static pool``; ``one executor`` where there is none."""
+    """Executors of both sides of a comparison, as recorded: ``the static pool``. ``one executor`` without such a
+    comparison."""
     comparison = declared(judgement, name)
     arms = () if comparison is None else (comparison.above, comparison.below)
     above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2
@@ -131,10 +168,10 @@ def executors(judgement: Judgement, name: str) -> tuple[str, str]:
 
 
 def server(arm: Arm) -> str:
-    """Name of the implementation of its transport: ``sockets``, ``our own gRPC server``, ``grpcio``."""
+    """Name of the arm's server: ``sockets``, ``our own gRPC server``, ``grpcio``."""
     return SERVERS.get(arm.setting.text("transport"), label(arm))
 
 
 def confidence(judgement: Judgement) -> str:
-    """Sentence on the interval of a ratio."""
-    return f"Behind it stands its {percent(judgement.confidence)} interval over blocks."
+    """Sentence on the interval behind a ratio."""
+    return f"The ratio's {percent(judgement.confidence)} interval over blocks stands in brackets."

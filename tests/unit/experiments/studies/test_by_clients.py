@@ -1,4 +1,4 @@
-"""Numbers of clients for parts whose loads are their own."""
+"""Numbers of clients for parts with fixed loads."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.unit.experiments.judge.synthetic_blocks import block
 FIXED = [name for name, (study, part) in PARTS.items() if is_fixed(part, study.scales["quick"])]
 
 LONELY = {"sockets", "socket_patterns", "socket_bindings"}
-"""Parts whose servers none but their peers' programs speak to, which make one client each."""
+"""Parts whose servers speak only with load programs that make one client each."""
 
 
 def asked(name: str, *clients: int) -> Scale:
@@ -31,7 +31,7 @@ def asked(name: str, *clients: int) -> Scale:
 
 
 def test_the_parts_of_stock_take_numbers_of_clients_by_themselves() -> None:
-    """The parts of stock take numbers of clients themselves. Other studies have loads of their own."""
+    """The parts of stock take numbers of clients themselves. Parts of other studies have fixed loads."""
     assert "server_cost" in FIXED
     assert not {"stock", "pool_fills", "executors"} & set(FIXED)
 
@@ -58,7 +58,8 @@ def test_a_program_that_makes_one_client_is_told_of(name: str) -> None:
 
 
 def test_a_client_is_a_process_or_a_connection() -> None:
-    """A connection of a load program, which is one process; the lean client stands in for a program of one client."""
+    """A client is a process, or a connection of a load program. The lean client replaces a program that makes one
+    client."""
 
     def clients(name: str) -> set[tuple[object, object, object]]:
         arms = PARTS[f"{name}{SUFFIX}"][1].sweep(asked(name, 3)).arms
@@ -96,7 +97,8 @@ def test_each_server_has_a_sentence_and_a_line(clients: tuple[int, ...], said: s
 
 
 def test_servers_that_differ_in_the_transport_alone_are_compared() -> None:
-    """The most clients send to both, and sockets stand above; an answer tells it."""
+    """Servers that differ in the transport alone are compared under the most clients, with sockets above, and have an
+    answer."""
     _, part = PARTS[f"executors{SUFFIX}"]
     sweep = part.sweep(asked("executors", 2, 6))
     compared = [each.title for each in sweep.comparisons if each.kind != "growth"]
@@ -145,7 +147,8 @@ def test_servers_that_take_turns_do_so_for_other_hosts() -> None:
 
 
 def test_a_section_has_each_hosts_own_latency() -> None:
-    """A row for each server and number of clients, weighted by requests; and how far apart the hosts began."""
+    """The section has each host's mean latency, weighted by requests, for each server and number of clients, and the
+    time between the hosts' beginnings."""
     _, part = PARTS[f"socket_trade{SUFFIX}"]
     sweep = part.sweep(from_hosts("socket_trade"))
     blocks = [block(sweep, dict.fromkeys(sweep.arms, 100.0), each, 0.01) for each in range(1, 11)]

@@ -31,7 +31,7 @@ def seen(times_us: Mapping[tuple[str, int], float]) -> Seen:
 
 
 def test_throughput_and_time_are_told_beside_memory_and_a_bare_fdatasync() -> None:
-    """Throughputs of 64 and of 16 traders as ratios above, the time of one trader as the ratio below."""
+    """The answer has ratios of throughput for 64 and 16 traders, and a ratio of time for one trader."""
     (answer,), (picture,) = PART.answers(seen(GOOD)), PART.pictures(seen(GOOD))
     told = [round(float(each), 1) for each in re.findall(r"(\d+\.\d+) \(", answer.sentence)]
     assert told == pytest.approx([0.6, 11.0, 5.7, 1.1], abs=0.1)
@@ -40,7 +40,7 @@ def test_throughput_and_time_are_told_beside_memory_and_a_bare_fdatasync() -> No
 
 
 def test_goals_are_met_or_missed_by_their_interval() -> None:
-    """Trades with a commit each miss the goals of 16 and of 64 traders. A slow commit misses that of one."""
+    """Trades with a commit each miss the goals of 16 and 64 traders. A slow commit misses the goal of one trader."""
     (section,) = PART.sections(seen(GOOD))
     assert section.text.count("| met |") == len(durable.GOALS)
     slow = GOOD | {("sqlite", 64): 16500.0, ("sqlite", 16): 4000.0, ("sqlite", 1): 300.0}
@@ -49,6 +49,6 @@ def test_goals_are_met_or_missed_by_their_interval() -> None:
 
 
 def test_without_blocks_nothing_is_told() -> None:
-    """No ratio, no figure."""
+    """Without blocks the answer has no ratio and no figure."""
     (answer,) = PART.answers(Seen(judge(seen(GOOD).main.sweep, [])))
     assert (answer.sentence, answer.figure) == ("Not measured.", None)

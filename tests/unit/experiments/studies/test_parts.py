@@ -25,7 +25,7 @@ SWEEPS = {
 }
 
 NEEDED = {"c-berkeley"}
-"""What its part is not measured without."""
+"""Peers without which their part is not measured."""
 
 MEASURED = [
     pytest.param(part, scale, id=f"{name}-{profile}")
@@ -69,8 +69,10 @@ OTHERS |= {f"selfcheck ab {transport}": ab.design(transport, 10.0, ab.MINUTES, 1
 
 
 def loads_apart(sweep: Sweep) -> list[str]:
-    """A/A pairs whose second server carries other loads than the first, or as many less often. Where servers are
-    started for their group's turn, only what the pair's own groups have counts."""
+    """Names of the A/A pairs whose second server has other loads than the first server, or has the loads less often.
+
+    Where servers are started for their group's turn, only the pair's own groups count.
+    """
     in_turn = isinstance(sweep.turns, Windows) and sweep.turns.in_turn
     found = []
     for pair in (each for each in sweep.comparisons if each.kind == "same"):
@@ -110,8 +112,10 @@ def test_a_second_server_that_carries_less_is_found() -> None:
 
 
 def test_a_block_has_pairs_enough() -> None:
-    """A block in slices has enough pairs for its verdicts. Windows are fewer and longer."""
+    """A block in slices has enough pairs for its verdicts, and more for a ratio near 1. Windows are fewer and
+    longer."""
     for name, sweep in SWEEPS.items():
         if sweep.has_verdicts and isinstance(sweep.turns, Slices):
             for each in sweep.comparisons:
-                assert pairs(sweep, each) >= (PAIRS_NEAR_1 if each.kind == "same" else PAIRS), (name, each.name)
+                is_near_1 = each.kind == "same" or each.name == "trade"
+                assert pairs(sweep, each) >= (PAIRS_NEAR_1 if is_near_1 else PAIRS), (name, each.name)

@@ -34,7 +34,8 @@ def answered(arm: Arm) -> tuple[Window, ...]:
 
 @pytest.mark.slow
 def test_planted_ratios_are_told_drawn_and_tabled() -> None:
-    """grpcio's time ÷ another's, at every load; where the client was at its limit, the least that it may be."""
+    """Answers, tables and figure have the planted ratios at every load, with "at least" where the client was at its
+    limit."""
     limited = World(
         mean_us, windows=answered, client_share=lambda arm: 0.9 if arm.setting["transport"] == "grpc_static" else 0.4
     )
@@ -65,7 +66,7 @@ def test_planted_ratios_are_told_drawn_and_tabled() -> None:
 
 
 def test_a_server_whose_package_is_not_here_is_left_out() -> None:
-    """grpcio and our own stay; without pygrpc-native nothing is said of its processor time."""
+    """Without packages grpcio and our own server stay, and nothing is said of pygrpc-native's processor time."""
     alone = sweep(replace(SMALL, peers=frozenset()))
     assert {arm.setting.text("service") for arm in alone.arms} == {"grpcio", "grpcio-aio", "greeter-servicer"}
     assert PART.answers(Seen(judge(alone, [])))[1].sentence == "Not measured."
@@ -74,7 +75,7 @@ def test_a_server_whose_package_is_not_here_is_left_out() -> None:
 
 
 def test_every_server_stands_under_every_load() -> None:
-    """Each with the levels of its client; a server is one process for all of them."""
+    """Every server has every load, with the levels of the load's client. A server is one process for all loads."""
     arms = [arm for arm in sweep(SMALL).arms if not arm.copy]
     assert len(arms) == len(SERVERS) * len(list(loads()))
     assert {(arm.setting["client"], arm.connections) for arm in arms} == {

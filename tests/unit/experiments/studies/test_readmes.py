@@ -14,7 +14,7 @@ from experiments.studies import STUDIES
 from tests.test_docs import Document, split
 
 PLACEHOLDERS = {"NAME": "all", "PART": "all", "STUDY": "all"}
-"""Words of a command that stand for any that can be run."""
+"""Placeholders in commands, each with a name that can be run."""
 
 OF_A_DOCUMENT = ("Figures and tables", "Claims")
 """Lists on the page of a study that reproduces a document, that is, of a study with claims."""
@@ -42,7 +42,7 @@ def commands(document: Document) -> Iterator[list[str]]:
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Why the parser does not take a command; empty where it does."""
+    """The parser's refusal of a command; empty where it accepts the command."""
     try:
         parser(words[0]).parse_args(words)
     except SystemExit:
@@ -52,7 +52,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_page_has_its_lists(name: str) -> None:
-    """Factors, metrics, what may not be concluded; figures and claims where it reproduces a document."""
+    """A page lists factors, metrics and limits. The page of a study with a document also lists figures and claims."""
     wanted = [heading for heading in LISTS if name in CLAIMING or heading not in OF_A_DOCUMENT]
     assert [heading for heading in wanted if heading not in sections(page(name).text)] == []
 
@@ -79,7 +79,7 @@ def test_what_is_listed_has_its_command(name: str) -> None:
 def test_every_claim_is_on_the_page(name: str) -> None:
     """Every claim is on the page in its words, beside its place in the document or the command that decides it."""
     of = vars(import_module(f"experiments.studies.{name}.claims"))
-    for entry in of.get("ENTRIES") or (*of["OF_TABLES"], *of["FURTHER"]):
+    for entry in of["ENTRIES"]:
         (line,) = (line for line in page(name).text.splitlines() if f"| {entry.text} |" in line)
         assert f"| {entry.place} |" in line if entry.place else f"`run {entry.part or name}`" in line
 
@@ -93,7 +93,7 @@ def test_every_comparison_of_the_main_part_is_on_the_page(name: str) -> None:
 
 
 def test_every_level_of_the_greeter_is_on_its_page() -> None:
-    """Beside its factor."""
+    """Every level stands on the page beside its factor."""
     study = STUDIES["greeter"]
     arms = study.parts["greeter"].sweep(study.scales["quick"]).arms
     for factor in ("language", "clients", "call_style", "in_flight", "client"):
@@ -111,6 +111,6 @@ def test_every_command_is_taken(name: str, capsys: pytest.CaptureFixture[str]) -
     "planted", ["run stok", "python -m experiments run stock --profil quick", "run stock --blocks 0"]
 )
 def test_a_planted_command_is_refused(planted: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A slip in a name, in an option, in a number."""
+    """The parser refuses a wrong name, a wrong option and a wrong number."""
     (words,) = commands(Document("a.md", f"`{planted}`"))
     assert refused(words, capsys)

@@ -1,4 +1,4 @@
-"""Figures of the server's cost: each names its load, and the speed of the machine in its run."""
+"""Figures of the server's cost: each has its load and the speed of the machine in words."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def drawn(part: str, recorded: bool = True) -> Picture:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["server_cost", "languages", "options", "split"])
 def test_a_figure_of_processor_time_names_its_load(part: str) -> None:
-    """Figures of two runs show other times of the same Lookup: the fixed work says how fast the machine was."""
+    """A figure of processor time has its load, and the time of a fixed piece of work on this machine."""
     told = drawn(part).alternative
     assert "16 connections of one lean client" in told
     assert "on a machine that does a fixed piece of other work in 2.00 ms" in told
@@ -37,7 +37,7 @@ def test_a_figure_of_processor_time_names_its_load(part: str) -> None:
 
 @pytest.mark.slow
 def test_executors_stand_on_one_logarithmic_scale() -> None:
-    """Numbers of connections are compared, so that their panels share a scale; each names its client."""
+    """Panels of several numbers of connections share one logarithmic scale, and name the client."""
     picture = drawn(who_runs.PART)
     axes = picture.draw().axes
     assert {each.get_xscale() for each in axes} == {"log"}

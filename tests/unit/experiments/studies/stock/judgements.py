@@ -1,10 +1,14 @@
-"""Judgements of blocks that were never run: means planted by arm, with a scatter over blocks that a seed repeats."""
+"""Judgements of blocks that were never run: means planted by arm, with a scatter over blocks that a seed repeats.
 
-from collections.abc import Callable, Mapping, Sequence
+``only`` cuts a sweep down to the arms that a test is about, since each arm costs time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from experiments.design.arms import Arm
+from experiments.design.arms import Arm, Group
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import Judgement, judge
 from experiments.results.observed import Window
@@ -40,6 +44,14 @@ def planted(
         stages=lambda arm: (stages or {}).get(arm, {}),
         **others,
     )
+
+
+def only(sweep: Sweep, *names: str, arms: Iterable[Arm] = ()) -> Sweep:
+    """The sweep with the comparisons of these names alone, and with their arms and further arms."""
+    comparisons = tuple(each for each in sweep.comparisons if each.name in names)
+    kept = {*arms, *(arm for each in comparisons for arm in (each.above, each.below))}
+    own = ((tuple(arm for arm in group.arms if arm in kept), group.times) for group in sweep.groups)
+    return replace(sweep, groups=tuple(Group(arms, times) for arms, times in own if arms), comparisons=comparisons)
 
 
 def judgement(sweep: Sweep, number: int, world: World) -> Judgement:

@@ -1,6 +1,6 @@
-"""The replication card: every claim of the document has a line, and the verdicts alone decide it."""
+"""The replication card: every claim of the document has a line, and verdicts alone decide a claim."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,24 +13,28 @@ from experiments.results.observed import Window
 from experiments.show.content import Claim, Seen
 from experiments.studies.stock import sweeps
 from experiments.studies.stock.claims import ENTRIES, _rising, claims
-from tests.unit.experiments.blocks import World, stage_summary
-from tests.unit.experiments.judge.synthetic_blocks import with_arm
-from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judgement, planted, seen, unplanted
+from experiments.studies.study import Scale
+from tests.unit.experiments.blocks import World, block, stage_summary
+from tests.unit.experiments.studies.stock.judgements import MEAN_US, SCALE, judgement, only, planted, seen, unplanted
 
-GRPC, SOCKETS = Arm(sweeps.GRPC), Arm(sweeps.SOCKETS)
-EQUAL = Arm(sweeps.GRPC.but(executor="static-pool"))
+SOCKETS = Arm(sweeps.SOCKETS)
 TRADE = Arm(sweeps.GRPC.but(mix="trade"))
-SOCKETS_AGAIN = Arm(sweeps.SOCKETS, 1)
 GRPC_LOCKED = Arm(sweeps.GRPC.but(mix=sweeps.MIXED, clients=5))
-AT_POOL, PAST_POOL = (Arm(sweeps.SOCKETS.but(workers=5, clients=clients)) for clients in (5, 10))
+PAST_POOL = Arm(sweeps.SOCKETS.but(workers=5, clients=10))
 
 
 def card(
-    world: World | None = None, blocks: int = 10, after: Mapping[str, Judgement] | None = None
+    world: World, *names: str, figures: Sequence[str] = (), scale: Scale = SCALE, blocks: int = 10
 ) -> dict[str, Claim]:
-    """Claims of the main part, by their beginnings; without a world, those without planted values."""
-    main = judgement(sweeps.stock(SCALE), blocks, world) if world else unplanted()
-    return {claim.text: claim for claim in claims(Seen(main, after or {}))}
+    """Claims by the main part's comparisons of these names, and by the arms of these figures."""
+    arms = [arm for figure in figures for arm in sweeps.figure_arms(figure, scale)]
+    main = judgement(only(sweeps.stock(scale), *names, arms=arms), blocks, world)
+    return {claim.text: claim for claim in claims(Seen(main))}
+
+
+def with_parts(**after: Judgement) -> dict[str, Claim]:
+    """Claims of the main part without planted values, with these parts after it."""
+    return {claim.text: claim for claim in claims(Seen(unplanted(), after))}
 
 
 def the(claims_by_text: Mapping[str, Claim], words: str) -> Claim:
@@ -41,7 +45,7 @@ def the(claims_by_text: Mapping[str, Claim], words: str) -> Claim:
 
 def test_every_claim_has_a_line() -> None:
     """The main part has a line for every claim. Claims of other parts have their command."""
-    found = card()
+    found = with_parts()
     assert len(found) == len(ENTRIES) == 16
     for part in ("dispatch", "lock_waits", "lock_strategies"):
         own = [claim for claim in found.values() if f"`python -m experiments run {part}`" in claim.said]
@@ -58,45 +62,47 @@ def test_every_claim_has_a_line() -> None:
     ],
 )
 def test_sockets_are_more_efficient(ratio: float, scatter: float, verdict: str) -> None:
-    """FASTER alone bears the claim out. Any other verdict contradicts it."""
-    times = dict.fromkeys((SOCKETS, SOCKETS_AGAIN), ratio * MEAN_US)
-    assert the(card(planted(times, scatter)), "more efficient").verdict == verdict
+    """FASTER alone confirms the claim. EQUIVALENT contradicts it."""
+    found = card(planted({SOCKETS: ratio * MEAN_US}, scatter), "as_started")
+    assert the(found, "more efficient").verdict == verdict
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.7, "CONTRADICTED"), (0.98, "INCONCLUSIVE"), (1.0, "INCONCLUSIVE")])
 def test_the_lock_is_no_reason_where_both_hold_it(ratio: float, verdict: str) -> None:
-    """The difference stays with one lock on both sides; where there is none, nothing is contradicted."""
-    times = dict.fromkeys((SOCKETS, SOCKETS_AGAIN), ratio * MEAN_US)
-    assert the(card(planted(times)), "could be why").verdict == verdict
+    """A difference with one lock on both sides contradicts the claim. Without a difference nothing is contradicted."""
+    assert the(card(planted({SOCKETS: ratio * MEAN_US}), "equal_executors"), "could be why").verdict == verdict
 
 
 def test_each_figure_is_judged_by_its_own_steps() -> None:
-    """Latency rises in one figure, and is flat in the other."""
+    """A figure whose latency rises confirms its claim, and a figure with flat latency contradicts its claim."""
+    figures = ("figure_2", "figure_3")
     for rising, flat in ((2, 3), (3, 2)):
-        found = card(planted({Arm(sweeps.FIGURES[f"figure_{rising}"].but(clients=5)): 3 * MEAN_US}))
+        world = planted({Arm(sweeps.FIGURES[f"figure_{rising}"].but(clients=5)): 3 * MEAN_US})
+        found = card(world, "growth_grpc", "growth_figure_3", figures=figures)
         assert the(found, f"Figure {rising}").verdict == "CONFIRMED"
         assert the(found, f"Figure {flat}").verdict == "CONTRADICTED"
 
 
 @pytest.mark.parametrize(("times", "jump"), [(2.0, "CONFIRMED"), (2.03, "CONFIRMED"), (3.0, "CONTRADICTED")])
 def test_a_jump_is_growth_beyond_the_clients(times: float, jump: str) -> None:
-    """A jump is growth beyond that of the clients. Growth in proportion is none, and neither is under 5 % more."""
+    """A jump is growth by over 5 % more than the clients. Growth in proportion to the clients is no jump."""
     base = sweeps.SOCKETS.but(workers=5)
     before = {Arm(base.but(clients=clients)): clients / 5 * MEAN_US for clients in range(1, 5)}
     past = {Arm(base.but(clients=5 + more)): times ** (more / 5) * MEAN_US for more in range(1, 5)}
     computing = Arm(sweeps.COMPUTING["computing_sockets"].but(connections=10))
-    found = card(planted({**before, **past, AT_POOL: MEAN_US, PAST_POOL: times * MEAN_US, computing: times * MEAN_US}))
+    world = planted({**before, **past, PAST_POOL: times * MEAN_US, computing: times * MEAN_US})
+    found = card(world, "computing_sockets", "past_pool", figures=["figure_5"])
     assert the(found, "does not jump").verdict == jump
     assert the(found, "Figure 5").verdict == "CONFIRMED"
 
 
 @pytest.mark.parametrize(("second", "verdict"), [(0.77, "CONTRADICTED"), (0.999, "CONTRADICTED"), (1.3, "CONFIRMED")])
 def test_latency_rises_only_if_it_does_at_every_step(second: float, verdict: str) -> None:
-    """A fall from 1 client to 2, and no change there, contradict it, though 5 clients have thrice the latency."""
+    """A fall or no change from 1 client to 2 contradicts the claim, though 5 clients have thrice the latency."""
     rising = {1: 1.0, 2: second, 3: 1.8, 4: 2.4, 5: 3.0}
     times = {Arm(sweeps.FIGURES["figure_4"].but(clients=n)): each * MEAN_US for n, each in rising.items()}
     scale = replace(SCALE, clients=tuple(rising))
-    found = {each.text: each for each in claims(Seen(judgement(sweeps.stock(scale), 10, planted(times))))}
+    found = card(planted(times), "growth_sockets", figures=["figure_4"], scale=scale)
     assert the(found, "Figure 4").verdict == verdict
     said = the(found, "Figure 4").said
     assert "Step by step: 2 ÷ 1 client" in said
@@ -105,7 +111,7 @@ def test_latency_rises_only_if_it_does_at_every_step(second: float, verdict: str
 
 
 def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:
-    """An interval above 1 without a p below the level is no verdict, so that the claim of "flat" stays open."""
+    """An interval above 1 without a p below the level keeps the claim open: the step is neither flat nor rising."""
     one, two, five = (Arm(sweeps.GRPC.but(clients=n)) for n in (1, 2, 5))
     small = Step(two, one, Estimate(1.01, 1.002, 1.018, 10), 0.2)
     rising = Step(five, two, Estimate(2.0, 1.9, 2.1, 10), 0.01)
@@ -116,37 +122,31 @@ def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:
 
 
 def test_a_step_that_gates_left_out_confirms_no_rise() -> None:
-    """Of 1, 2, 3 and 5 clients 3 failed in every block, so that no rise is confirmed there."""
+    """With 3 of 1, 2, 3 and 5 clients every block failed, so that no rise is confirmed."""
     times = {Arm(sweeps.FIGURES["figure_4"].but(clients=n)): n * MEAN_US for n in (1, 2, 3, 5)}
-    main = sweeps.stock(replace(SCALE, clients=(1, 2, 3, 5)))
-    failed = [Arm(sweeps.FIGURES["figure_4"].but(clients=3))]
-    found = claims(Seen(judgement(main, 10, planted(times, errors=failed))))
-    lacking = the({each.text: each for each in found}, "Figure 4")
+    world = planted(times, errors=[Arm(sweeps.FIGURES["figure_4"].but(clients=3))])
+    scale = replace(SCALE, clients=(1, 2, 3, 5))
+    lacking = the(card(world, "growth_sockets", figures=["figure_4"], scale=scale), "Figure 4")
     assert lacking.verdict == "INCONCLUSIVE"
     assert lacking.said.endswith("Of 2 steps the gates left no block.")
 
 
 def test_waits_and_ratios_are_paired_by_their_blocks() -> None:
-    """Blocks differ by 100 times, and the gates leave another block out of each side: the rest still agree."""
+    """Waits of blocks differ by 100 times, and each request type lacks another block: the other eight blocks agree."""
     scale = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0, 10.0, 3.0)
-    sweep = sweeps.lock_waits(SCALE)
+    sweep = only(sweeps.lock_waits(SCALE), arms=[GRPC_LOCKED])
     stages = [{"lookup": stage_summary(each), "trade": stage_summary(each)} for each in scale]
-    every = [
-        judgement(sweep, n, planted(stages=dict.fromkeys(sweep.arms, of))).blocks[-1] for n, of in enumerate(stages, 1)
-    ]
-    place = next(n for n, arm in enumerate(sweep.arms) if arm == GRPC_LOCKED)
-    for number, request in ((0, "lookup"), (9, "trade")):
-        kept = {name: each for name, each in every[number].arms[place].stages.items() if name != request}
-        every[number] = with_arm(every[number], place, stages=kept)
+    del stages[0]["lookup"], stages[9]["trade"]
+    every = [block(sweep, n, planted(stages={GRPC_LOCKED: of})) for n, of in enumerate(stages, 1)]
     waits = judge(sweep, every)
-    claim = the(card(after={"lock_waits": waits}), "costs Trade and Lookup the same")
+    claim = the(with_parts(lock_waits=waits), "costs Trade and Lookup the same")
     assert claim.verdict == "CONFIRMED"
     assert "in 8 blocks" in claim.said
 
 
 def test_a_claim_of_a_part_recorded_beside_is_measured() -> None:
-    """A part that was recorded beside the main one decides its claim, and is named."""
-    beside = {"lock_strategies": judgement(sweeps.lock_strategies(SCALE), 10, planted())}
+    """A part that was recorded beside the main part decides the part's claim, and the claim names the part."""
+    beside = {"lock_strategies": unplanted(sweeps.lock_strategies)}
     found = {claim.text: claim for claim in claims(Seen(unplanted(), beside=beside))}
     claim = the(found, "set their latencies apart")
     assert claim.verdict == "CONTRADICTED"
@@ -165,14 +165,16 @@ def test_a_claim_of_a_part_recorded_beside_is_measured() -> None:
     ],
 )
 def test_trade_is_like_lookup_to_within_5_percent(ratio: float, scatter: float, verdict: str) -> None:
-    """A difference under 5 % counts as none. A larger one contradicts. An unclear one leaves the claim open."""
-    assert the(card(planted({TRADE: ratio * MEAN_US}, scatter)), "about as long").verdict == verdict
+    """A difference under 5 % confirms the claim, and a larger difference contradicts it. An unclear one leaves it
+    open."""
+    assert the(card(planted({TRADE: ratio * MEAN_US}, scatter), "trade"), "about as long").verdict == verdict
 
 
 def test_an_unfinished_sweep_decides_no_claim() -> None:
-    """However clear its numbers are."""
-    times = {SOCKETS: 100.0, SOCKETS_AGAIN: 100.0, TRADE: 900.0, PAST_POOL: 9000.0}
-    assert {claim.verdict for claim in card(planted(times), blocks=5).values()} == {
+    """An unfinished sweep decides no claim, however clear the numbers are."""
+    times = {SOCKETS: 100.0, TRADE: 900.0, PAST_POOL: 9000.0}
+    names = ("as_started", "equal_executors", "trade", "past_pool")
+    assert {claim.verdict for claim in card(planted(times), *names, blocks=5).values()} == {
         "INCONCLUSIVE",
         "NOT TESTABLE",
         "NOT MEASURED",
@@ -180,25 +182,24 @@ def test_an_unfinished_sweep_decides_no_claim() -> None:
 
 
 def test_a_refused_comparison_decides_no_claim() -> None:
-    """A refused comparison decides no claim, and neither does one whose blocks a gate leaves out."""
-    found = card(planted({TRADE: 2 * MEAN_US}, errors=[TRADE]))
+    """A comparison decides no claim where a gate leaves out all of its blocks."""
+    found = card(planted({TRADE: 2 * MEAN_US}, errors=[TRADE]), "trade")
     assert the(found, "about as long").verdict == "INCONCLUSIVE"
     assert "Gate 4" in the(found, "about as long").said
 
 
 @pytest.mark.parametrize(("trade_us", "verdict"), [(1.0, "CONFIRMED"), (100.0, "CONTRADICTED")])
 def test_lock_waits_are_the_same_to_within_5_percent_of_the_latency(trade_us: float, verdict: str) -> None:
-    """Lock waits are the same to within 5 % of the latency, by three blocks far inside or far outside. Both numbers are
-    given."""
-    sweep = sweeps.lock_waits(SCALE)
+    """Three blocks decide if the lock waits differ by under 5 % of the latency; two blocks do not. The claim has both
+    waits."""
+    sweep = only(sweeps.lock_waits(SCALE), arms=[GRPC_LOCKED])
     stages = {"lookup": stage_summary(0.5), "trade": stage_summary(trade_us)}
-    waits = judgement(sweep, 3, planted(stages=dict.fromkeys(sweep.arms, stages)))
-    claim = the(card(after={"lock_waits": waits}), "costs Trade and Lookup the same")
+    three, two = (judgement(sweep, n, planted(stages={GRPC_LOCKED: stages})) for n in (3, 2))
+    claim = the(with_parts(lock_waits=three), "costs Trade and Lookup the same")
     assert claim.verdict == verdict
     assert "a Lookup waits 0.500 µs" in claim.said
     assert f"A Trade waits {trade_us:.3g}" in claim.said.replace("1.00 µs", "1 µs")
-    two = judgement(sweep, 2, planted(stages=dict.fromkeys(sweep.arms, stages)))
-    assert the(card(after={"lock_waits": two}), "costs Trade and Lookup").verdict == "INCONCLUSIVE"
+    assert the(with_parts(lock_waits=two), "costs Trade and Lookup").verdict == "INCONCLUSIVE"
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.8, "CONFIRMED"), (1.0, "CONTRADICTED")])
@@ -210,7 +211,7 @@ def test_a_read_lock_is_faster(ratio: float, verdict: str) -> None:
 
 
 def test_a_read_lock_that_sets_them_apart_is_seen() -> None:
-    """Trade ÷ Lookup is larger under read and write locks than under one mutex: the claim is contradicted."""
+    """A larger Trade ÷ Lookup under read and write locks than under one mutex confirms the claim."""
     arm = Arm(sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5, locking="read-write"))
     apart = World(
         lambda of, request: MEAN_US * (1.5 if of == arm and request == "trade" else 1.0),
@@ -233,7 +234,7 @@ def test_a_read_lock_that_sets_them_apart_is_seen() -> None:
     ],
 )
 def test_clients_past_the_pool_starve(starved: tuple[int, int], blocks: int, verdict: str) -> None:
-    """A connection holds its thread: clients starve in every window, at a look."""
+    """The claim needs starved clients in every window, at a look, where a connection holds its thread."""
     windows = [Window(None, 100.0, 100.0, each, 0, None) for each in starved]
     arms = [Arm(sweeps.SOCKETS.but(workers=5, clients=n, dispatch="connection")) for n in (6, 10)]
     found = claims(seen(sweeps.dispatch, blocks, planted(windows=dict.fromkeys(arms, windows))))

@@ -1,4 +1,5 @@
-"""Answers of the further parts: every comparison told by its verdict, the tally first where there are many."""
+"""Answers of the further parts: a sentence by verdict for every comparison, and a count of verdicts for many
+comparisons."""
 
 import re
 
@@ -23,7 +24,7 @@ WITHOUT_VERDICTS = ("offered_load", "lock_waits", "stages")
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_answers(part: str) -> None:
-    """Every part answers with equal arms, unfinished and unrun: every answer has a sentence, without a false
+    """Every answer of every part has a sentence: without blocks, unfinished, and judged. Equal arms show no
     difference."""
     for blocks in (0, 3, 10):
         found = PARTS[part].answers(seen(PARTS[part].sweep, blocks))
@@ -39,7 +40,7 @@ def test_every_part_answers(part: str) -> None:
 
 @pytest.mark.parametrize("part", [part for part in PARTS if part not in WITHOUT_VERDICTS])
 def test_every_headline_comparison_is_told(part: str) -> None:
-    """Each once: what decides the answers is what ends the sweep."""
+    """The headline comparisons, which end the sweep, decide the answers, each once."""
     given = seen(PARTS[part].sweep)
     answers = PARTS[part].answers(given)
     told = [judged.comparison.name for answer in answers for judged in answer.deciding]
@@ -48,7 +49,7 @@ def test_every_headline_comparison_is_told(part: str) -> None:
 
 
 def test_a_part_of_one_comparison_is_its_sentence() -> None:
-    """Its sentence stands alone, whatever the verdict."""
+    """The sentence of a single comparison is the answer."""
     large = Arm(sweeps.SOCKETS.but(workers=10, clients=10))
     (answer,) = extensions.pool_by_clients(seen(sweeps.pool_by_clients, 10, planted({large: 0.5 * MEAN_US})))
     said = "On sockets with 10 clients, a Lookup with 10 threads takes 0.500 of the time of one with 1 thread"
@@ -79,7 +80,7 @@ def test_every_executor_of_a_transport_is_an_arm() -> None:
 
 
 def test_executors_have_a_figure_for_each_transport() -> None:
-    """A panel for each request type, a line for each executor, at every number of clients."""
+    """Each transport's figure has a panel for each request type, and a line for each executor over the clients."""
     grpc, sockets = executors.pictures(seen(executors.sweep))
     assert [grpc.name, sockets.name] == ["executors_grpc", "executors_sockets"]
     for request in ("Lookup", "Trade"):
@@ -107,7 +108,7 @@ def test_any_numbers_of_clients_may_be_asked_for(part: str) -> None:
 
 
 def test_both_kinds_of_client_are_named_with_their_ratios() -> None:
-    """Why ``compare``, which loads by the lean one, shows another."""
+    """The answer has the ratio by each kind of client: ``compare``, with the lean client, shows another ratio."""
     times = {
         Arm(base.but(client=kind)): us
         for base, kind, us in ((sweeps.SOCKETS, "lean", 100.0), (sweeps.SOCKETS, "library", 200.0))
@@ -117,7 +118,8 @@ def test_both_kinds_of_client_are_named_with_their_ratios() -> None:
 
 
 def test_starved_clients_are_counted_past_the_pool() -> None:
-    """Starved clients past the pool are counted by dispatch and clients, in windows."""
+    """The answer counts the windows with starved clients, for each dispatch model and number of clients past the
+    pool."""
     arm = Arm(sweeps.SOCKETS.but(workers=5, clients=10, dispatch="connection"))
     world = planted(windows={arm: [Window(None, 100.0, 100.0, 5, 0, None)] * 2})
     answer, _ = extensions.dispatch(seen(sweeps.dispatch, 10, world))
@@ -126,7 +128,7 @@ def test_starved_clients_are_counted_past_the_pool() -> None:
 
 
 def offered(reached_hz: float, sent_share: float = 1.0) -> Answer:
-    """The answer for gRPC that answers up to this number a second."""
+    """The answer for a gRPC server that answers up to this number of requests a second."""
     rates = sweeps.OFFERED["grpc"]
     base = sweeps.GRPC.but(client="lean", connections=16)
     windows = {
@@ -139,7 +141,7 @@ def offered(reached_hz: float, sent_share: float = 1.0) -> Answer:
 
 
 def test_the_highest_rate_that_was_kept_up_with() -> None:
-    """Past the highest kept rate the answer has only the replies, and no percentile."""
+    """For rates above the highest kept rate the answer has the rate of replies, and no percentile."""
     answer = offered(2500.0)
     assert answer.sentence == "gRPC kept up with 2,000 requests a second."
     assert any(each.startswith("Of 2,000 due a second 2,000 were answered, 99 % of them") for each in answer.details)
@@ -151,19 +153,19 @@ def test_the_highest_rate_that_was_kept_up_with() -> None:
     [(100.0, "gRPC kept up with none of the rates."), (1e9, "gRPC kept up with 5,500 requests a second, the highest")],
 )
 def test_all_rates_or_none(reached_hz: float, said: str) -> None:
-    """If all rates were kept, or none, the answer says so."""
+    """The answer says where the server kept up with all rates, or with none."""
     assert offered(reached_hz).sentence.startswith(said)
 
 
 def test_nothing_is_said_of_a_rate_that_was_not_sent() -> None:
-    """A load off its rate says nothing of the server."""
+    """A load that did not send at its rate says nothing of the server."""
     answer = offered(1e9, sent_share=0.9)
     assert "Nothing is said of 500 a second: no window of it counts." in answer.details
     assert answer.sentence == "Not known: no window of it counts."
 
 
 def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:
-    """The wait for a thread has the most clients first, and the threads that the server stamped, for any pool."""
+    """The answer begins with the wait under the most clients, and has the number of threads that the server stamped."""
     stages = {
         Arm(sweeps.SOCKETS.but(workers=5, clients=clients)): {"lookup": stage_summary(1.0, queue_us=10.0 * clients)}
         for clients in (1, 5, 10)

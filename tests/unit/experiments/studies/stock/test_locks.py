@@ -15,7 +15,7 @@ BY_LOCKING = {"mutex": 0.5, "per-stock": 0.6, "read-write": 2.0, "two-level": 4.
 
 
 def waiting(errors: Sequence[Arm] = ()) -> World:
-    """Waits by strategy; a Trade's is half a µs longer, and a snapshot's Lookup takes no lock."""
+    """A world with waits by strategy. A Trade waits half a µs longer, and a snapshot's Lookup takes no lock."""
     stages = {}
     for arm in SWEEP.arms:
         locking = arm.setting.text("locking")
@@ -26,7 +26,7 @@ def waiting(errors: Sequence[Arm] = ()) -> World:
 
 
 def test_every_strategy_is_told() -> None:
-    """The mutex is told on both transports and for both requests, other strategies by their larger wait, and then the
+    """The details have the mutex for both transports and requests, the longer wait of each other strategy, and the
     largest share."""
     details = lock_details(judgement(SWEEP, 3, waiting()))
     further = tuple(f"Under {each}, " for each in LOCKINGS if each not in BY_LOCKING)
@@ -50,12 +50,12 @@ def test_every_strategy_is_told() -> None:
 
 
 def test_one_block_has_no_spread() -> None:
-    """One block has no spread, and other blocks are not mentioned."""
+    """The wait of a single block has no least and greatest block."""
     assert "1.00 µs (1 block), " in lock_details(judgement(SWEEP, 1, waiting()))[1]
 
 
 def test_without_stages_nothing_was_stamped() -> None:
-    """Without stages no number is given."""
+    """Without stamped stages the details have no number."""
     assert lock_details(judgement(SWEEP, 3, planted())) == ("No lock wait was stamped.",)
 
 

@@ -1,26 +1,25 @@
-"""A pool that fills: every client is planned, drawn and told, above all those without a reply."""
+"""A pool that fills: every number of clients is measured, drawn and told, and starved clients are counted."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 import pytest
 
 from experiments.design.arms import Arm
-from experiments.judge.verdicts import Judgement
 from experiments.results.observed import Window
 from experiments.show.content import Seen
 from experiments.studies.stock import STOCK, answers, pool_fills, sweeps
-from experiments.studies.stock.pool_fills import CLIENTS, CONNECTION, LINES, REQUEST, WAIT_MS
+from experiments.studies.stock.pool_fills import CLIENTS, CONNECTION, LINES, ON_GRPC, REQUEST, WAIT_MS
 from experiments.studies.study import Scale
 from tests.unit.experiments.blocks import stage_summary
-from tests.unit.experiments.studies.stock.judgements import SCALE, judgement, planted
+from tests.unit.experiments.studies.stock.judgements import SCALE, judgement, only, planted
 
 WHOLE = Scale(rounds=2, looks=(10, 14), clients=CLIENTS)
 POOL = sweeps.POOL
 
 
 def arm(line: str, clients: int) -> Arm:
-    """An arm of the figure."""
+    """Arm of a line of the figure."""
     return Arm(LINES[line].but(connections=clients))
 
 
@@ -29,39 +28,44 @@ def full_us(clients: int) -> float:
     return 1000 * WAIT_MS * max(1.0, clients / POOL)
 
 
-def pool_full(
-    past: float = 1.0, to_the_pool: float = 1.0, starved: bool = True, at: Mapping[int, float] | None = None
-) -> Judgement:
-    """The part where latency is flat up to the pool, then rises; clients past it starve on a kept connection.
+def seen(
+    lines: Collection[str] = (REQUEST, ON_GRPC),
+    at: Mapping[int, float] | None = None,
+    starved: Mapping[Arm, int] | None = None,
+    failed: Collection[Arm] = (),
+) -> Seen:
+    """Lines of the part where latency is flat up to the pool's size, and then rises.
 
-    ``past`` and ``to_the_pool``: by this factor more where more clients than threads send, and just as many; ``at``:
-    with these numbers of clients.
+    ``at``: factors of the latency, by numbers of clients; ``starved``: clients without a reply in a window, by arm.
     """
-    sweep = pool_fills.sweep(WHOLE)
+    names = [f"{end}{line}" for line in lines for end in (pool_fills.TO_POOL, pool_fills.PAST_POOL)]
+    sweep = only(pool_fills.sweep(WHOLE), *names, arms=[arm(line, n) for line in lines for n in CLIENTS])
     times, windows = {}, {}
     for each in sweep.arms:
         holds = each.setting["dispatch"] == "connection" and each.setting["connection"] == "kept-alive"
-        without_reply = max(0, each.connections - POOL) if holds and starved else 0
-        beyond = past if each.connections > POOL else to_the_pool if each.connections == POOL else 1.0
-        beyond *= (at or {}).get(each.connections, 1.0)
-        times[each] = full_us(min(each.connections, POOL) if holds else each.connections) * beyond
-        windows[each] = [Window(None, 480.0, 480.0, without_reply, 0, None, 0.2)]
-    return judgement(sweep, 10, planted(times, scatter=0.0002, windows=windows))
+        served = min(each.connections, POOL) if holds else each.connections
+        times[each] = full_us(served) * (at or {}).get(each.connections, 1.0)
+        windows[each] = [Window(None, 480.0, 480.0, (starved or {}).get(each, 0), 0, None, 0.2)]
+    world = planted(times, scatter=0.0002, windows=windows, errors=list(failed))
+    return Seen(judgement(sweep, 10, world))
 
 
 @cache
-def flat_then_rising() -> Judgement:
-    """The part as it is recorded, judged once."""
-    return pool_full()
+def as_recorded() -> Seen:
+    """All lines, as recorded: past the pool's size clients starve on a kept connection that holds its thread."""
+    return seen(LINES, starved={arm(CONNECTION, n): n - POOL for n in CLIENTS if n > POOL})
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_every_line_has_every_number_of_clients(line: str) -> None:
-    """Every line has each number of clients from 1 to twice the pool, or each asked number."""
+@pytest.mark.parametrize("asked", [CLIENTS, (1, 2, 3, 4, 5), (3, 17)])
+def test_every_line_has_every_number_of_clients(asked: tuple[int, ...]) -> None:
+    """Every line has each asked number of clients, and the numbers that the answers need. Unless asked, there are 1 to
+    twice the pool's size."""
     assert STOCK.parts["pool_fills"].clients == tuple(range(1, 11))
-    for asked in (CLIENTS, (1, 2, 3, 4, 5), (3, 17)):
-        arms = pool_fills.sweep(Scale(rounds=4, looks=(10,), clients=asked)).arms
-        assert {arm(line, n) for n in asked} <= set(arms)
+    sweep, usual = (pool_fills.sweep(Scale(rounds=4, looks=(10,), clients=each)) for each in (asked, CLIENTS))
+    assert {each for each in sweep.arms if not each.copy} == {
+        arm(line, n) for line in LINES for n in (*asked, 1, 5, 10)
+    }
+    assert [each.name for each in sweep.comparisons] == [each.name for each in usual.comparisons]
 
 
 def test_both_dispatch_models_have_both_connection_policies() -> None:
@@ -77,8 +81,8 @@ def test_both_dispatch_models_have_both_connection_policies() -> None:
 
 
 def test_the_figure_draws_and_tells_each_starved_client() -> None:
-    """With 6 to 10 clients 1 to 5 crosses stand over their number, and none in the panel where a request is a task."""
-    (picture,) = pool_fills.pictures(Seen(flat_then_rising()))
+    """Over 6 to 10 clients stand 1 to 5 crosses. The panel of a task for each request has none."""
+    (picture,) = pool_fills.pictures(as_recorded())
     assert picture.name == "pool_fills"
     assert "Without any reply: 1 of 6 clients, 2 of 7 clients, 3 of 8 clients, 4 of 9 clients, 5 of 10 clients." in (
         picture.alternative
@@ -91,36 +95,31 @@ def test_the_figure_draws_and_tells_each_starved_client() -> None:
 
 def test_a_line_whose_clients_all_starve_is_drawn_still() -> None:
     """A line whose clients all starve has crosses and no latency."""
-    sweep = pool_fills.sweep(WHOLE)
-    windows: Mapping[Arm, list[Window]] = {arm(CONNECTION, 10): [Window(None, 0.0, 0.0, 10, 0, None, 0.2)]}
-    (picture,) = pool_fills.pictures(Seen(judgement(sweep, 10, planted(windows=windows))))
+    (picture,) = pool_fills.pictures(seen([CONNECTION], starved={arm(CONNECTION, 10): 10}))
     assert "Without any reply: 10 of 10 clients." in picture.alternative
 
 
 def test_the_answer_counts_each_starved_client() -> None:
-    """The answer counts starved clients by the number of clients, with the latency of the served ones, which does not
-    rise."""
-    _, second, _ = pool_fills.answers(Seen(flat_then_rising()))
+    """The answer counts starved clients by the number of clients, with the latency of the served clients, which does
+    not rise."""
+    _, second, _ = pool_fills.answers(as_recorded())
     assert second.sentence.startswith(
         "On kept connections from 1 of 6 to 5 of 10 clients get no reply. The others are served in 10.0 ms."
     )
     assert second.sentence.endswith("or each request has a new connection, every client is served.")
-    _, none, _ = pool_fills.answers(Seen(pool_full(starved=False)))
+    _, none, _ = pool_fills.answers(seen([CONNECTION]))
     assert none.sentence.startswith("On kept connections every client is served.")
 
 
 def test_clients_that_starve_elsewhere_are_counted_in_a_window() -> None:
-    """One starved client of ten in each of ten windows is one client, and not ten."""
-    sweep = pool_fills.sweep(WHOLE)
-    windows: Mapping[Arm, list[Window]] = {each: [Window(None, 480.0, 480.0, 0, 0, None, 0.2)] for each in sweep.arms}
-    windows = {**windows, arm(REQUEST, 10): [Window(None, 480.0, 480.0, 1, 0, None, 0.2)]}
-    _, second, _ = pool_fills.answers(Seen(judgement(sweep, 10, planted(windows=windows))))
+    """One starved client in each of ten windows counts as one client, and not as ten."""
+    _, second, _ = pool_fills.answers(seen([CONNECTION, REQUEST], starved={arm(REQUEST, 10): 1}))
     assert "1 of 10 clients get no reply" in second.sentence
 
 
 def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
     """Flat then rising is one sentence with its latencies and the ratio. Each verdict stands behind it."""
-    first, _, third = pool_fills.answers(Seen(flat_then_rising()))
+    first, _, third = pool_fills.answers(as_recorded())
     assert first.sentence.startswith(
         "A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client and with 5. "
         "With 10 clients it takes 20.0 ms, 2.0"
@@ -134,14 +133,16 @@ def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
     assert first.to_decide is None
     assert "to within 5 %" in first.details[0]
     assert ": 2 times, to within 5 %." in third.sentence
+    assert "Latency " not in first.sentence
+    assert "Step by step: 2 ÷ 1 client " in first.details[0]
 
 
-def test_what_is_not_flat_then_rising_is_told_by_its_verdicts() -> None:
-    """The sentence to be repeated would be false."""
-    for past, to_the_pool in ((0.5, 1.0), (1.0, 1.2)):
-        first, *_ = pool_fills.answers(Seen(pool_full(past=past, to_the_pool=to_the_pool)))
-        assert "are served, and 5 wait." not in first.sentence
-        assert "10 clients where a request is a task have" in first.sentence
+@pytest.mark.parametrize("at", [dict.fromkeys(range(6, 11), 0.5), {5: 1.2}])
+def test_what_is_not_flat_then_rising_is_told_by_its_verdicts(at: Mapping[int, float]) -> None:
+    """Latency that does not rise past the pool's size, or rises before, has a sentence for each verdict."""
+    first, *_ = pool_fills.answers(seen([REQUEST], at=at))
+    assert "are served, and 5 wait." not in first.sentence
+    assert "10 clients where a request is a task have" in first.sentence
 
 
 @pytest.mark.parametrize(
@@ -152,13 +153,8 @@ def test_what_is_not_flat_then_rising_is_told_by_its_verdicts() -> None:
     ],
 )
 def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping[int, float], said: str) -> None:
-    """A step aside is named, in each line's own answer, though both ends are as before."""
-    before, (first, _, third) = (
-        pool_fills.answers(Seen(flat_then_rising()))[0],
-        pool_fills.answers(Seen(pool_full(at=at))),
-    )
-    assert "Latency " not in before.sentence
-    assert "Step by step: 2 ÷ 1 client " in before.details[0]
+    """The answer of each line names a step that contradicts it, though both ends are as before."""
+    first, _, third = pool_fills.answers(seen(at=at))
     for answer in (first, third):
         assert "are served, and 5 wait." not in answer.sentence
         assert said in answer.sentence
@@ -166,27 +162,15 @@ def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping
 
 
 def test_a_step_that_gates_left_out_bears_nothing_out() -> None:
-    """A step that gates left out bears nothing out."""
-    sweep = pool_fills.sweep(WHOLE)
-    times = {each: full_us(each.connections) for each in sweep.arms}
-    lacking = planted(times, scatter=0.0002, errors=[arm(REQUEST, 3)])
-    said = pool_fills.answers(Seen(judgement(sweep, 10, lacking)))[0].sentence
+    """A step whose blocks the gates left out keeps the sentence back."""
+    said = pool_fills.answers(seen([REQUEST], failed=[arm(REQUEST, 3)]))[0].sentence
     assert "Of 2 steps the gates left no block." in said
     assert "are served, and 5 wait." not in said
 
 
-@pytest.mark.parametrize("clients", [(1, 2, 3), (7,)])
-def test_other_numbers_of_clients_are_measured_beside_those_that_answers_need(clients: tuple[int, ...]) -> None:
-    """The answers are the same with any numbers of clients; the figure has these numbers, too."""
-    sweep = pool_fills.sweep(Scale(rounds=4, looks=(10, 14), clients=clients))
-    usual = pool_fills.sweep(Scale(rounds=4, looks=(10, 14), clients=pool_fills.CLIENTS))
-    assert [each.name for each in sweep.comparisons] == [each.name for each in usual.comparisons]
-    assert {arm.connections for arm in sweep.arms} == {*clients, 1, 5, 10}
-
-
 def test_question_4_is_answered_without_waiting_and_with_it() -> None:
-    """Threads at work at once are told: each of 10 clients has one for a tenth of its latency. Without the waiting part
-    its command is told."""
+    """The answer has the threads at work: each of 10 clients has a thread for a tenth of its latency. Without the part
+    ``past_pool`` the answer has the part's command."""
     waits, stages = pool_fills.past_pool(SCALE), sweeps.stages(SCALE)
     times = {each: full_us(each.connections) for each in waits.arms}
     stamped = {each: {"all": stage_summary(20.0, queue_us=400.0)} for each in stages.arms}
@@ -194,7 +178,7 @@ def test_question_4_is_answered_without_waiting_and_with_it() -> None:
         "past_pool": judgement(waits, 10, planted(times)),
         "stages": judgement(stages, 3, planted(scatter=0.0002, stages=stamped)),
     }
-    main = judgement(sweeps.stock(SCALE), 10, planted(scatter=0.0002))
+    main = judgement(only(sweeps.stock(SCALE), *sweeps.COMPUTING, "past_pool"), 10, planted(scatter=0.0002))
     last = answers.answers(Seen(main, after))[3]
     assert last.sentence.startswith("10 clients computing on sockets have ")
     assert "A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client" in last.sentence
