@@ -85,6 +85,8 @@ def test_runs_that_are_sure_differ_by_their_deviation() -> None:
     assert found.tau == pytest.approx(np.std(values, ddof=1), rel=1e-6)
     assert found.predicted is not None
     assert found.predicted[0] < 0.14 < 0.30 < found.predicted[1]
+    far = [-0.8567819741873708, -1.5868002314794505, -0.544146791911042]  # rounding puts the root beyond its bound
+    assert pooled(far, [0.0] * 3).tau == pytest.approx(np.std(far, ddof=1), rel=1e-6)
     two = pooled(values[:2], [0.0, 0.0])
     assert (two.tau, two.tau_high, two.predicted) == (None, None, None)
     with pytest.raises(ValueError, match="1 runs, needed: 2"):
@@ -157,7 +159,7 @@ FIVE = Arm(read("sockets clients=5"))
         (lambda of: replace(of, seed=9), ""),
         (lambda of: replace(of, rounds=16), "rounds 15 and 16"),
         (lambda of: replace(of, study="sort", looks=(10,)), "study try and sort"),
-        (lambda of: replace(of, comparisons=(ratio(), ratio(name="new"))), "1 comparisons, such as new"),
+        (lambda of: replace(of, comparisons=(ratio(), ratio(name="new"))), "1 comparison, such as new"),
         (lambda of: replace(of, groups=(Group((SOCKETS, GRPC, FIVE)),)), "groups of arms"),
     ],
 )

@@ -52,6 +52,13 @@ def test_one_n_alone_has_no_fit() -> None:
     assert found.each_us.n == 1
 
 
+def test_a_missing_n_is_no_error_of_the_fit() -> None:
+    """Blocks that differ in their N and in their cost of a call are each fitted without an error."""
+    found = fit([{100: 170.0, 1_000: 62.0}, {1_000: 92.0, 10_000: 81.2}])
+    assert found is not None
+    assert found.off_share == pytest.approx(0, abs=1e-12)
+
+
 def test_connecting_is_in_the_one_off_cost_where_it_is_asked_for() -> None:
     """Connecting is in the one-off cost if it is asked for: first call 500 µs, others 100, connecting 200 give a = 100,
     and b = 400 or 600."""

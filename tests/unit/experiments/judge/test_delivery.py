@@ -46,6 +46,9 @@ def test_a_ratio_is_of_the_same_blocks() -> None:
     assert ratio.ratio.n == 7
     assert ratio.ratio.value == pytest.approx(math.exp(sum(math.log(2 + n / 100) for n in range(1, 8)) / 7))
     assert ratio.differs
+    (of_two,) = ratios(rows, [(ONE, OTHER), (ONE, ONE.but(size=100))], hz)
+    assert (of_two.p_holm, of_two.together.n) == (2 * ratio.p_holm, 7), "a pair without a block is in the family"
+    assert of_two.together.high > of_two.ratio.high == ratio.ratio.high == ratio.together.high
     alone = interval(rows, OTHER, hz)
     assert alone is not None
     assert alone.value == pytest.approx(100)

@@ -125,6 +125,16 @@ def test_at_a_look_all_blocks_count() -> None:
     assert found.judged["sockets ÷ gRPC"].typical.n == 14
 
 
+@pytest.mark.parametrize(("left", "verdict"), [(5, Verdict.INCONCLUSIVE), (6, Verdict.EQUIVALENT)])
+def test_few_blocks_decide_nothing(left: int, verdict: Verdict) -> None:
+    """Fewer than six blocks that no gate leaves out decide nothing, however near to 1 they lie."""
+    of = sweep()
+    blocks = [one if one.number <= left else with_arm(one, 0, unrecorded=1) for one in measured(of, 1.0, 0.0001)]
+    found = judged(of, blocks)
+    assert (found.typical.n, found.verdict, len(found.dropped)) == (left, verdict, 10 - left)
+    assert found.rulings[0].blocks_needed == (7 if left == 5 else None)
+
+
 def test_intervals_and_p_use_the_share_of_the_level() -> None:
     """Three looks have a third of the level each: a difference at 0.05 may be undecided at 0.0167."""
     three, one = sweep(), sweep(looks=(10,))
