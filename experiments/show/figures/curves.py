@@ -1,8 +1,7 @@
-"""Means over a quantity: panels in rows, a line for each setting, every point at its own place on a true axis.
+"""Means over a quantity: panels in rows, a line for each setting, and every point at its place on a true axis.
 
-Points have 95 % intervals, where there are any. Beside a line may stand what a formula says of it, dotted. Panels that
-are compared share a scale, also with those of other figures.
-Left out: latency over numbers of clients, which ``clients`` draws.
+A point has a 95 % interval, if there is one. A dotted line beside a line has the values of a formula. Panels that are
+compared share a scale, even across figures. Left out: latency over numbers of clients, which ``clients`` draws.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,13 +13,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import even_axis, highest, line, log_axis, mark, named_axis, say, value_words
+from experiments.show.figures.panels import (
+    even_axis,
+    highest,
+    line,
+    log_axis,
+    mark,
+    named_axis,
+    pictured,
+    say,
+    value_words,
+)
 from experiments.show.figures.style import (
     DOTTED,
     Picture,
     Stroke,
     grid,
-    house,
     interval_key,
     key,
     key_of,
@@ -33,26 +41,26 @@ from experiments.show.figures.style import (
 from experiments.show.numbers import has_interval
 
 PANEL_LETTERS = 72
-"""Letters of all panels' titles that fit side by side."""
+"""Letters that fit side by side in the titles of all panels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Means of one setting, in the figure's unit, by ascending place on the axis."""
+    """Line: means of one setting, in the figure's unit, by ascending place on the axis."""
 
     name: str
     transport: str
-    """Transport, whose colour it has; empty: it has a colour of its own."""
+    """Transport that gives the line its colour. A line without a transport has its own colour."""
     points: Sequence[tuple[float, Estimate]]
     formula: Sequence[tuple[float, float]] = ()
-    """Values of a formula, drawn as a dotted line beside it."""
+    """Values of a formula, drawn as a dotted line."""
     hollow: Collection[float] = ()
-    """Places whose points are hollow."""
+    """Places of the hollow points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel."""
+    """Panel with lines."""
 
     title: str
     lines: Sequence[Line]
@@ -60,7 +68,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Axes: their quantities with units; the places on the lower one that have a tick, and the ticks' texts."""
+    """Axes: quantities with units (``x``, ``y``), and the places and texts of the ticks on the x-axis."""
 
     x: str
     y: str
@@ -72,32 +80,29 @@ class Scale:
     log_x: bool = True
     log_y: bool = False
     holds_formula: bool = False
-    """True where the upper axis reaches as far as the dotted lines; else it reaches as far as the points."""
+    """True where the y-axis includes the dotted lines. Otherwise the y-axis includes only the points."""
     joined: bool = True
-    """True where a line joins the points; False where places are kinds."""
+    """True where a line joins the points; False where the places are kinds."""
     columns: int = 4
     shared: Literal["all", "row", "none"] = "all"
-    """Panels that have one upper axis."""
+    """Panels that share one y-axis."""
 
 
 def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
 ) -> Picture:
-    """The figure with its words, to be drawn when it is wanted. ``alike``: the panels of other figures, each of which
-    shares the scale of the panels in its place here."""
-    return Picture(name, title, alternative(title, scale, panels), lambda: draw(title, scale, panels, alike))
+    """Picture of the panels in rows. ``alike``: the panels of other figures, which share scales place by place."""
+    return pictured(name, title, _told(scale, panels), lambda: _draw(title, scale, panels, alike))
 
 
-@house()
-def draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()) -> Figure:
-    """The panels side by side, in as many rows as they need."""
-    columns = max(1, min(scale.columns, len(panels)))
+def _draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]]) -> Figure:
+    columns = min(scale.columns, len(panels))
     several = len(panels) > columns
     height = 1.1 + 2.1 * -(-len(panels) // columns) if several else 3.6
-    figure, axes = grid(title, height, -(-max(1, len(panels)) // columns), columns, sharey=scale.shared)
+    figure, axes = grid(title, height, -(-len(panels) // columns), columns, sharey=scale.shared)
     drawn = overlaid(strokes((line.transport, line.name) for panel in panels for line in panel.lines))
     for own, panel in zip(axes.flat, panels, strict=False):
-        _draw(own, scale, panel, drawn, PANEL_LETTERS // columns)
+        _draw_panel(own, scale, panel, drawn, PANEL_LETTERS // columns)
     for place, own in enumerate(axes.flat[: len(panels)]):
         first, after = {
             "all": (0, len(panels)),
@@ -110,10 +115,7 @@ def draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequ
         own.set_xlabel(scale.x)
     for own in axes[:, 0]:
         own.set_ylabel(scale.y)
-    if not any(_means(panel) for panel in panels):
-        say(axes[0, 0], "Nothing was measured for this figure.")
-    else:
-        legend(figure, _entries(scale, panels, drawn))
+    legend(figure, _entries(scale, panels, drawn))
     return figure
 
 
@@ -122,7 +124,7 @@ def _means(panel: Panel) -> list[Estimate]:
 
 
 def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
-    """The upper axis of a group of panels."""
+    """Set the y-axis of a group of panels."""
     means = [mean for panel in panels for mean in _means(panel)]
     others = [y for panel in panels for line in panel.lines for _, y in line.formula if scale.holds_formula]
     heights = [*others, *(mean.value for mean in means)]
@@ -138,7 +140,7 @@ def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
         even_axis(axes.yaxis)
 
 
-def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int) -> None:
+def _draw_panel(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int) -> None:
     axes.set_title(wrapped(panel.title, letters))
     places = [x for x, _ in scale.ticks]
     if scale.log_x:
@@ -161,7 +163,7 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
 
 
 def _seen(axes: Axes, formula: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """Values of a formula as a line that is seen: a single one has a width."""
+    """Points of a formula's line. A single value becomes a short line, so that it is visible."""
     if len(formula) > 1:
         return formula
     ((x, y),) = formula
@@ -184,13 +186,13 @@ def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str],
         yield key(scale.hollow, marker="o", mfc="white")
 
 
-def alternative(title: str, scale: Scale, panels: Sequence[Panel]) -> str:
-    """The figure in words: every point's value and interval."""
+def _told(scale: Scale, panels: Sequence[Panel]) -> Iterator[str]:
+    """Value and interval of every point, in words."""
     texts = dict(scale.ticks)
-    told = [f"{title}. {scale.y} against {scale.x}."]
+    if panels:
+        yield f"{scale.y} against {scale.x}."
     for panel in panels:
         for each in panel.lines:
             means = "; ".join(f"{texts.get(x, f'{x:g}')}: {value_words(mean)}" for x, mean in each.points)
             where = " on ".join(filter(None, (each.name, label(each.transport) if each.transport else "")))
-            told.append(f"{panel.title}, {where}: {means or 'nothing was measured'}.")
-    return " ".join(told)
+            yield f"{panel.title}, {where}: {means or 'nothing was measured'}."

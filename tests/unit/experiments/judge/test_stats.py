@@ -69,7 +69,7 @@ def test_the_interval_of_a_mean_is_students(n: int, confidence: float, t: float)
     values = [math.sin(each) for each in range(n)]
     half = t * stdev(values) / math.sqrt(n)
     found = mean_interval(values, confidence)
-    assert (found.value, found.n) == (pytest.approx(fmean(values)), n)
+    assert (found.value, found.n) == pytest.approx((fmean(values), n))
     assert (found.low, found.high) == pytest.approx((fmean(values) - half, fmean(values) + half), abs=5e-4 * half)
 
 
@@ -95,7 +95,7 @@ def test_one_block_bounds_nothing_and_none_is_refused() -> None:
     """An interval needs a spread. Two blocks that are far apart bound nothing either: the end is beyond any float."""
     for logs in ([0.5], [-10.0, 11.0]):
         found = ratio_interval(logs, 0.9975)
-        assert (found.value, found.low, found.high) == (pytest.approx(math.exp(0.5)), 0.0, math.inf)
+        assert (found.value, found.low, found.high) == pytest.approx((math.exp(0.5), 0.0, math.inf))
     for refusing in (lambda: ratio_interval([], 0.95), lambda: trimmed_mean([], 0.2)):
         with pytest.raises(ValueError, match="no values"):
             refusing()

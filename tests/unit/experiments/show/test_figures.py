@@ -340,11 +340,12 @@ def test_figures_that_are_compared_share_a_scale_and_looks() -> None:
     """The lower figure reaches as far as the higher one. A line looks as it does beside others, in another figure."""
     both = [clients.Panel("", [clients.Line(name, "grpc", [_points()[0]]) for name in ("Lookup", "Trade")])]
     trade = [clients.Panel("", [clients.Line("Trade", "grpc", [_points()[0]])])]
-    known, seen = (clients.draw("A figure", of, alike=both).axes[0].lines for of in (both, trade))
+    known, seen = (clients.picture("a", "A figure", of, alike=both).draw().axes[0].lines for of in (both, trade))
     assert seen[-1].get_color() == known[-1].get_color() != known[0].get_color()
     low, high = ([clients.Panel("", [clients.Line("a", "grpc", [point])])] for point in (_points()[4], _points()[1]))
-    own = clients.draw("Low", low).axes[0].get_ylim()
-    shared = {clients.draw("A figure", shown, alike=[*low, *high]).axes[0].get_ylim() for shown in (low, high)}
+    own = clients.picture("low", "Low", low).draw().axes[0].get_ylim()
+    compared = [clients.picture("a", "A figure", shown, alike=[*low, *high]) for shown in (low, high)]
+    shared = {each.draw().axes[0].get_ylim() for each in compared}
     assert len(shared) == 1
     assert own not in shared
 
@@ -353,7 +354,7 @@ def test_costs_on_a_logarithmic_axis_share_its_ends() -> None:
     """The least and the largest cost lie in panels that differ."""
     given = zip(("first", "second"), (Estimate(0.1, 0.09, 0.2, 5), Estimate(20, 19, 21, 5)), strict=True)
     panels = [costs.Panel(name, [costs.Row(name, "grpc", of)]) for name, of in given]
-    one, other = costs.draw("Costs", panels, log=True).axes[:2]
+    one, other = costs.picture("costs", "Costs", panels, log=True).draw().axes[:2]
     assert one.get_xscale() == "log"
     assert one.get_xlim() == other.get_xlim()
     assert one.get_xlim()[0] < 0.1 < 21 < one.get_xlim()[1]
@@ -363,7 +364,7 @@ def test_a_percentile_that_stands_alone_is_known() -> None:
     """A single percentile is known by its marker, and has no line in the legend."""
     for number, dashes in ((1, "None"), (2, "-")):
         shown = [clients.Panel("", [clients.Line("a", "grpc", _points()[:number])])]
-        figure = clients.draw("Title", shown, percentiles=True)
+        figure = clients.picture("a", "Title", shown, percentiles=True).draw()
         assert [line.get_marker() for line in figure.axes[-1].lines] == ["o", "^"]
         assert [each.get_linestyle() for each in figure.legends[0].get_lines() if each.get_marker() == "^"] == [dashes]
 
@@ -372,7 +373,7 @@ def test_a_small_difference_has_a_marker_of_its_own() -> None:
     """A sure difference under 5 % lies in the band of equal ratios, and is no equal ratio."""
     one = replace(next(iter(judged().judged.values())), rulings=(Ruling(1.0, 0.001, Verdict.SLOWER),))
     for typical, marker in ((Estimate(1.03, 1.02, 1.04, 10), "D"), (Estimate(1.3, 1.2, 1.4, 10), "o")):
-        figure = ratios.draw("Ratios", [replace(one, typical=typical)])
+        figure = ratios.picture("ratios", "Ratios", [replace(one, typical=typical)]).draw()
         assert (", by less than 5 %" in figure.legends[0].get_texts()[0].get_text()) is (marker == "D")
         assert marker in [line.get_marker() for line in figure.axes[0].lines]
 
