@@ -77,7 +77,7 @@ def _draw_tail(axes: Axes, shown: Shown) -> None:
     axes.set_title(f"p99 with {shown.advised}")
     points = [point for point in shown.p99_ms if math.isfinite(point[1])]
     if not points:
-        say(axes, "Nothing was predicted: it keeps up with no rate.")
+        say(axes, "Nothing was predicted: this pool keeps up with no rate.")
         return
     axes.set_xlabel("requests a second, at random moments")
     axes.set_ylabel("99th percentile, ms")

@@ -145,7 +145,7 @@ def _entries(curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> I
         yield key_of(stroke, curve.label if measured else f"{curve.label}: nothing was measured", line=False)
     yield key("median", linestyle="-")
     yield key("99th percentile", linestyle=TAIL_DASHES, linewidth=1)
-    yield key("all are answered", **ALL)
+    yield key("all requests answered", **ALL)
     yield interval_key()
     loads = [load for curve in curves for load in curve.loads]
     if any(load.is_saturated for load in loads):

@@ -45,7 +45,7 @@ def _draw(title: str, quantity: str, bars: Sequence[Bar]) -> Figure:
     whole.set_xlim(0, 1.22 * max(ends))  # with space for the number at the longest bar
     share.set_xlim(0, 100)
     whole.set_xlabel(wrapped(quantity, QUANTITY_LETTERS))
-    share.set_xlabel("Share of it, %")
+    share.set_xlabel("Share of the whole, %")
     legend(figure, stack_keys(bars[0].parts))
     return figure
 
@@ -56,4 +56,4 @@ def _told(quantity: str, bars: Sequence[Bar]) -> Iterator[str]:
         yield f"{quantity}."
     for bar in bars:
         parts = "; ".join(f"{name} {number(part)}" for name, part in bar.parts.items())
-        yield f"{bar.label}: {number(sum(bar.parts.values()))}, of it {parts}."
+        yield f"{bar.label}, in all {number(sum(bar.parts.values()))}: {parts}."

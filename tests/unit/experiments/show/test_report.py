@@ -15,7 +15,7 @@ from experiments.design.sweep import Sweep, Windows
 from experiments.judge.verdicts import judge
 from experiments.results.environment import Busy, Environment, save
 from experiments.results.files import SWEPT, append_block, write_plan
-from experiments.show import notebook, report
+from experiments.show import gallery, notebook, report
 from experiments.show.content import Content, Seen, content, read
 from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
@@ -171,7 +171,7 @@ def test_what_gates_refuse_is_said() -> None:
     """A refusal of a gate is named with the comparison and the gate's value."""
     text = report.markdown(shown(10, FAILING))
     assert "| Lookup, 5 clients: read-write ÷ mutex | 4: errors |" in text
-    assert "No gate held anything" in report.markdown(shown())
+    assert "No gate refused a comparison." in report.markdown(shown())
 
 
 def test_the_page_needs_nothing_else() -> None:
@@ -241,14 +241,17 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_folder_is_read_and_reported(folder: Path) -> None:
-    """The files say what ``texts`` says, so that a recording can be checked."""
+    """The files have the text of the report and of the figures, so that a recording can be checked."""
     of = read(folder, {"part": FakePart()})
     assert of.seen.environment == MACHINE
     assert list(of.seen.after) == ["beside", "later"]
     report.write(folder, of)
-    for name, text in report.texts(of).items():
-        assert (folder / name).read_text(encoding="utf-8") == text
-    assert (folder / "figures" / "answers.png").read_bytes().startswith(b"\x89PNG")
+    drawn = gallery.svg_texts(of.pictures)
+    assert (folder / report.MARKDOWN).read_text(encoding="utf-8") == report.markdown(of)
+    assert (folder / report.HTML).read_text(encoding="utf-8") == report.html(of, drawn)
+    for name, text in drawn.items():
+        assert (folder / "figures" / f"{name}.svg").read_text(encoding="utf-8") == text
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_folder_of_another_study_is_refused(folder: Path) -> None:

@@ -96,10 +96,11 @@ def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
     one = replace(one, rulings=(), together=one.rulings)
     assert ratio_sentence(one, "5 clients", "1 client") == (
         "5 clients have 2.70 times the latency of 1 client (2.60 to 2.80). "
-        "The load took 90 % of its core: that is client and server together, with no verdict on the server."
+        "The load took 90 % of its core. "
+        "So client and server together determine the ratio, and there is no verdict on the server."
     )
     assert verdict_words(one) == "no verdict on the server"
-    assert "client and server together, and no verdict on the server" in listed(one)
+    assert "client and server together determine the ratio, and there is no verdict on the server." in listed(one)
     assert not any(verdict in listed(one) for verdict in ("GROWS", "SUBLINEAR", "no verdict. "))
     judgement = judged()
     said = list(state_sentences(replace(judgement, judged={**judgement.judged, "growth grpc": one})))

@@ -137,8 +137,8 @@ def test_who_took_the_cores_is_named() -> None:
     """Where foreign processes are watched, their time stands beside the stolen time, with their names."""
     said = tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5, foreign_ticks=30)))
     assert said == (
-        "15 of 36 rounds were left out: others took the cores. In all rounds the hypervisor took 0.0 s of processor "
-        "time, and processes that are none of the sweep's 4.5 s."
+        "15 of 36 rounds were left out: other programs took the cores. In all rounds the hypervisor took 0.0 s of "
+        "processor time, and foreign processes took 4.5 s."
     )
 
 
