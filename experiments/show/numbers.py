@@ -87,6 +87,11 @@ def times_between(estimate: Estimate, factor: float) -> str:
     return f"{number(estimate.low / factor)} to {number(estimate.high / factor)}" if has_interval(estimate) else NOTHING
 
 
+def value_words(estimate: Estimate) -> str:
+    """Text of a value and its interval: ``12.3 (11.9 to 12.7)``."""
+    return number(estimate.value) + (f" ({times_between(estimate, 1)})" if has_interval(estimate) else "")
+
+
 def has_interval(estimate: Estimate) -> bool:
     """True for an estimate of ``INTERVAL_BLOCKS_MIN`` values or more with finite ends: the interval is shown."""
     return estimate.n >= INTERVAL_BLOCKS_MIN and math.isfinite(estimate.low) and math.isfinite(estimate.high)

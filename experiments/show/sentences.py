@@ -146,7 +146,7 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
         goes_on = judgement.sweep.has_verdicts and 0 < len(judgement.blocks) < judgement.sweep.looks[-1]
         return f"To go on: `{command} --out FOLDER --resume`" if goes_on else f"This would decide it: `{command}`"
     if len(found) < len(names) or any(each.refusals for each in undecided):
-        return f"More blocks do not mend what a gate found. To measure again: `{command}`"
+        return f"More blocks do not mend what a gate found. Again: `{command}`"
     needed = [_blocks_needed(each) for each in undecided]
     most = max((each for each in needed if each is not None), default=0)
     if None not in needed and most <= BLOCKS_MAX:

@@ -15,19 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import even_axis, highest, pictured, say, span, value_words
-from experiments.show.figures.style import (
-    INK,
-    Picture,
-    Stroke,
-    grid,
-    interval_key,
-    label,
-    legend,
-    strokes,
-    wrapped,
-)
-from experiments.show.numbers import has_interval, number
+from experiments.show.figures import style
+from experiments.show.figures.panels import even_axis, highest, pictured, say, span
+from experiments.show.numbers import has_interval, number, value_words
 
 PANEL_LETTERS = 78
 """Letters that fit side by side in the titles of all panels."""
@@ -63,15 +53,15 @@ class Panel:
     bars: Sequence[Bar]
 
 
-def picture(name: str, title: str, panels: Sequence[Panel], alike: Sequence[Panel] = ()) -> Picture:
+def picture(name: str, title: str, panels: Sequence[Panel], alike: Sequence[Panel] = ()) -> style.Picture:
     """Picture of the panels side by side. ``alike``: panels of other figures, which share the scale of a quantity."""
     return pictured(name, title, map(_told, panels), lambda: _draw(title, panels, alike))
 
 
 def _draw(title: str, panels: Sequence[Panel], alike: Sequence[Panel]) -> Figure:
     shared = len({panel.quantity for panel in panels}) == 1
-    figure, (row,) = grid(title, 3.4, 1, len(panels), sharey=shared)
-    drawn = strokes((bar.transport, bar.name) for panel in panels for bar in panel.bars)
+    figure, (row,) = style.grid(title, 3.4, 1, len(panels), sharey=shared)
+    drawn = style.strokes((bar.transport, bar.name) for panel in panels for bar in panel.bars)
     for axes, panel in zip(row, panels, strict=True):
         same = [each for each in (*panels, *alike) if each.quantity == panel.quantity]
         top = highest(bar.mean for each in same for bar in each.bars)
@@ -80,27 +70,27 @@ def _draw(title: str, panels: Sequence[Panel], alike: Sequence[Panel]) -> Figure
             axes.set_ylim(0, 1.14 * top or 1.0)
             axes.set_ylabel(panel.quantity if panel.bars else "")
             even_axis(axes.yaxis)
-    legend(figure, [*_keys(drawn), interval_key("")])
+    style.legend(figure, [*_keys(drawn), style.interval_key("")])
     return figure
 
 
-def _keys(drawn: dict[tuple[str, str], Stroke]) -> Iterator[tuple[Artist, ...]]:
+def _keys(drawn: style.Strokes) -> Iterator[tuple[Artist, ...]]:
     """Legend entry for each name: a patch in the colour of each transport."""
     for name in filter(None, _names(drawn)):
         yield tuple(Patch(label=name, **_look(drawn, key)) for key in drawn if key[1] == name)
 
 
-def _names(drawn: dict[tuple[str, str], Stroke]) -> list[str]:
+def _names(drawn: style.Strokes) -> list[str]:
     return list(dict.fromkeys(name for _, name in drawn))
 
 
-def _look(drawn: dict[tuple[str, str], Stroke], key: tuple[str, str]) -> dict[str, Any]:
+def _look(drawn: style.Strokes, key: tuple[str, str]) -> dict[str, Any]:
     hatch = HATCHES[_names(drawn).index(key[1]) % len(HATCHES)]
     return {"facecolor": drawn[key].colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
 
 
-def _draw_panel(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], panels: int, top: float) -> None:
-    axes.set_title(wrapped(panel.title, PANEL_LETTERS // panels))
+def _draw_panel(axes: Axes, panel: Panel, drawn: style.Strokes, panels: int, top: float) -> None:
+    axes.set_title(style.wrapped(panel.title, PANEL_LETTERS // panels))
     if not panel.bars:
         say(axes, "Nothing was measured here.", PANEL_LETTERS // panels)
         return
@@ -111,12 +101,12 @@ def _draw_panel(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], 
         for place, bar in enumerate(own):
             x, mean = group + (place - (len(own) - 1) / 2) * width, bar.mean
             axes.bar([x], [mean.value], width=0.92 * width, **_look(drawn, (transport, bar.name)))
-            span(axes, x, mean, INK, (0.0, top), across=False, halo=True)
+            span(axes, x, mean, style.INK, (0.0, top), across=False, halo=True)
             end = min(mean.high, top) if has_interval(mean) else mean.value
             look: dict[str, Any] = {"ha": "center", "fontsize": 7, "bbox": BEHIND}
             axes.annotate(number(mean.value), (x, end), (0, 3), textcoords="offset points", **look)
     letters = TICK_LETTERS // (panels * len(groups))
-    axes.set_xticks(range(len(groups)), [wrapped(label(each), letters) for each in groups])
+    axes.set_xticks(range(len(groups)), [style.wrapped(style.label(each), letters) for each in groups])
 
 
 def _told(panel: Panel) -> str:
@@ -126,4 +116,4 @@ def _told(panel: Panel) -> str:
 
 
 def _name(bar: Bar) -> str:
-    return f"{bar.name} on {label(bar.transport)}" if bar.name else label(bar.transport)
+    return f"{bar.name} on {style.label(bar.transport)}" if bar.name else style.label(bar.transport)

@@ -19,27 +19,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from experiments.judge.points import Point
-from experiments.show.figures.panels import even_axis, highest, line, mark, pictured, say, value_words
-from experiments.show.figures.style import (
-    DIFFERENT,
-    DOTTED,
-    FAINT,
-    QUIET,
-    Picture,
-    Stroke,
-    grid,
-    interval_key,
-    key,
-    key_of,
-    label,
-    legend,
-    limited_key,
-    overlaid,
-    refused_key,
-    standing_key,
-    strokes,
-)
-from experiments.show.numbers import counted, has_interval, time_unit
+from experiments.show.figures import style
+from experiments.show.figures.panels import even_axis, highest, line, mark, pictured, say
+from experiments.show.numbers import counted, has_interval, time_unit, value_words
 
 TICKS_MAX = 12
 """Largest count of levels that all have a tick."""
@@ -48,7 +30,7 @@ CROSS_STEP = 0.045
 """Height of the cross of a starved client, as a share of the panel's height."""
 
 PERCENTILES: Mapping[int, Mapping[str, Any]] = {
-    50: {"linestyle": DOTTED, "marker": "o"},
+    50: {"linestyle": style.DOTTED, "marker": "o"},
     99: {"linestyle": "-", "marker": "^"},
 }
 """Looks of both percentiles: a point without a line is recognizable too."""
@@ -85,7 +67,7 @@ class Panel:
 
 def picture(
     name: str, title: str, panels: Sequence[Panel], percentiles: bool = False, alike: Sequence[Panel] = ()
-) -> Picture:
+) -> style.Picture:
     """Picture of the panels side by side on one scale.
 
     ``percentiles``: add a panel with the first panel's percentiles. ``alike``: the panels of all figures that share the
@@ -97,11 +79,11 @@ def picture(
 def _draw(title: str, panels: Sequence[Panel], percentiles: bool, alike: Sequence[Panel]) -> Figure:
     shown, columns = _points([*panels, *alike]), len(panels) + percentiles
     height, widths = 3.4 + 0.35 * max(len(panel.below) for panel in panels), [1.4] * len(panels) + [1.0] * percentiles
-    figure, ((*row,),) = grid(title, height, 1, columns, sharey=True, width_ratios=widths)
+    figure, ((*row,),) = style.grid(title, height, 1, columns, sharey=True, width_ratios=widths)
     every, own = (
         [(line.transport, line.label) for panel in of for line in panel.lines] for of in (alike or panels, panels)
     )
-    drawn = {line: stroke for line, stroke in overlaid(strokes(every)).items() if line in own}
+    drawn = {line: stroke for line, stroke in style.overlaid(style.strokes(every)).items() if line in own}
     unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
     tails = [tail for point in shown for tail in (point.percentile_us(99),) if percentiles and tail]
     top = max([1.06 * highest(point.mean_us for point in shown if point.mean_us), *(1.06 * each for each in tails)])
@@ -118,7 +100,7 @@ def _draw(title: str, panels: Sequence[Panel], percentiles: bool, alike: Sequenc
     row[0].set_ylabel(f"Mean latency, {unit}")
     row[0].set_ylim(0, top / factor / (1 - strip) or 1.0)
     even_axis(row[0].yaxis, top / factor if strip else math.inf)
-    legend(figure, _entries(panels, drawn, percentiles))
+    style.legend(figure, _entries(panels, drawn, percentiles))
     return figure
 
 
@@ -126,7 +108,7 @@ def _points(panels: Iterable[Panel]) -> list[Point]:
     return [point for panel in panels for point in panel.points]
 
 
-def _draw_means(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float, top: float) -> None:
+def _draw_means(axes: Axes, panel: Panel, drawn: style.Strokes, factor: float, top: float) -> None:
     axes.set_title(panel.title)
     _clients_axis(axes, panel)
     for each in panel.lines:
@@ -141,7 +123,7 @@ def _draw_means(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], 
         say(axes, "Nothing was measured here.")
 
 
-def _draw_percentiles(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float) -> None:
+def _draw_percentiles(axes: Axes, panel: Panel, drawn: style.Strokes, factor: float) -> None:
     axes.set_title("Median and 99th percentile")
     _clients_axis(axes, panel)
     found = False
@@ -159,7 +141,7 @@ def _draw_percentiles(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Str
 def _clients_axis(axes: Axes, panel: Panel) -> None:
     levels = sorted({point.arm.connections for point in panel.points})
     if panel.pool is not None:
-        axes.axvline(panel.pool, color=QUIET, linewidth=1, linestyle=DOTTED)
+        axes.axvline(panel.pool, color=style.QUIET, linewidth=1, linestyle=style.DOTTED)
     named = FixedLocator([float(each) for each in levels]) if len(levels) <= TICKS_MAX else MaxNLocator(8, integer=True)
     axes.xaxis.set_major_locator(named)
     axes.set_xlabel("Clients")
@@ -190,37 +172,37 @@ def _crosses(axes: Axes, panel: Panel, strip: float) -> None:
     if not any(map(_starved, panel.points)):
         return
     where = axes.transAxes
-    axes.add_patch(Rectangle((0, 1 - strip), 1, strip, transform=where, facecolor=FAINT, linewidth=0, zorder=0))
-    axes.text(0.02, 1 - strip / 2, "no reply", transform=axes.transAxes, va="center", color=QUIET)
+    axes.add_patch(Rectangle((0, 1 - strip), 1, strip, transform=where, facecolor=style.FAINT, linewidth=0, zorder=0))
+    axes.text(0.02, 1 - strip / 2, "no reply", transform=axes.transAxes, va="center", color=style.QUIET)
     for point in panel.points:
         for place in range(_starved(point)):
             x, y = point.arm.connections, 1 - CROSS_STEP * (place + 1)
             where = axes.get_xaxis_transform()
-            axes.plot([x], [y], transform=where, marker="x", markersize=5, mew=1.6, color=DIFFERENT, linestyle="")
+            axes.plot([x], [y], transform=where, marker="x", markersize=5, mew=1.6, color=style.DIFFERENT, linestyle="")
 
 
-def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], percentiles: bool) -> Iterator[Artist]:
+def _entries(panels: Sequence[Panel], drawn: style.Strokes, percentiles: bool) -> Iterator[Artist]:
     points, names = _points(panels), [name for _, name in drawn]
     for (transport, name), stroke in drawn.items():
         lines = [line for panel in panels for line in panel.lines if (line.transport, line.label) == (transport, name)]
         measured = any(point.mean_us for line in lines for point in line.points)
-        text = f"{name}, {label(transport)}" if names.count(name) > 1 else name
-        yield key_of(stroke, text if measured else f"{text}: nothing was measured")
+        text = f"{name}, {style.label(transport)}" if names.count(name) > 1 else name
+        yield style.key_of(stroke, text if measured else f"{text}: nothing was measured")
     if percentiles and names:
         lacks = any(point.percentile_us(99) is None for point in panels[0].points)
         alone = {} if _is_joined(panels[0], 99) else {"linestyle": ""}
-        yield key("99th percentile" + ", where known" * lacks, **{**PERCENTILES[99], **alone}, linewidth=1.1)
-        yield key("median", **PERCENTILES[50], linewidth=1.1)
+        yield style.key("99th percentile" + ", where known" * lacks, **{**PERCENTILES[99], **alone}, linewidth=1.1)
+        yield style.key("median", **PERCENTILES[50], linewidth=1.1)
     if any(point.mean_us and has_interval(point.mean_us) for point in points):
-        yield interval_key()
+        yield style.interval_key()
     for pool in dict.fromkeys(panel.pool for panel in panels if panel.pool is not None):
-        yield standing_key(f"pool of {counted(pool, 'thread')}")
+        yield style.standing_key(f"pool of {counted(pool, 'thread')}")
     if any(map(_starved, points)):
-        yield key("a client without any reply", color=DIFFERENT, marker="x", mew=1.6)
+        yield style.key("a client without any reply", color=style.DIFFERENT, marker="x", mew=1.6)
     if any(point.load_limited and not point.refusals for point in points):
-        yield limited_key()
+        yield style.limited_key()
     if any(point.refusals for point in points):
-        yield refused_key()
+        yield style.refused_key()
 
 
 def _is_joined(panel: Panel, percent: int) -> bool:

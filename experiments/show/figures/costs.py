@@ -11,18 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.judge.stats import Estimate
+from experiments.show.figures import style
 from experiments.show.figures.panels import even_axis, highest, log_axis, mark, pictured, rows, say
-from experiments.show.figures.style import (
-    Picture,
-    Stroke,
-    grid,
-    interval_key,
-    key_of,
-    label,
-    legend,
-    strokes,
-    wrapped,
-)
 from experiments.show.numbers import number
 
 NAME_LETTERS, QUANTITY_LETTERS = 24, 60
@@ -56,7 +46,7 @@ class Panel:
         return ": ".join(filter(None, (self.title, self.quantity)))
 
 
-def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> Picture:
+def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> style.Picture:
     """Picture of the panels. ``shared``: all panels have one scale. ``log``: all panels have one logarithmic scale."""
     return pictured(
         name, title, map(_told, panels), lambda: _draw(title, panels, shared, log), "No cost was measured here."
@@ -68,32 +58,30 @@ def _draw(title: str, panels: Sequence[Panel], shared: bool, log: bool) -> Figur
     heights = [max(2, len(panel.rows)) + 1.5 + 0.8 * bool(panel.title) for panel in panels]
     is_row = len(panels) > 1 and len({tuple(row.name for row in panel.rows) for panel in panels}) == 1
     if is_row:
-        figure, axes = grid(title, 1.2 + 0.34 * heights[0], 1, len(panels), sharey=True)
+        figure, axes = style.grid(title, 1.2 + 0.34 * heights[0], 1, len(panels), sharey=True)
     else:
-        figure, axes = grid(title, 0.9 + 0.34 * sum(heights), len(heights), 1, height_ratios=heights)
-    drawn = strokes((row.transport, label(row.transport)) for panel in panels for row in panel.rows)
+        figure, axes = style.grid(title, 0.9 + 0.34 * sum(heights), len(heights), 1, height_ratios=heights)
+    drawn = style.strokes((row.transport, style.label(row.transport)) for panel in panels for row in panel.rows)
     for own, panel in zip(axes.flat, panels, strict=True):
         costs = [row.cost for each in (panels if shared or log else [panel]) for row in each.rows if row.cost]
         letters = QUANTITY_LETTERS // (len(panels) if is_row else 1)
         low = min((cost.value for cost in costs), default=1.0) / 1.5 if log else 0.0
         _draw_panel(own, panel, drawn, letters, (low, highest(costs) or 1.0))
     if drawn:
-        keys = (key_of(each, name, line=False) for (_, name), each in drawn.items())
-        legend(figure, [*keys, interval_key(across=True)])
+        keys = (style.key_of(each, name, line=False) for (_, name), each in drawn.items())
+        style.legend(figure, [*keys, style.interval_key(across=True)])
     return figure
 
 
-def _draw_panel(
-    axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int, ends: tuple[float, float]
-) -> None:
+def _draw_panel(axes: Axes, panel: Panel, drawn: style.Strokes, letters: int, ends: tuple[float, float]) -> None:
     if not any(row.cost for row in panel.rows):
         say(axes, f"{panel.words}: nothing was measured.")
         return
     for place, row in enumerate(panel.rows):
         if row.cost:
-            mark(axes, place, row.cost, drawn[row.transport, label(row.transport)], ends, across=True)
+            mark(axes, place, row.cost, drawn[row.transport, style.label(row.transport)], ends, across=True)
     said = [number(row.cost.value) if row.cost else row.lacks for row in panel.rows]
-    rows(axes, [wrapped(row.name, NAME_LETTERS) for row in panel.rows], said)
+    rows(axes, [style.wrapped(row.name, NAME_LETTERS) for row in panel.rows], said)
     low, high = ends
     if low:
         axes.set_xscale("log")
@@ -102,9 +90,9 @@ def _draw_panel(
     else:
         axes.set_xlim(0, 1.06 * high)
         even_axis(axes.xaxis, most=3 + letters // 20)
-    axes.set_xlabel(wrapped(panel.quantity, letters))
+    axes.set_xlabel(style.wrapped(panel.quantity, letters))
     if panel.title:
-        axes.set_title(wrapped(panel.title, letters), fontsize=8.5)
+        axes.set_title(style.wrapped(panel.title, letters), fontsize=8.5)
 
 
 def _told(panel: Panel) -> str:

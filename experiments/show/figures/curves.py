@@ -13,32 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import (
-    even_axis,
-    highest,
-    line,
-    log_axis,
-    mark,
-    named_axis,
-    pictured,
-    say,
-    value_words,
-)
-from experiments.show.figures.style import (
-    DOTTED,
-    Picture,
-    Stroke,
-    grid,
-    interval_key,
-    key,
-    key_of,
-    label,
-    legend,
-    overlaid,
-    strokes,
-    wrapped,
-)
-from experiments.show.numbers import has_interval
+from experiments.show.figures import style
+from experiments.show.figures.panels import even_axis, highest, line, log_axis, mark, named_axis, pictured, say
+from experiments.show.numbers import has_interval, value_words
 
 PANEL_LETTERS = 72
 """Letters that fit side by side in the titles of all panels."""
@@ -90,7 +67,7 @@ class Scale:
 
 def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
-) -> Picture:
+) -> style.Picture:
     """Picture of the panels in rows. ``alike``: the panels of other figures, which share scales place by place."""
     return pictured(name, title, _told(scale, panels), lambda: _draw(title, scale, panels, alike))
 
@@ -99,8 +76,8 @@ def _draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Seq
     columns = min(scale.columns, len(panels))
     several = len(panels) > columns
     height = 1.1 + 2.1 * -(-len(panels) // columns) if several else 3.6
-    figure, axes = grid(title, height, -(-len(panels) // columns), columns, sharey=scale.shared)
-    drawn = overlaid(strokes((line.transport, line.name) for panel in panels for line in panel.lines))
+    figure, axes = style.grid(title, height, -(-len(panels) // columns), columns, sharey=scale.shared)
+    drawn = style.overlaid(style.strokes((line.transport, line.name) for panel in panels for line in panel.lines))
     for own, panel in zip(axes.flat, panels, strict=False):
         _draw_panel(own, scale, panel, drawn, PANEL_LETTERS // columns)
     for place, own in enumerate(axes.flat[: len(panels)]):
@@ -115,7 +92,7 @@ def _draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Seq
         own.set_xlabel(scale.x)
     for own in axes[:, 0]:
         own.set_ylabel(scale.y)
-    legend(figure, _entries(scale, panels, drawn))
+    style.legend(figure, _entries(scale, panels, drawn))
     return figure
 
 
@@ -140,8 +117,8 @@ def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
         even_axis(axes.yaxis)
 
 
-def _draw_panel(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int) -> None:
-    axes.set_title(wrapped(panel.title, letters))
+def _draw_panel(axes: Axes, scale: Scale, panel: Panel, drawn: style.Strokes, letters: int) -> None:
+    axes.set_title(style.wrapped(panel.title, letters))
     places = [x for x, _ in scale.ticks]
     if scale.log_x:
         axes.set_xscale("log")
@@ -153,7 +130,7 @@ def _draw_panel(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, s
     for each in panel.lines:
         stroke = drawn[each.transport, each.name]
         if each.formula:
-            line(axes, _seen(axes, each.formula), stroke, linestyle=DOTTED, linewidth=1.1)
+            line(axes, _seen(axes, each.formula), stroke, linestyle=style.DOTTED, linewidth=1.1)
         elif scale.joined:
             line(axes, [(x, mean.value) for x, mean in each.points], stroke)
         for x, mean in each.points:
@@ -172,18 +149,18 @@ def _seen(axes: Axes, formula: Sequence[tuple[float, float]]) -> Sequence[tuple[
     return [(max(low, x - aside), y), (min(high, x + aside), y)]
 
 
-def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+def _entries(scale: Scale, panels: Sequence[Panel], drawn: style.Strokes) -> Iterator[Artist]:
     lines = [line for panel in panels for line in panel.lines]
     dotted = {(line.transport, line.name) for line in lines if line.formula}
     for (transport, name), each in drawn.items():
-        text = ", ".join(filter(None, (name, label(transport) if transport else "")))
-        yield key_of(each, text, line=scale.joined and (transport, name) not in dotted)
+        text = ", ".join(filter(None, (name, style.label(transport) if transport else "")))
+        yield style.key_of(each, text, line=scale.joined and (transport, name) not in dotted)
     if dotted:
-        yield key(scale.formula, linestyle=DOTTED)
+        yield style.key(scale.formula, linestyle=style.DOTTED)
     if any(has_interval(mean) for panel in panels for mean in _means(panel)):
-        yield interval_key()
+        yield style.interval_key()
     if any(line.hollow for line in lines):
-        yield key(scale.hollow, marker="o", mfc="white")
+        yield style.key(scale.hollow, marker="o", mfc="white")
 
 
 def _told(scale: Scale, panels: Sequence[Panel]) -> Iterator[str]:
@@ -194,5 +171,5 @@ def _told(scale: Scale, panels: Sequence[Panel]) -> Iterator[str]:
     for panel in panels:
         for each in panel.lines:
             means = "; ".join(f"{texts.get(x, f'{x:g}')}: {value_words(mean)}" for x, mean in each.points)
-            where = " on ".join(filter(None, (each.name, label(each.transport) if each.transport else "")))
+            where = " on ".join(filter(None, (each.name, style.label(each.transport) if each.transport else "")))
             yield f"{panel.title}, {where}: {means or 'nothing was measured'}."

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from experiments.judge.points import Point
 from experiments.results.percentiles import BEYOND_MIN
 from experiments.show.figures.panels import log_axis, pictured, say
-from experiments.show.figures.style import QUIET, Picture, Stroke, grid, key, key_of, legend, strokes
+from experiments.show.figures.style import QUIET, Picture, Strokes, grid, key, key_of, legend, strokes
 from experiments.show.numbers import number, time_unit
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)
@@ -87,13 +87,13 @@ def _face(line: Line, colour: str) -> str:
     return "white" if line.point.refusals or line.point.load_limited else colour
 
 
-def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: Strokes) -> Iterator[Artist]:
     for line, longer, _ in curves:
         stroke = drawn[line.transport, line.label]
         why = "" if len(longer) else ": too few requests"
         why = ", grey, refused: a check failed" if line.point.refusals else why
         yield key_of(stroke, line.label + why)
-    yield key("end of a curve: fewer than ten independent requests are slower", marker="o")
+    yield key("end: under ten independent requests are slower", marker="o")
 
 
 def _told(line: Line) -> str:

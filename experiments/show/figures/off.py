@@ -13,18 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.judge.stats import Estimate
+from experiments.show.figures import style
 from experiments.show.figures.panels import pictured, rows_around_one, span
-from experiments.show.figures.style import (
-    DIFFERENT,
-    FAINT,
-    SAME,
-    Picture,
-    grid,
-    interval_key,
-    key,
-    legend,
-    wrapped,
-)
 from experiments.show.numbers import number, percent
 
 ROW = 0.32
@@ -48,7 +38,7 @@ class Off:
     """Name of each arm, and its ratio."""
 
 
-def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str) -> Picture:
+def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str) -> style.Picture:
     """Picture of the rows, in the given order from the top.
 
     ``within``: the largest deviation of a hit. ``arms``: the meaning of the arms' names.
@@ -57,9 +47,9 @@ def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str
 
 
 def _draw(title: str, within: float, rows: Sequence[Off], arms: str) -> Figure:
-    figure, ((axes,),) = grid(title, 1.5 + ROW * max(4, len(rows)))
-    names = [wrapped(row.name, NAME_LETTERS) for row in rows]
-    said = [wrapped(", ".join(arm for arm, _ in row.ratios), ARMS_LETTERS) for row in rows]
+    figure, ((axes,),) = style.grid(title, 1.5 + ROW * max(4, len(rows)))
+    names = [style.wrapped(row.name, NAME_LETTERS) for row in rows]
+    said = [style.wrapped(", ".join(arm for arm, _ in row.ratios), ARMS_LETTERS) for row in rows]
     rows_around_one(axes, names, (1 / FARTHEST, FARTHEST), (1 - within, 1 + within), said)
     for place, row in enumerate(rows):
         for order, (_, ratio) in enumerate(row.ratios):
@@ -67,15 +57,19 @@ def _draw(title: str, within: float, rows: Sequence[Off], arms: str) -> Figure:
             _draw_dot(axes, place + aside, ratio, within)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("Measured ÷ foretold")
-    looks = {SAME: ("a hit", "o"), DIFFERENT: ("a miss", "D")}
-    dots = [key(text, color=colour, marker=marker) for colour, (text, marker) in looks.items()]
-    right = key(f"on the right: {arms} of the dots, from the top")
-    legend(figure, [Patch(facecolor=FAINT, label=f"within {percent(within)}"), *dots, interval_key(across=True), right])
+    entries = (
+        Patch(facecolor=style.FAINT, label=f"within {percent(within)}"),
+        style.key("a hit", color=style.SAME, marker="o"),
+        style.key("a miss", color=style.DIFFERENT, marker="D"),
+        style.interval_key(across=True),
+        style.key(f"on the right: {arms} of the dots, from the top"),
+    )
+    style.legend(figure, entries)
     return figure
 
 
 def _draw_dot(axes: Axes, y: float, ratio: Estimate, within: float) -> None:
-    colour, marker = (SAME, "o") if abs(ratio.value - 1) <= within else (DIFFERENT, "D")
+    colour, marker = (style.SAME, "o") if abs(ratio.value - 1) <= within else (style.DIFFERENT, "D")
     ends = (1 / FARTHEST, FARTHEST)
     span(axes, y, ratio, colour, ends, across=True)
     at = min(max(ratio.value, ends[0]), ends[1])

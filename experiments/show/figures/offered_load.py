@@ -19,25 +19,13 @@ from experiments.design.arms import Arm
 from experiments.judge.points import CONFIDENCE, Point
 from experiments.judge.stats import Estimate, exact, mean_interval
 from experiments.judge.verdicts import Judgement
+from experiments.show.figures import style
 from experiments.show.figures.panels import line, log_axis, mark, pictured, say
-from experiments.show.figures.style import (
-    FAINT,
-    Dashes,
-    Picture,
-    Stroke,
-    grid,
-    interval_key,
-    key,
-    key_of,
-    legend,
-    refused_key,
-    strokes,
-)
 from experiments.show.numbers import number, time_unit
 
-TAIL_DASHES: Dashes = (0, (3, 1.2))
+TAIL_DASHES: style.Dashes = (0, (3, 1.2))
 
-ALL: Mapping[str, Any] = {"color": FAINT, "linewidth": 9.0, "linestyle": "-"}
+ALL: Mapping[str, Any] = {"color": style.FAINT, "linewidth": 9.0, "linestyle": "-"}
 """Style of the diagonal: a broad band, visible behind curves that follow the diagonal."""
 
 SATURATED = 0.98
@@ -76,15 +64,15 @@ def load_of(judgement: Judgement, arm: Arm, point: Point) -> Load:
     return Load(float(rate_hz), mean_interval(answered, CONFIDENCE) if answered else None, point)
 
 
-def picture(name: str, title: str, curves: Sequence[Curve]) -> Picture:
+def picture(name: str, title: str, curves: Sequence[Curve]) -> style.Picture:
     """Picture of the answered rates against the offered rates, and of the response times."""
     told = map(_told, curves)
     return pictured(name, title, told, lambda: _draw(title, curves), "No open loop was measured here.")
 
 
 def _draw(title: str, curves: Sequence[Curve]) -> Figure:
-    figure, ((answered, response),) = grid(title, 3.6, 1, 2)
-    drawn = strokes((curve.transport, curve.label) for curve in curves)
+    figure, ((answered, response),) = style.grid(title, 3.6, 1, 2)
+    drawn = style.strokes((curve.transport, curve.label) for curve in curves)
     if not any(load.answered_hz for curve in curves for load in curve.loads):
         say(answered, "No open loop was measured here.", 26)
         say(response, "No response times.", 26)
@@ -93,11 +81,11 @@ def _draw(title: str, curves: Sequence[Curve]) -> Figure:
     _draw_response(response, curves, drawn)
     for axes in (answered, response):
         axes.set_xlabel("Requests due a second")
-    legend(figure, _entries(curves, drawn))
+    style.legend(figure, _entries(curves, drawn))
     return figure
 
 
-def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> None:
+def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: style.Strokes) -> None:
     axes.set_ylabel("Replies a second")
     rates = [load.offered_hz for curve in curves for load in curve.loads]
     axes.plot([min(rates), max(rates)], [min(rates), max(rates)], **ALL)
@@ -111,7 +99,7 @@ def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, s
     _logarithmic(axes)
 
 
-def _draw_response(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> None:
+def _draw_response(axes: Axes, curves: Sequence[Curve], drawn: style.Strokes) -> None:
     loads = [load for curve in curves for load in curve.loads]
     times = [time for load in loads for percent in (50, 99) if (time := load.point.percentile_us(percent)) is not None]
     if not times:
@@ -138,20 +126,20 @@ def _logarithmic(axes: Axes) -> None:
     log_axis(axes.yaxis, *axes.get_ylim())
 
 
-def _entries(curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+def _entries(curves: Sequence[Curve], drawn: style.Strokes) -> Iterator[Artist]:
     for curve in curves:
         stroke = drawn[curve.transport, curve.label]
         measured = any(load.answered_hz for load in curve.loads)
-        yield key_of(stroke, curve.label if measured else f"{curve.label}: nothing was measured", line=False)
-    yield key("median", linestyle="-")
-    yield key("99th percentile", linestyle=TAIL_DASHES, linewidth=1)
-    yield key("all requests answered", **ALL)
-    yield interval_key()
+        yield style.key_of(stroke, curve.label if measured else f"{curve.label}: nothing was measured", line=False)
+    yield style.key("median", linestyle="-")
+    yield style.key("99th percentile", linestyle=TAIL_DASHES, linewidth=1)
+    yield style.key("all requests answered", **ALL)
+    yield style.interval_key()
     loads = [load for curve in curves for load in curve.loads]
-    if any(load.is_saturated for load in loads):
-        yield key("hollow: saturated, the queue grows", marker="o", mfc="white")
+    if any(load.is_saturated and not load.point.refusals for load in loads):
+        yield style.key("hollow: saturated, the queue grows", marker="o", mfc="white")
     if any(load.point.refusals for load in loads):
-        yield refused_key()
+        yield style.refused_key()
 
 
 def _told(curve: Curve) -> str:

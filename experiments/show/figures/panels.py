@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from experiments.judge.stats import Estimate
 from experiments.show.figures.style import FAINT, PALE, QUIET, REFUSED, Picture, Stroke, grid, house, wrapped
-from experiments.show.numbers import has_interval, number, times_between
+from experiments.show.numbers import has_interval
 
 CUT = 2.0
 """A scale ends at this multiple of its highest value, even if an interval is longer."""
@@ -206,8 +206,3 @@ def named_axis(axis: Axis, ticks: Collection[tuple[float, str]]) -> None:
 def plain(value: float) -> str:
     """Text of a tick: ``0.5``, ``20``, ``12,000``."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"
-
-
-def value_words(of: Estimate) -> str:
-    """Text of a value and its interval."""
-    return number(of.value) + (f" ({times_between(of, 1)})" if has_interval(of) else "")

@@ -16,19 +16,8 @@ from matplotlib.patches import Patch
 
 from experiments.design.arms import Measure
 from experiments.judge.verdicts import Judged, Verdict
+from experiments.show.figures import style
 from experiments.show.figures.panels import EVEN, pictured, rows_around_one, span
-from experiments.show.figures.style import (
-    DIFFERENT,
-    FAINT,
-    INK,
-    QUIET,
-    SAME,
-    Picture,
-    grid,
-    key,
-    legend,
-    wrapped,
-)
 from experiments.show.numbers import has_interval, ratio_words
 from experiments.show.sentences import undecided_words, verdict_words
 
@@ -53,17 +42,17 @@ QUANTITIES: Mapping[Measure, str] = {
 _SAME_VERDICTS = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
 
 
-def picture(name: str, title: str, judged: Sequence[Judged]) -> Picture:
+def picture(name: str, title: str, judged: Sequence[Judged]) -> style.Picture:
     """Picture with a row for each comparison, in the given order from the top."""
     nothing = "None of these comparisons has a value yet."
     return pictured(name, title, map(_told, judged), lambda: _draw(title, judged), nothing)
 
 
 def _draw(title: str, judged: Sequence[Judged]) -> Figure:
-    names = [wrapped(each.comparison.title, NAME_LETTERS) for each in judged]
+    names = [style.wrapped(each.comparison.title, NAME_LETTERS) for each in judged]
     said = [_said(each) for each in judged]
     lines = [max(name.count("\n"), text.count("\n")) for name, text in zip(names, said, strict=True)]
-    figure, ((axes,),) = grid(title, 1.5 + sum(0.28 + 0.13 * more for more in lines))
+    figure, ((axes,),) = style.grid(title, 1.5 + sum(0.28 + 0.13 * more for more in lines))
     limits = _span(judged)
     (right,) = rows_around_one(axes, names, limits, judged[0].equivalent, said)
     for row, each in enumerate(judged):
@@ -73,7 +62,7 @@ def _draw(title: str, judged: Sequence[Judged]) -> Figure:
     measures = {each.comparison.measure for each in judged}
     quantity = QUANTITIES[judged[0].comparison.measure] if len(measures) == 1 else "time"
     axes.set_xlabel(f"{quantity.capitalize()}, ratio")
-    legend(figure, _entries(judged))
+    style.legend(figure, _entries(judged))
     return figure
 
 
@@ -81,11 +70,11 @@ def _draw_row(axes: Axes, row: int, judged: Judged, limits: tuple[float, float])
     colour = _colour(judged)
     span(axes, row + 0.2, judged.whole, colour, limits, across=True, width=0.9)
     span(axes, row, judged.typical, colour, limits, across=True, width=2.0)
-    face = "white" if colour == QUIET else colour
+    face = "white" if colour == style.QUIET else colour
     value = min(max(judged.typical.value, limits[0]), limits[1])
     axes.plot([value], [row], marker=_marker(judged), markersize=4, color=colour, mfc=face, linestyle="", zorder=5)
     if judged.comparison.kind in ("growth", "per client"):
-        axes.plot([judged.comparison.clients_ratio], [row], marker="|", markersize=12, color=INK, zorder=4)
+        axes.plot([judged.comparison.clients_ratio], [row], marker="|", markersize=12, color=style.INK, zorder=4)
 
 
 def _span(judged: Sequence[Judged]) -> tuple[float, float]:
@@ -106,17 +95,17 @@ def _span(judged: Sequence[Judged]) -> tuple[float, float]:
 
 def _colour(judged: Judged) -> str:
     if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
-        return QUIET
-    return SAME if judged.verdict in _SAME_VERDICTS else DIFFERENT
+        return style.QUIET
+    return style.SAME if judged.verdict in _SAME_VERDICTS else style.DIFFERENT
 
 
 def _marker(judged: Judged) -> str:
     """Marker for the kind of a verdict: the kinds differ in grey too."""
     if judged.load_share is not None:
         return "^"
-    if _colour(judged) == SAME:
+    if _colour(judged) == style.SAME:
         return "s"
-    return "D" if _colour(judged) == DIFFERENT and judged.by_less_than_5 else "o"
+    return "D" if _colour(judged) == style.DIFFERENT and judged.by_less_than_5 else "o"
 
 
 def _said(judged: Judged) -> str:
@@ -126,32 +115,32 @@ def _said(judged: Judged) -> str:
     open_ = undecided_words(judged)
     would = " would decide" if "block" in open_ else ""
     return "\n".join(
-        (numbers, *wrapped(verdict_words(judged) + (f": {open_}{would}" if open_ else ""), 27).split("\n"))
+        (numbers, *style.wrapped(verdict_words(judged) + (f": {open_}{would}" if open_ else ""), 27).split("\n"))
     )
 
 
 def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
     drawn = {(_colour(each), _marker(each)) for each in judged}
     for colour, marker, label in (
-        (DIFFERENT, "o", "different"),
-        (DIFFERENT, "D", "different, by less than 5 %"),
-        (SAME, "s", "the same, to within 5 %"),
-        (QUIET, "o", "no verdict"),
-        (QUIET, "^", "no verdict on the server: the client limits it, too"),
+        (style.DIFFERENT, "o", "different"),
+        (style.DIFFERENT, "D", "different, by less than 5 %"),
+        (style.SAME, "s", "the same, to within 5 %"),
+        (style.QUIET, "o", "no verdict"),
+        (style.QUIET, "^", "no verdict on the server: the client limits it, too"),
     ):
         if (colour, marker) in drawn:
-            face = "white" if colour == QUIET else colour
-            yield key(label, color=colour, marker=marker, markersize=4, mfc=face, linestyle="-")
-    yield key(
+            face = "white" if colour == style.QUIET else colour
+            yield style.key(label, color=colour, marker=marker, markersize=4, mfc=face, linestyle="-")
+    yield style.key(
         f"thick: {100 * judged[0].confidence:g} % interval of the typical ratio, or within its marker",
         linestyle="-",
         linewidth=2.0,
     )
-    yield key("thin: whole means, every pause counted", linestyle="-", linewidth=0.9)
+    yield style.key("thin: whole means, every pause counted", linestyle="-", linewidth=0.9)
     low, high = judged[0].equivalent
-    yield Patch(facecolor=FAINT, label=f"{low:g} to {high:g}: a difference of less than 5 %")
+    yield Patch(facecolor=style.FAINT, label=f"{low:g} to {high:g}: a difference of less than 5 %")
     if any(each.comparison.kind in ("growth", "per client") for each in judged):
-        yield key("tick: growth as that of the clients", color=INK, marker="|", markersize=11)
+        yield style.key("tick: growth as that of the clients", color=style.INK, marker="|", markersize=11)
 
 
 def _told(judged: Judged) -> str:

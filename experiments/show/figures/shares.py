@@ -56,4 +56,4 @@ def _told(quantity: str, bars: Sequence[Bar]) -> Iterator[str]:
         yield f"{quantity}."
     for bar in bars:
         parts = "; ".join(f"{name} {number(part)}" for name, part in bar.parts.items())
-        yield f"{bar.label}, in all {number(sum(bar.parts.values()))}: {parts}."
+        yield f"{bar.label}: {number(sum(bar.parts.values()))} in all; {parts}."

@@ -95,6 +95,10 @@ class Stroke:
     width: float = 1.8
 
 
+Strokes = dict[tuple[str, str], Stroke]
+"""Strokes of a figure's lines, by transport and label of the line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """Figure that is not drawn yet."""
@@ -122,7 +126,7 @@ def label(transport: str) -> str:
     return LABELS.get(transport, transport)
 
 
-def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:
+def strokes(lines: Iterable[tuple[str, str]]) -> Strokes:
     """Stroke for each line. A line is given as (transport, label of the line).
 
     The first line of a transport is solid, in the plain colour. A line without a transport has its own colour and
@@ -144,7 +148,7 @@ def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:
     return found
 
 
-def overlaid(drawn: dict[tuple[str, str], Stroke]) -> dict[tuple[str, str], Stroke]:
+def overlaid(drawn: Strokes) -> Strokes:
     """Strokes with different sizes, for lines that may cover each other."""
     sizes = cycle(SIZES)
     return {

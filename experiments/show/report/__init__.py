@@ -7,7 +7,6 @@ Markdown. This module measures and concludes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.design.sweep import Slices, Sweep
@@ -16,7 +15,7 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PEER_CLIENT
 from experiments.results.files import write_at_once
 from experiments.show import gallery, tables, version
-from experiments.show.content import Answer, Content, Section, card
+from experiments.show.content import Content, Section, card
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.report.rendering import html_of, markdown_of
@@ -26,19 +25,6 @@ FAMILIES = {"same": tables.TWINS_HEADING}
 """Headings of families of comparisons."""
 
 MARKDOWN, HTML = "report.md", "report.html"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Question with the answer, figure, tables and words."""
-
-    number: int
-    answer: Answer
-    picture: Picture | None
-    deciding: str
-    further: str
-    words: tuple[str, ...]
-    """Meanings of the verdicts in the answer."""
 
 
 def write(folder: Path, content: Content) -> tuple[Path, Path]:
@@ -85,18 +71,18 @@ def _given(content: Content) -> dict[str, object]:
     }
 
 
-def _questions(content: Content) -> Iterator[Question]:
-    for number, answer in enumerate(content.answers, 1):
+def _questions(content: Content) -> Iterator[dict[str, object]]:
+    """Answers, each with the figure, the tables, and the meanings of the verdicts."""
+    for answer in content.answers:
         all_ = (*answer.deciding, *answer.further)
         verdicts = dict.fromkeys(ruling.verdict for judged in all_ for ruling in judged.rulings)
-        yield Question(
-            number=number,
-            answer=answer,
-            picture=content.picture(answer.figure) if answer.figure else None,
-            deciding=_compared(content.judgement, answer.deciding),
-            further=_compared(content.judgement, answer.further),
-            words=tuple(f"**{verdict.value}**: {MEANINGS[verdict]}" for verdict in verdicts),
-        )
+        yield {
+            "answer": answer,
+            "picture": content.picture(answer.figure) if answer.figure else None,
+            "deciding": _compared(content.judgement, answer.deciding),
+            "further": _compared(content.judgement, answer.further),
+            "words": tuple(f"**{verdict.value}**: {MEANINGS[verdict]}" for verdict in verdicts),
+        }
 
 
 def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]:

@@ -151,7 +151,7 @@ def test_halves_that_contradict_each_other_keep_the_verdict_back() -> None:
     assert "is not decided" in third.sentence
     assert "Gate 5 keeps the verdict back" in third.sentence
     assert "would decide" not in third.sentence
-    assert third.to_decide == "More blocks do not mend what a gate found. Anew: `python -m experiments run stock`"
+    assert third.to_decide == "More blocks do not mend what a gate found. Again: `python -m experiments run stock`"
 
 
 def test_an_effect_smaller_than_equal_arms_showed_is_undecided() -> None:
@@ -195,7 +195,7 @@ def test_with_one_number_of_clients_growth_is_not_known() -> None:
     main = judgement(sweeps.stock(scale), 10, planted())
     second = answers(Seen(main, {}))[1]
     assert "growth needs two numbers of clients, and this sweep has one." in second.sentence
-    assert second.to_decide == "More blocks do not mend what a gate found. Anew: `python -m experiments run stock`"
+    assert second.to_decide == "More blocks do not mend what a gate found. Again: `python -m experiments run stock`"
 
 
 def test_the_lock_is_told_where_it_was_measured() -> None:
