@@ -1,4 +1,4 @@
-"""The index of studies: every study has its question, answer, figure and verdicts; every claim its line."""
+"""Index of studies: every study has its question, answer, figure and verdicts; every claim has a line."""
 
 import re
 from dataclasses import replace
@@ -27,8 +27,11 @@ def entry(name: str, of: Content | None = None) -> Entry:
     )
 
 
+DOCUMENTED = replace(content(FakePart(), Seen(judged())), document="slides, “*Sorting*”")
+
 TWO = Index(
-    (entry("one"), entry("two")), (Missing("three", "What is three?"), Missing("four", "And four?", "It broke."))
+    (entry("one"), entry("two", DOCUMENTED)),
+    (Missing("three", "What is three?"), Missing("four", "And four?", "It broke.")),
 )
 
 
@@ -94,12 +97,11 @@ def test_a_study_without_a_claim_has_no_card() -> None:
     assert "| one | of an earlier server, of an unknown day | 0 |" in text
 
 
-def test_a_study_says_which_document_it_reproduces() -> None:
+def test_a_study_says_which_document_it_reproduces(page: str) -> None:
     """A study names the document that it reproduces, or says that there is none."""
-    of = Index((entry("one"), entry("two", replace(entry("two").content, document="slides, “*Sorting*”"))))
-    none, some = "It reproduces no document.", "It reproduces slides, “*Sorting*”."
-    assert [each in markdown(of) for each in (none, some)] == [True, True]
-    assert [each in html(of) for each in (none, "It reproduces slides, “<em>Sorting</em>”.")] == [True, True]
+    for text, document in ((markdown(TWO), "“*Sorting*”"), (page, "“<em>Sorting</em>”")):
+        assert "It reproduces no document." in text
+        assert f"It reproduces slides, {document}." in text
 
 
 def test_the_words_are_explained_somewhere() -> None:
