@@ -33,7 +33,7 @@ import scipy
 from experiments.design.arms import Comparison
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
-from experiments.judge.stats import SPREAD_FROM, Deviation, Estimate
+from experiments.judge.stats import SPREAD_FROM, Deviation, Estimate, students
 from experiments.judge.verdicts import Judged, Judgement, contradict
 from experiments.results.earlier import EarlierRun
 from experiments.results.fingerprint import Sources, differing
@@ -126,11 +126,11 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
     tau_2 = tau_squared(values, variances)
     weights = 1 / (np.maximum(variances, _LEAST) + tau_2)
     mean, error = float(np.average(values, weights=weights)), float(1 / math.sqrt(weights.sum()))
-    half = _quantile(k - 1) * error
+    half = students(k - 1, CONFIDENCE) * error
     ratio = Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), k)
     if k < SPREAD_FROM:
         return Pooled(ratio, None, None, None)
-    reach = _quantile(k - 2) * math.sqrt(tau_2 + error**2)
+    reach = students(k - 2, CONFIDENCE) * math.sqrt(tau_2 + error**2)
     tau_high = math.sqrt(tau_squared(values, variances, float(scipy.special.chdtri(k - 1, CONFIDENCE))))
     return Pooled(ratio, math.sqrt(tau_2), tau_high, (math.exp(mean - reach), math.exp(mean + reach)))
 
@@ -205,10 +205,6 @@ def tau_squared(values: Sequence[float], variances: Sequence[float], squares: fl
 
 _ROUNDING = 1e-9
 """Relative step that exceeds the rounding errors of a weighted sum of squares."""
-
-
-def _quantile(freedom: int) -> float:
-    return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def differences(one: Sweep, other: Sweep) -> str:

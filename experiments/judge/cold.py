@@ -29,8 +29,10 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """Largest relative error of the fit at any N: the mean of the fitted values against the mean of the measured ones,
-    over the blocks that have this N."""
+    """Largest relative difference, at any N, between the mean fitted value and the mean measured value.
+
+    The means are over the blocks with this N.
+    """
 
     def at(self, calls: float) -> float:
         """Fitted mean for this number of calls, µs."""

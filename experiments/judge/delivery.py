@@ -36,7 +36,7 @@ class DeliveryRatio:
 
     @property
     def differs(self) -> bool:
-        """True where the two cells differ: see the module."""
+        """True where the two cells differ, by the rule of the module."""
         return self.p_holm < 1 - CONFIDENCE and not self.ratio.low <= 1 <= self.ratio.high
 
 

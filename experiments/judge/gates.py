@@ -63,17 +63,15 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
 @last_results(2048)
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
     """Refusals of an arm in a block, for every comparison of the arm."""
-    return tuple(_refusals(sweep, block, arm))
-
-
-def _refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
     seen = block.arms[sweep.places[arm]]
-    yield from nothing_changed(sweep, block, arm)
-    yield from errors(sweep.limits, arm, seen)
-    yield from laws(sweep.limits, arm, seen)
-    yield from rate_off(sweep.limits, arm, seen)
-    yield from failed(sweep, block, arm)
-    yield from arrivals(arm, seen)
+    return (
+        *nothing_changed(sweep, block, arm),
+        *errors(sweep.limits, arm, seen),
+        *laws(sweep.limits, arm, seen),
+        *rate_off(sweep.limits, arm, seen),
+        *failed(sweep, block, arm),
+        *arrivals(arm, seen),
+    )
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
@@ -181,7 +179,7 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
-    """Gate 7, a note: share of its core that the load took while it sent. None without a report of processor time."""
+    """Gate 7, a note: the load's share of one core while the load sent. None without a report of processor time."""
     spent = active = 0
     for block in blocks:
         own = ratios.of_arm(sweep, block, sweep.places[arm])
@@ -191,7 +189,7 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
 
 
 def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
-    """Gate 7: share of its core that the load took, if the load limited a closed loop; None if not.
+    """Gate 7: the load's share of one core, if the load limited a closed loop; None if not.
 
     With a limiting load, client and server together determine response times and rates. The gate ignores an A/A pair,
     which asks nothing about a server. The gate also ignores processor time, which is the server's alone.

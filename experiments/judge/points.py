@@ -43,7 +43,7 @@ class Point:
     server_cpu_us: Estimate | None
     """Processor time of the server for each request; None where no time was read."""
     load_share: float | None
-    """Share of its core that the load took; None where the load's program does not report processor time."""
+    """The load's share of one core; None where the load's program does not report processor time."""
     lost_share: float
     """Share of the arm's slices that were lost, as a mean over the blocks."""
     load_limited: bool

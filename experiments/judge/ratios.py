@@ -2,9 +2,9 @@
 
 An arm is a server under a load, and a slice is a short turn of one arm. The arms of a group take their turns one after
 the other: this is an appearance of the group. Two slices of one appearance are a pair. The typical ratio is the trimmed
-mean of the pairs' log-ratios: a pause of the machine meets one slice of a pair, and few pairs. The ratio of whole means
-leaves out no slice that was answered. A round in which other programs took the cores is left out for all arms, without
-a look at the times (``left_out``).
+mean of the pairs' log-ratios: a pause of the machine affects one slice of a pair, and few pairs. The ratio of whole
+means leaves out no slice that was answered. A round in which other programs took the cores is left out for all arms,
+without a look at the times (``left_out``).
 """
 
 import math

@@ -80,8 +80,8 @@ class Deviation:
 
     @property
     def reach(self) -> float:
-        """Largest difference between the log-ratios of two runs, with 95 %. Time apart: as among the earlier runs."""
-        return float(scipy.special.stdtrit(self.freedom, 0.975)) * math.sqrt(2) * self.tau
+        """Largest difference, with 95 %, between the log-ratios of two runs that are ``over_s`` apart."""
+        return students(self.freedom, 0.95) * math.sqrt(2) * self.tau
 
 
 def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
@@ -90,7 +90,7 @@ def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
         raise ValueError("no values to take a mean of")
     seen, n = np.asarray(values, dtype=np.float64), len(values)
     mean = float(seen.mean())
-    half = _students(n, confidence) * float(seen.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
+    half = students(n - 1, confidence) * float(seen.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
     return Estimate(mean, mean - half, mean + half, n)
 
 
@@ -170,7 +170,7 @@ def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values by Holm's method, in the order of the given ones."""
+    """Adjusted p-values by Holm's method, in the order of ``p_values``."""
     ranked = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [1.0] * len(p_values)
     highest = 0.0
@@ -234,6 +234,6 @@ def _quantiles(n: int, family: int, level: float) -> tuple[float, float, float]:
 
 
 @lru_cache(1024)
-def _students(n: int, confidence: float) -> float:
-    """Two-sided quantile of Student's t for n values."""
-    return float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2))
+def students(freedom: int, confidence: float) -> float:
+    """Two-sided quantile of Student's t with these degrees of freedom."""
+    return float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))

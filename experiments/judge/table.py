@@ -94,7 +94,7 @@ class CellJudged:
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None
-    """None: fewer blocks than planned, or too few blocks for any verdict."""
+    """Verdict; None for fewer blocks than planned, or for too few blocks."""
     load_limited: bool = False
     """True for a ratio of times or rates with the load near its limit in a cell (gate 7): it cannot be EQUIVALENT."""
 
@@ -151,9 +151,11 @@ def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = 
                 continue
             seen = ratio_interval(values, confidence)
             limited = ratio.quantity in OF_THE_LOAD and not over.isdisjoint((*ratio.above, *ratio.below))
+            verdict = ruled(OF_QUANTITIES, seen, p_holm, limits.level, limits)
+            if limited and verdict is Verdict.EQUIVALENT:
+                verdict = Verdict.INCONCLUSIVE
             decides = whole and len(values) >= BLOCKS_MIN
-            verdict = _verdict(seen, p_holm, limits, limited) if decides else None
-            found[ratio.name] = CellJudged(ratio, seen, p_holm, verdict, limited)
+            found[ratio.name] = CellJudged(ratio, seen, p_holm, verdict if decides else None, limited)
     return TableJudged(plan, blocks, found, confidence, limits)
 
 
@@ -183,8 +185,3 @@ def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limi
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return bool(shares) and fmean(shares) > limits.load_share
-
-
-def _verdict(seen: Estimate, p_holm: float, limits: Limits, load_limited: bool) -> Verdict:
-    verdict = ruled(OF_QUANTITIES, seen, p_holm, limits.level, limits)
-    return Verdict.INCONCLUSIVE if load_limited and verdict is Verdict.EQUIVALENT else verdict

@@ -115,7 +115,7 @@ class Judged:
     confidence: float = 0.95
     """Confidence of both intervals."""
     load_share: float | None = None
-    """Share of its core that the load took; None where the load was not the limit. If given, ``rulings`` is empty."""
+    """The load's share of one core; None where the load was not the limit. If given, ``rulings`` is empty."""
     together: tuple[Ruling, ...] = ()
     """Rulings on client and server together, where the load was the limit."""
     between: Deviation | None = None
@@ -260,7 +260,7 @@ class Values:
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     load_share: float | None = None
-    """Share of its core that the load took, as in ``Judged``."""
+    """The load's share of one core, as in ``Judged``."""
 
 
 def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:

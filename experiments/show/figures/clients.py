@@ -196,11 +196,11 @@ def _entries(panels: Sequence[Panel], drawn: style.Strokes, percentiles: bool) -
     if any(point.mean_us and has_interval(point.mean_us) for point in points):
         yield style.interval_key()
     for pool in dict.fromkeys(panel.pool for panel in panels if panel.pool is not None):
-        yield style.standing_key(f"pool of {counted(pool, 'thread')}")
+        yield style.key(f"pool of {counted(pool, 'thread')}", marker=style.UPRIGHT, markersize=11, mew=1)
     if any(map(_starved, points)):
         yield style.key("a client without any reply", color=style.DIFFERENT, marker="x", mew=1.6)
     if any(point.load_limited and not point.refusals for point in points):
-        yield style.limited_key()
+        yield style.key(style.LIMITED, marker="o", mfc="white")
     if any(point.refusals for point in points):
         yield style.refused_key()
 

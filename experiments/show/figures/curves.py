@@ -80,14 +80,11 @@ def _draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Seq
     drawn = style.overlaid(style.strokes((line.transport, line.name) for panel in panels for line in panel.lines))
     for own, panel in zip(axes.flat, panels, strict=False):
         _draw_panel(own, scale, panel, drawn, PANEL_LETTERS // columns)
-    for place, own in enumerate(axes.flat[: len(panels)]):
-        first, after = {
-            "all": (0, len(panels)),
-            "row": (place - place % columns, place - place % columns + columns),
-            "none": (place, place + 1),
-        }[scale.shared]
-        compared = [each[first:after] for each in (panels, *alike)]
-        _set_scale(own, scale, [panel for each in compared for panel in each])
+    size = {"all": len(panels), "row": columns, "none": 1}[scale.shared]
+    for group in (slice(first, first + size) for first in range(0, len(panels), size)):
+        compared = [panel for each in (panels, *alike) for panel in each[group]]
+        for own in axes.flat[: len(panels)][group]:
+            _set_scale(own, scale, compared)
     for own in axes[-1]:
         own.set_xlabel(scale.x)
     for own in axes[:, 0]:

@@ -70,17 +70,13 @@ def _draw(title: str, lines: Sequence[Line]) -> Figure:
     axes.set_xlim(1, least / 1.6)
     axes.xaxis.set_major_locator(FixedLocator([share for share in SHARES if share >= least / 1.6]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * (1 - share):.6g} %"))
     low, high = axes.get_ylim()
     log_axis(axes.yaxis, low, high)
     axes.set_xlabel("Share of requests that took no longer")
     axes.set_ylabel(f"Response time, {unit}")
     legend(figure, _entries(curves, drawn))
     return figure
-
-
-def _percentile(share: float) -> str:
-    return f"{100 * (1 - share):.6g} %"
 
 
 def _face(line: Line, colour: str) -> str:

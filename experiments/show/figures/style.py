@@ -203,16 +203,6 @@ def refused_key() -> Line2D:
     return key("refused: a check of the measurement failed", **REFUSED)
 
 
-def limited_key() -> Line2D:
-    """Legend entry for hollow markers."""
-    return key(LIMITED, marker="o", mfc="white")
-
-
-def standing_key(text: str) -> Line2D:
-    """Legend entry for a dotted vertical line."""
-    return key(text, marker=UPRIGHT, markersize=11, mew=1)
-
-
 def legend(figure: Figure, handles: Iterable[Artist | tuple[Artist, ...]]) -> None:
     """Add a legend below the panels, in as many columns as fit. The figure becomes higher for a long legend.
 
