@@ -19,7 +19,7 @@ PLAN = DeliveryPlan("study", "part", (DeliveryCell(ONE, 2), DeliveryCell(OTHER, 
 
 
 def block(number: int, messages: tuple[int, int], stolen: int = 0) -> Block[Delivered]:
-    """This number of messages a second for each of two. The first run lost this number of ticks of its one second."""
+    """Block in which two receivers get this number of messages a second. The first run lost this number of ticks."""
     told = [Delivered((each, each), 10, 50_000, 330_000, 10, 100_000) for each in messages]
     found = block_of(number, told)
     first, *others = found.runs
@@ -32,7 +32,7 @@ def hz(row: DeliveryRow) -> float:
 
 
 def test_a_row_has_the_receivers_times_and_the_senders() -> None:
-    """Means over the messages, in µs."""
+    """A row has means over the messages, in µs, of the receiver and of the sender."""
     row = judged(PLAN, [block(1, (200, 100))]).rows[0]
     assert (row.received_hz, row.seconds) == (200, (200, 200))
     assert (row.answer_us, row.cycle_us, row.response_us) == (5, 33, 10)

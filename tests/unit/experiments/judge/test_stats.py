@@ -1,4 +1,4 @@
-"""Statistics over blocks: exact against brute force, against scipy, and against simulation."""
+"""Statistics over blocks: exact against brute force, against published tables, and against simulation."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ VALUES = st.lists(st.integers(-50, 50).map(lambda each: each / 8), min_size=2, m
 
 
 def brute_force_p(values: list[float]) -> float:
-    """The p-value from every assignment of signs, one after the other. Exact, since the values are eighths."""
+    """p-value from every assignment of signs, one after the other. Exact, since the values are eighths."""
     seen = abs(sum(values))
     signs = list(itertools.product((1, -1), repeat=len(values)))
     return sum(abs(sum(s * v for s, v in zip(each, values, strict=True))) >= seen for each in signs) / len(signs)
@@ -36,12 +36,12 @@ def brute_force_p(values: list[float]) -> float:
 
 @given(VALUES)
 def test_the_sign_flip_test_is_exact(values: list[float]) -> None:
-    """Ties and zeros included."""
+    """The sign-flip test equals brute force, with ties and zeros."""
     assert sign_flip_p(values) == pytest.approx(brute_force_p(values))
 
 
 def test_the_sign_flip_test_has_a_least_p() -> None:
-    """2 ÷ 2^n, even for what rounding makes unequal; no evidence is p = 1."""
+    """The least p is 2 ÷ 2^n, even if rounding makes sums unequal. Values without evidence have p = 1."""
     for n in (2, 10, 20, BLOCKS_MAX):
         assert sign_flip_p([0.1] * n) == pytest.approx(2.0 ** (1 - n))
     assert sign_flip_p([0.1, 0.2, 0.3, -0.1, -0.2, -0.3]) == 1
@@ -84,7 +84,7 @@ def test_the_interval_of_a_median_is_between_two_values(n: int, ends: tuple[floa
 
 
 def test_a_ratio_and_its_inverse_have_inverse_intervals() -> None:
-    """The interval is positive, for any spread."""
+    """A ratio and its inverse have inverse intervals. An interval is positive for any spread."""
     logs = [-3.0, 2.0, 0.5, 4.0]
     one, other = ratio_interval(logs, 0.95), ratio_interval([-value for value in logs], 0.95)
     assert (one.value, one.low, one.high) == pytest.approx((1 / other.value, 1 / other.high, 1 / other.low))
@@ -92,7 +92,7 @@ def test_a_ratio_and_its_inverse_have_inverse_intervals() -> None:
 
 
 def test_one_block_bounds_nothing_and_none_is_refused() -> None:
-    """An interval needs a spread. Two blocks that are far apart bound nothing either: the end is beyond any float."""
+    """One block has no bounded interval. Two blocks far apart have an end beyond any float. No block is refused."""
     for logs in ([0.5], [-10.0, 11.0]):
         found = ratio_interval(logs, 0.9975)
         assert (found.value, found.low, found.high) == pytest.approx((math.exp(0.5), 0.0, math.inf))
@@ -126,8 +126,7 @@ def test_the_fewest_blocks_can_decide_and_one_less_cannot(family: int, level: fl
 def test_so_many_blocks_decide_with_80_percent_power(
     mean: float, deviation: float, family: int, rng: random.Random
 ) -> None:
-    """By simulation with the measured mean and spread, n blocks decide in 80 % of cases, and three quarters of n in
-    fewer."""
+    """In a simulation, n blocks decide in 80 % of cases, and three quarters of n decide in fewer."""
     level, about = 0.05 / 3, (0.95, 1.05)
     pilot = [mean + deviation * each for each in (-1.0, 1.0)]  # of this mean and, once scaled, this deviation
     pilot = [mean + (value - mean) / math.sqrt(2) for value in pilot]
@@ -143,7 +142,7 @@ def test_so_many_blocks_decide_with_80_percent_power(
 def decided(
     drawn: "np.ndarray[tuple[int, int], np.dtype[np.float64]]", family: int, level: float, about: tuple[float, float]
 ) -> float:
-    """The share of experiments that are decided, each the strictest of its family."""
+    """Share of the decided experiments. Each test is at the strictest step of its family."""
     n = drawn.shape[1]
     error, means = drawn.std(axis=1, ddof=1) / math.sqrt(n), drawn.mean(axis=1)
     half = scipy.special.stdtrit(n - 1, 1 - level / 2) * error

@@ -174,7 +174,7 @@ ADVISED = advice.Shown(
 
 
 def _endless() -> Picture:
-    """An advice on a server that keeps up with no rate, nothing wished."""
+    """Advice on a server that keeps up with no rate, without wishes."""
     bare = replace(ADVISED, pool=None, rate_hz=None, target_p99_ms=None)
     return advice.picture("advice", "How many workers?", replace(bare, p99_ms=[(1000.0, math.inf)]))
 
@@ -308,7 +308,7 @@ def test_each_starved_client_of_a_window_is_a_cross(starved: int, windows: int, 
 
 
 def test_crosses_hang_above_every_mean() -> None:
-    """Where crosses would reach down to the line, the panel is made higher."""
+    """The panel is higher if crosses would touch the line."""
     axes = _starving(5).draw().axes[0]
     crosses = [float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() == "x"]  # type: ignore[index, arg-type]
     highest = max(float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() == "o")  # type: ignore[index, arg-type]
@@ -316,7 +316,7 @@ def test_crosses_hang_above_every_mean() -> None:
 
 
 def test_a_row_stands_below_the_clients() -> None:
-    """Below its number, with the row's name under it, and in the alternative."""
+    """A word is below its number of clients, above the name of the row, and in the alternative text."""
     picture = _starving(0)
     told = {text.get_text(): text.get_position()[1] for text in picture.draw().axes[0].texts}
     assert told["4"] > told["(threads that ran requests)"]
@@ -324,7 +324,7 @@ def test_a_row_stands_below_the_clients() -> None:
 
 
 def test_figures_that_are_compared_share_a_scale_and_looks() -> None:
-    """The lower figure reaches as far as the higher one. A line looks as it does beside others, in another figure."""
+    """Compared figures share a scale. A line has one look in all of them."""
     both = [clients.Panel("", [clients.Line(name, "grpc", [_points()[0]]) for name in ("Lookup", "Trade")])]
     trade = [clients.Panel("", [clients.Line("Trade", "grpc", [_points()[0]])])]
     known, seen = (clients.picture("a", "A figure", of, alike=both).draw().axes[0].lines for of in (both, trade))
@@ -338,7 +338,7 @@ def test_figures_that_are_compared_share_a_scale_and_looks() -> None:
 
 
 def test_costs_on_a_logarithmic_axis_share_its_ends() -> None:
-    """The least and the largest cost lie in panels that differ."""
+    """Panels on a logarithmic axis share the ends of the axis."""
     given = zip(("first", "second"), (Estimate(0.1, 0.09, 0.2, 5), Estimate(20, 19, 21, 5)), strict=True)
     panels = [costs.Panel(name, [costs.Row(name, "grpc", of)]) for name, of in given]
     one, other = costs.picture("costs", "Costs", panels, log=True).draw().axes[:2]
@@ -374,7 +374,7 @@ def test_what_reaches_out_is_found() -> None:
 
 @pytest.mark.slow
 def test_the_same_data_give_the_same_bytes() -> None:
-    """No dates, no random ids."""
+    """Equal data give equal bytes: no dates, no random ids."""
     one, other = (style.data_of(FULL["shares"]().draw(), "svg") for _ in range(2))
     assert (one == other, one[:5]) == (True, b"<?xml")
 

@@ -1,4 +1,4 @@
-"""Panels: points at their own places, scales that are shared, intervals that are seen, and looks that differ."""
+"""Panels: places of points, shared scales, visible intervals, and different looks."""
 
 import math
 from itertools import combinations
@@ -38,7 +38,7 @@ def _languages() -> list[curves.Panel]:
 
 @pytest.mark.slow
 def test_rows_lie_within_the_figure() -> None:
-    """A panel without data says so; the words have every value."""
+    """A panel without data shows a sentence. The alternative text has every value."""
     picture = curves.picture("rows", "Rows", LANGUAGES, _languages())
     figure = picture.draw()
     assert outside(figure) == []
@@ -92,7 +92,7 @@ def test_an_interval_is_seen_on_a_black_bar() -> None:
 
 
 def test_no_line_of_the_grid_strikes_a_number_through() -> None:
-    """A number stands on white."""
+    """A number has a white background over the grid."""
     shown = bars.Panel("", "ms", [bars.Bar("grpc", Estimate(100, 90, 110, 10))])
     (said,) = bars.picture("bars", "Title", [shown]).draw().axes[0].texts
     ground = said.get_bbox_patch()
@@ -117,7 +117,7 @@ def test_parts_of_a_bar_differ_in_grey() -> None:
 
 
 def test_a_single_value_of_a_formula_is_seen() -> None:
-    """A line of one point has no length."""
+    """A single value of a formula is drawn as a short line."""
     scale = curves.Scale("Clients", "a second", [(1.0, "1"), (64.0, "64")], "foretold", log_x=False, holds_formula=True)
     shown = curves.Panel("", [curves.Line("", "grpc", [(64.0, Estimate(4, 3, 5, 10))], [(64.0, 6.0)])])
     places = np.asarray(
@@ -154,7 +154,7 @@ def test_lines_of_one_transport_differ() -> None:
 
 @pytest.mark.parametrize(("text", "lines"), [("a short one", 1), ("mix=lookup=0.5,trade=0.5 is long", 2), ("", 1)])
 def test_words_are_wrapped_whole(text: str, lines: int) -> None:
-    """No word is broken, however long."""
+    """Words are wrapped, and no word is broken."""
     found = style.wrapped(text, 16)
     assert found.split() == text.split()
     assert len(found.split("\n")) == lines

@@ -1,4 +1,4 @@
-"""The report: questions first, the same content on page and in Markdown, and a note on an unfinished sweep."""
+"""Report: questions first, equal content on the page and in Markdown, and a note on an unfinished sweep."""
 
 import re
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ def test_the_page_is_well_formed(number: int) -> None:
 
 
 def test_a_question_has_its_sentence_first_and_the_fold_last() -> None:
-    """Sentence, figure, table, and what the numbers mean."""
+    """A question has, in this order: sentence, figure, table, and the meaning of the numbers."""
     of = shown()
     page = report.html(of, drawn(of))
     question = page[page.index('id="question-1"') : page.index('id="card"')]
@@ -117,7 +117,7 @@ def test_the_level_of_the_intervals_is_explained() -> None:
 
 
 def test_a_report_says_what_its_study_reproduces() -> None:
-    """The document, by its title; then the claims are the original's. Without one they are the study's own."""
+    """A report names the document of its claims. Without a document the claims are the study's own."""
     of = replace(shown(), document="slides, “*Sorting*”")
     for text in (report.markdown(of), report.html(of, drawn(of))):
         assert re.search(r"It reproduces slides, “(\*|<em>)Sorting", text)
@@ -127,7 +127,7 @@ def test_a_report_says_what_its_study_reproduces() -> None:
 
 
 def test_a_report_names_the_peers_that_were_left_out() -> None:
-    """Peers of its part that no arm of the sweep is are named; none where the part has no peers."""
+    """A report names the part's peers that no arm of the sweep has."""
     of = content(FakePart(peers=("go-entity", "rust-entity")), Seen(judged()))
     assert of.left_out == ("go-entity", "rust-entity")
     assert "are left out: `go-entity`, `rust-entity`." in report.markdown(of)
@@ -163,7 +163,7 @@ def test_an_unfinished_sweep_says_so() -> None:
 
 
 def test_every_arm_is_in_a_fold() -> None:
-    """Every arm is in a fold, also arms of sweeps that ran after it."""
+    """Every arm is in a fold, also an arm of a sweep that was measured after it."""
     assert re.findall(r"<summary>(A.*|L.*)</summary>", report.markdown(shown())) == ["All arms", "Later part"]
 
 
@@ -175,7 +175,7 @@ def test_what_gates_refuse_is_said() -> None:
 
 
 def test_the_page_needs_nothing_else() -> None:
-    """No address, no script; figures and styles are in it, and a policy forbids the rest."""
+    """The page has no address and no script. Figures and styles are inside, and a policy forbids everything else."""
     of = shown()
     page = report.html(of, drawn(of))
     assert "<script" not in page
@@ -262,7 +262,7 @@ def test_a_folder_of_another_study_is_refused(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_notebook_shows_what_the_report_shows(folder: Path) -> None:
-    """Figures as PNG, answers and card as Markdown; a wrong name says which there are."""
+    """A notebook has figures as PNG, and answers and card as Markdown. A refusal lists the known names."""
     book = notebook.Notebook(read(folder, {"part": FakePart()}))
     assert "There are no verdicts" in str(book.state())
     figure = book.figure("answers")

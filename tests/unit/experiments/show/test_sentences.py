@@ -1,4 +1,4 @@
-"""Sentences say what the verdict allows: every kind of comparison with every verdict that it can have."""
+"""Sentences: every kind of comparison with every verdict that it can have."""
 
 import re
 from dataclasses import replace
@@ -55,7 +55,7 @@ RATIOS = {
 
 @pytest.mark.parametrize("verdict", RATIOS, ids=lambda each: each.value)
 def test_a_ratio_has_a_sentence_for_each_verdict(verdict: Verdict) -> None:
-    """The verdict chooses it, the ratio fills it."""
+    """The verdict determines the sentence, and the ratio is inserted."""
     ratio, expected = RATIOS[verdict]
     assert ratio_sentence(made("transport", (verdict,), ratio), "sockets", "gRPC") == expected
 
@@ -91,7 +91,7 @@ def test_growth_is_said_beside_that_of_the_clients(verdicts: tuple[Verdict, Verd
 
 
 def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
-    """The sentence gives the numbers, says why, and has no verdict on the server."""
+    """Under a limiting load, the sentence has the numbers and the reason, and no verdict on the server."""
     one = replace(made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (2.7, 2.6, 2.8)), load_share=0.9042)
     one = replace(one, rulings=(), together=one.rulings)
     assert ratio_sentence(one, "5 clients", "1 client") == (
@@ -108,7 +108,7 @@ def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
 
 
 def test_growth_for_each_client_has_one_verdict() -> None:
-    """Against the clients alone."""
+    """Growth for each client has one verdict, against the clients."""
     one = made("per client", (Verdict.SUPERLINEAR,), (6.0, 5.8, 6.2))
     assert ratio_sentence(one, "5 clients", "1 client") == (
         "5 clients have 6.00 times the latency of 1 client (5.80 to 6.20): more than 5 times."
@@ -130,7 +130,7 @@ def test_growth_near_that_of_the_clients_says_that_the_difference_is_small() -> 
     [(Verdict.EQUIVALENT, "the same time"), (Verdict.INCONCLUSIVE, "not told apart"), (Verdict.FASTER, "an error")],
 )
 def test_equal_servers_are_told_apart_or_not(verdict: Verdict, words: str) -> None:
-    """For an A/A pair no difference is the good result, and no blocks are asked for."""
+    """An A/A pair without a difference is a good result, and asks for no further blocks."""
     name = next(name for name in judged().judged if name.startswith("same"))
     sentence = ratio_sentence(made(name, (verdict,), (1.0, 0.97, 1.03)), "sockets", "sockets")
     assert words in sentence
@@ -164,7 +164,7 @@ def test_unknown_blocks_are_said_to_be_unknown() -> None:
 
 
 def test_whole_means_that_disagree_are_said_too() -> None:
-    """The two intervals do not meet."""
+    """A second sentence has the ratio of whole means, if the two intervals do not overlap."""
     one = replace(made("transport", (Verdict.FASTER,), (0.3, 0.29, 0.31)), whole=Estimate(0.4, 0.38, 0.42, 10))
     assert "With every pause counted, the ratio of the means is 0.400 (0.380 to 0.420)." in ratio_sentence(
         one, "a", "b"
@@ -172,7 +172,7 @@ def test_whole_means_that_disagree_are_said_too() -> None:
 
 
 def test_without_verdicts_the_ratio_is_no_verdict() -> None:
-    """An unfinished sweep says first that it is none, and then its number."""
+    """The sentence of an unfinished sweep begins with "No verdict", and then has the number."""
     one = judged(3).judged["transport"]
     assert ratio_sentence(one, "sockets", "gRPC").startswith("No verdict. Sockets take 0.")
     assert ": no verdict, 0." in listed(one)
@@ -181,7 +181,7 @@ def test_without_verdicts_the_ratio_is_no_verdict() -> None:
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_of_too_few_blocks_there_is_no_interval(blocks: int) -> None:
-    """Student's t of two values is dozens of deviations wide: no number to give. Of three it is given."""
+    """Two blocks have no interval in a sentence. Three blocks have one."""
     few, enough = judged(blocks).judged["transport"], judged(3).judged["transport"]
     for said in (ratio_sentence, lambda one, *_: listed(one)):
         assert "(too few blocks for an interval)" in said(few, "sockets", "gRPC")
