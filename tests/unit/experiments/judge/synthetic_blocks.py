@@ -1,7 +1,7 @@
 """Blocks with a known truth: every slice answers with its arm's mean, with a given noise. The order is the real one
 (``slots.draw``). ``with_slices`` and ``with_arm`` change a block for one test."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +78,12 @@ def blocks(of: Sweep, means_us: Mapping[Arm, float], number: int = 10, noise: fl
 def with_slices(one: Block, **columns: Any) -> Block:
     """Block with changed columns."""
     return replace(one, slices=replace(one.slices, **columns))
+
+
+def slowed(one: Block, by: Iterable[float]) -> Block:
+    """Block whose requests take longer, by a factor for each slice."""
+    sums = [round(each * factor) for each, factor in zip(one.slices.sums_ns[ALL], by, strict=True)]
+    return with_slices(one, sums_ns={ALL: sums})
 
 
 def with_arm(one: Block, place: int, **fields: Any) -> Block:

@@ -22,6 +22,7 @@ from tests.unit.experiments.judge.synthetic_blocks import (
     answered,
     block,
     ratio,
+    slowed,
     sweep,
     with_arm,
     with_slices,
@@ -259,11 +260,8 @@ def halves(first: float, second: float, noise: float = 0.01, number: int = 10) -
     made = []
     for each in range(1, number + 1):
         one = block(OF, dict.fromkeys(OF.arms, 100.0), each, noise)
-        sums = [
-            round(value * (first if of_round < 7 else second)) if arm == place(FOUR) else value
-            for value, of_round, arm in zip(one.slices.sums_ns[ALL], one.slices.round, one.slices.arm, strict=True)
-        ]
-        made.append(with_slices(one, sums_ns={ALL: sums}))
+        by = [first if number < 7 else second for number in one.slices.round]
+        made.append(slowed(one, [b if a == place(FOUR) else 1 for b, a in zip(by, one.slices.arm, strict=True)]))
     return made
 
 

@@ -13,7 +13,7 @@ from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.results.observed import ANSWERED_LATE, KEPT, STARTED_LATE, RoundSeen
 from tests.unit.experiments.blocks import pairs
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, slowed, sweep, with_slices
 
 OF = sweep()
 MEANS = {SOCKETS: 100.0, GRPC: 400.0}
@@ -31,10 +31,8 @@ def test_the_ratio_is_that_of_the_means() -> None:
 def test_pairs_are_of_one_appearance() -> None:
     """An effect on all slices of an appearance is in no ratio."""
     one = block(OF, MEANS)
-    slow = [1 if appearance % 2 else 10 for appearance in one.slices.appearance]
-    sums = [each * times for each, times in zip(one.slices.sums_ns["all"], slow, strict=True)]
-    slowed = with_slices(one, sums_ns={"all": sums})
-    logs, _ = ratios.pair_log_ratios(OF, slowed, ratio())
+    uneven = slowed(one, [1 if appearance % 2 else 10 for appearance in one.slices.appearance])
+    logs, _ = ratios.pair_log_ratios(OF, uneven, ratio())
     assert logs == pytest.approx(np.full(15, math.log(0.25)), rel=1e-3)
 
 
@@ -58,26 +56,19 @@ def test_an_arm_of_two_groups_pairs_with_its_neighbour_alone() -> None:
         for appearance, arm in zip(one.slices.appearance, one.slices.arm, strict=True)
         if of.arms[arm] == third
     }
-    sums = [
-        each * (7 if appearance in beside else 1)
-        for each, appearance in zip(one.slices.sums_ns["all"], one.slices.appearance, strict=True)
-    ]
-    slowed = with_slices(one, sums_ns={"all": sums})
-    assert ratios.whole(of, slowed, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
-    assert ratios.whole(of, slowed, other) == pytest.approx(math.log(3), rel=1e-3)
+    uneven = slowed(one, [7 if appearance in beside else 1 for appearance in one.slices.appearance])
+    assert ratios.whole(of, uneven, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
+    assert ratios.whole(of, uneven, other) == pytest.approx(math.log(3), rel=1e-3)
 
 
 def test_pauses_are_in_the_whole_ratio_and_not_in_the_typical_one() -> None:
     """Pauses in up to a fifth of the pairs are in the whole ratio, and not in the typical ratio."""
     one = block(OF, MEANS)
     own = [place for place, arm in enumerate(one.slices.arm) if OF.arms[arm] == SOCKETS]
-    for paused, typical in ((3, math.log(0.25)), (8, math.inf)):
-        sums = list(one.slices.sums_ns["all"])
-        for place in own[:paused]:
-            sums[place] *= 100
-        slowed = with_slices(one, sums_ns={"all": sums})
-        seen = ratios.typical(OF, slowed, ratio())
-        whole = ratios.whole(OF, slowed, ratio())
+    for pauses, typical in ((3, math.log(0.25)), (8, math.inf)):
+        paused = slowed(one, [100 if place in own[:pauses] else 1 for place in range(len(one.slices.arm))])
+        seen = ratios.typical(OF, paused, ratio())
+        whole = ratios.whole(OF, paused, ratio())
         assert seen is not None
         assert whole is not None
         assert whole > math.log(0.25) + 1

@@ -19,6 +19,7 @@ from tests.unit.experiments.judge.synthetic_blocks import (
     answered,
     block,
     ratio,
+    slowed,
     sweep,
     with_arm,
     with_slices,
@@ -201,12 +202,8 @@ def test_a_refused_comparison_is_inconclusive() -> None:
     blocks = measured(of, 1.0, 0.005)
     turned = []
     for one in blocks:
-        slices = one.slices
-        slow = [
-            each * (2 if (number < 7) == (of.arms[arm] == SOCKETS) else 1)
-            for each, number, arm in zip(slices.sums_ns["all"], slices.round, slices.arm, strict=True)
-        ]
-        turned.append(replace(one, slices=replace(slices, sums_ns={"all": slow})))
+        places = zip(one.slices.round, one.slices.arm, strict=True)
+        turned.append(slowed(one, [2 if (n < 7) == (of.arms[arm] == SOCKETS) else 1 for n, arm in places]))
     assert judged(of, blocks).verdict is Verdict.EQUIVALENT
     found = judged(of, turned)
     assert [each.gate for each in found.refusals] == [5]
