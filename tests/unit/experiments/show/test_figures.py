@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -61,7 +62,12 @@ def _points(number: int = 4) -> list[Point]:
 
 def _sparse(found: Sequence[Point]) -> list[Point]:
     """Sparse data: one point is refused, one limited by the load, one not measured, one of few requests."""
-    changes = ({"refusals": REFUSED}, {"load_limited": True}, {"mean_us": None}, {"effective": 5.0})
+    changes: tuple[dict[str, Any], ...] = (
+        {"refusals": REFUSED},
+        {"load_limited": True},
+        {"mean_us": None},
+        {"effective": 5.0},
+    )
     return [*map(lambda point, change: replace(point, **change), found, changes), *found[len(changes) :]]
 
 
