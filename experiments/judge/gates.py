@@ -228,7 +228,7 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
     """Gate 20: the effect is smaller than the difference between equal arms of the effect's transport."""
     if abs(math.log(of.value / against)) >= end:
         return None
-    return Refusal(20, f"equal arms of its transport were told apart, by up to {math.expm1(end):.1%}")
+    return Refusal(20, f"equal arms of its transport differ by up to {math.expm1(end):.1%}")
 
 
 @last_results(512)

@@ -129,7 +129,7 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
     limited = sum(each is not None and each.load_share is not None for each in found)
     if open_:
         yield f"{open_} of {counted(len(headline), 'headline comparison')} {'is' if open_ == 1 else 'are'} undecided."
-    elif headline:
+    elif limited < len(headline):
         yield f"Every {'other ' * bool(limited)}headline comparison is decided."
     if limited:
         yield f"{counted(limited, 'headline comparison')} {'has' if limited == 1 else 'have'} no verdict on the server."

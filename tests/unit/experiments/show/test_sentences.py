@@ -105,6 +105,9 @@ def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
     judgement = judged()
     said = list(state_sentences(replace(judgement, judged={**judgement.judged, "growth grpc": one})))
     assert said[-1].endswith("no verdict on the server.") == (one.comparison.family == "headline")
+    every = " ".join(state_sentences(judged(10, World(mean_us, client_share=lambda _: 0.9))))
+    assert "3 headline comparisons have no verdict on the server." in every
+    assert "is decided" not in every, "there is no other headline comparison"
 
 
 def test_what_a_gate_keeps_back_names_the_gate() -> None:
