@@ -121,7 +121,7 @@ def columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[fl
 
 
 def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence[Axis]:
-    """Set up named rows, from the top. ``said`` are texts at the right ends of the rows; their axis is returned."""
+    """Set up named rows, from the top. ``said``: texts at the right ends. Returns the axis of these texts, if any."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.grid(visible=True, axis="x")
@@ -171,7 +171,7 @@ def say(axes: Axes, text: str, letters: int = 34) -> None:
     axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
     axes.set_facecolor(PALE)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_visible(False)  # not its ticks, which it may share with a panel that has data
+        axis.set_visible(False)  # the ticks stay, since a panel with data may share them
     axes.spines[:].set_visible(False)
 
 

@@ -44,7 +44,7 @@ TITLE_LETTERS, LEGEND_LETTERS = 78, 88
 """Letters that fit across a figure, in the sizes of the title and of the legend."""
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
-"""Dots per inch and colours of a small picture: some 20 kB, a quarter of the size in all colours."""
+"""Dots per inch and number of colours of a small picture. It has some 20 kB; with all colours, four times that."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 """Height of a legend's row in inches, and the number of rows that every figure has space for."""
@@ -54,7 +54,7 @@ DIFFERENT, SAME = "#9a4300", "#00694c"
 """Colours of verdicts, as on the report's page. An undecided verdict has a quiet colour."""
 
 _CLIP = re.compile(rb'<clipPath id="(\w+)">(.*?)</clipPath>', re.DOTALL)
-"""A clip path in matplotlib's SVG: its name, and its printed numbers."""
+"""Pattern of a clip path in matplotlib's SVG: the name, and the printed numbers."""
 
 Dashes = Literal["-", ""] | tuple[float, tuple[float, ...]]
 
@@ -227,7 +227,7 @@ def _legend_letters(labels: Sequence[str], columns: int) -> int:
 
 
 def wrapped(text: str, letters: int) -> str:
-    """Text in the least number of lines, all of nearly equal length, so that no line has a single word."""
+    """Text in the least number of lines, of nearly equal length: the last line is not a single word."""
     narrowest = max((len(word) for word in text.split()), default=1)
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))
@@ -238,7 +238,7 @@ def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
     """Bytes of the figure's file."""
     buffer = io.BytesIO()
     with house():
-        if kind == "svg":  # by the canvas: ``savefig`` would draw the figure once more for its layout
+        if kind == "svg":  # ``savefig`` would draw the figure twice, for the layout
             canvas_of = FigureCanvasSVG(figure)
             canvas_of.print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
             return _clips_renamed(buffer.getvalue())
