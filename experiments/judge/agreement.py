@@ -1,21 +1,24 @@
-"""Agreement: what several whole runs of one sweep, from different hours, say together of each headline comparison.
+"""Agreement: the joint result of several whole runs of one sweep, from different hours, for each headline comparison.
 
-Ratios move with the hour and the host by more than one run's interval says. So runs are taken as drawn from a
-distribution of their own: each run has a true ratio, and these vary with the deviation tau about a mean. tau² is after
-Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS 87, 1982). The mean's
-interval is after Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with normally
-distributed responses", Statistics in Medicine 20, 2001) and Sidik and Jonkman (2002). It uses Student's t of k − 1
-degrees of freedom. Where tau² is over 0, their variance is the usual one, 1 ÷ the sum of weights. Where tau² is 0, it
-is never taken as less (Röver, Knapp and Friede 2015). The prediction interval holds the true ratio of a further run
-with 95 %. It is that of Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal
-of the Royal Statistical Society A 172, 2009, section 3.2). It uses Student's t of k − 2 degrees of freedom. It is
-approximate: where tau is no larger than the runs' own errors it holds some 90 % (simulated here, and by Partlett and
-Riley 2017). A few runs that seem to agree may still lie apart. So tau has an upper limit, by a Q profile (Viechtbauer,
-"Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007). Two runs make
-no range, no deviation and no prediction. All on logarithms of ratios. Pure.
+The ratios of two runs differ by more than one run's interval allows. So the true ratio of a run is taken as drawn from
+a distribution over runs, with a mean and the deviation tau. All values are logarithms of ratios. Pure.
 
-Runs are joined where both arms of the comparison have the same fingerprint in all: a newer server is another server.
-Where they differ, what differs is named, and nothing is said of the runs together.
+- tau² is by Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS 87, 1982).
+- The interval of the mean is by Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with
+  normally distributed responses", Statistics in Medicine 20, 2001) and by Sidik and Jonkman (2002). It uses Student's t
+  with k − 1 degrees of freedom, for k runs. If tau² is over 0, the variance of Hartung and Knapp equals the usual
+  variance, 1 ÷ the sum of weights. If tau² is 0, the variance is never less than the usual variance (Röver, Knapp and
+  Friede 2015).
+- The prediction interval contains the true ratio of a further run with 95 %. It is by Higgins, Thompson and
+  Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical Society A 172,
+  2009, section 3.2), with k − 2 degrees of freedom. It is approximate: if tau is no larger than the errors of the runs,
+  it contains some 90 % (by a simulation here, and by Partlett and Riley 2017).
+- A few runs that seem to agree may differ nevertheless. So tau has an upper limit, by a Q profile (Viechtbauer,
+  "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007).
+
+Two runs have no range, no deviation and no prediction. Runs are joined only if both arms of the comparison have equal
+fingerprints in all runs; an arm is a server under a load. A changed server is another server. Where fingerprints
+differ, the differences are named, and the runs get no joint result.
 """
 
 import math
@@ -30,7 +33,7 @@ import scipy
 from experiments.design.arms import Comparison
 from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
-from experiments.judge.stats import SPREAD_FROM, Deviation, Estimate
+from experiments.judge.stats import SPREAD_FROM, Deviation, Estimate, students
 from experiments.judge.verdicts import Judged, Judgement, contradict
 from experiments.results.earlier import EarlierRun
 from experiments.results.fingerprint import Sources, differing
@@ -42,37 +45,39 @@ NO_FINGERPRINT = "a fingerprint is missing"
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Values of all runs together, as ratios. Some need three runs; they are None for fewer."""
+    """Joint values of all runs, as ratios. Fewer than three runs have no tau and no prediction: None."""
 
     ratio: Estimate
     tau: float | None
-    """The deviation of the runs' log-ratios, beyond what blocks explain …"""
+    """Deviation of the runs' true log-ratios: what the differences of blocks do not explain."""
     tau_high: float | None
-    """… and its upper limit, with 95 %."""
+    """Upper limit of ``tau``, with 95 %."""
     predicted: tuple[float, float] | None
-    """Range that holds a further run's true ratio with 95 %."""
+    """Range that contains the true ratio of a further run with 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """One comparison over the runs."""
+    """Joint result of the runs for one comparison."""
 
     comparison: Comparison
     judged: tuple[Judged, ...]
-    """Judgements of the runs that have a value."""
+    """Judgements by the runs that have a value."""
     decided: int
-    """Number of runs that decided it."""
+    """Number of runs that decided the comparison."""
     contradictions: tuple[tuple[int, int], ...]
-    """Pairs of runs that say opposite things, by their places among the runs."""
+    """Pairs of runs that say opposite things. A run is given by its place among the runs."""
     pooled: Pooled | None
-    """None where fewer than two runs have an interval, or the runs are of several versions."""
+    """None if fewer than two runs have an interval, or if the runs are of several versions."""
     apart: Mapping[int, tuple[str, ...]]
-    """Sources that differ from the first run's version, by the place of the run."""
+    """Sources that differ from the sources of the first run, by the place of the run."""
 
 
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
-    """Agreements of runs of one sweep, with their sources: one for each headline comparison of which any run has a
-    value."""
+    """Agreements of the runs of one sweep: one for each headline comparison with a value in any run.
+
+    ``sources``: the fingerprints of each run.
+    """
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
             continue
@@ -92,8 +97,10 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """Differences of each run's arms from the arms of the first run, by the place of the run. Runs without
-    fingerprints differ from all."""
+    """Sources of both arms that differ from the first run's, by the place of the run.
+
+    A run without fingerprints differs from every run.
+    """
     arms = [comparison.above.setting, comparison.below.setting]
     first = next(iter(sources.values()))
     found = {place: _named_apart(first, each, arms) for place, each in list(sources.items())[1:]}
@@ -112,28 +119,28 @@ def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
 
 
 def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
-    """All runs together, from each one's log-ratio and the variance of its mean. ValueError for fewer than two."""
+    """Joint values of runs. A run has its mean log-ratio and the variance of this mean. ValueError for one run."""
     k = len(values)
     if k < 2:
         raise ValueError(f"{k} runs, needed: 2")
     tau_2 = tau_squared(values, variances)
     weights = 1 / (np.maximum(variances, _LEAST) + tau_2)
     mean, error = float(np.average(values, weights=weights)), float(1 / math.sqrt(weights.sum()))
-    half = _quantile(k - 1) * error
+    half = students(k - 1, CONFIDENCE) * error
     ratio = Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), k)
     if k < SPREAD_FROM:
         return Pooled(ratio, None, None, None)
-    reach = _quantile(k - 2) * math.sqrt(tau_2 + error**2)
+    reach = students(k - 2, CONFIDENCE) * math.sqrt(tau_2 + error**2)
     tau_high = math.sqrt(tau_squared(values, variances, float(scipy.special.chdtri(k - 1, CONFIDENCE))))
     return Pooled(ratio, math.sqrt(tau_2), tau_high, (math.exp(mean - reach), math.exp(mean + reach)))
 
 
 _LEAST = 1e-18
-"""Least variance that a run is given, so that blocks that are all alike have a weight."""
+"""Least variance of a run: a run of equal blocks has a weight too."""
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
-    """The judgement with the deviation between earlier runs, at each comparison that has enough such runs."""
+    """Add the deviation between earlier runs to each comparison that has enough earlier runs."""
     judged = {
         name: replace(one, between=between)
         for name, one in of.judged.items()
@@ -143,9 +150,9 @@ def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
 
 
 def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
-    """The deviation of a comparison's true ratios between runs of one version, over all versions that have two.
+    """Deviation of a comparison's true ratios between runs of one version, over all versions with two runs or more.
 
-    None where runs are not three more than versions: so few tell no deviation.
+    None for fewer than three runs more than versions: so few runs show no deviation.
     """
     versions: dict[str, list[EarlierRun]] = {}
     for run in runs:
@@ -156,7 +163,7 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
     freedom = number - len(groups)
     if freedom < SPREAD_FROM:
         return None
-    # each version's ratios about their own mean: as if all versions had one
+    # the ratios of each version minus the version's mean: as if all versions had one mean
     means = [float(np.average([r.log for r in of], weights=[1 / max(r.variance, _LEAST) for r in of])) for of in groups]
     values = [each.log - mean for of, mean in zip(groups, means, strict=True) for each in of]
     variances = [each.variance for of in groups for each in of]
@@ -171,15 +178,15 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
 
 
 def _over_s(runs: Sequence[EarlierRun]) -> float:
-    """The time from the start of the first run to the start of the last."""
+    """Time from the start of the first run to the start of the last run."""
     began = [datetime.fromisoformat(run.began_at) for run in runs]
     return (max(began) - min(began)).total_seconds()
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:
-    """The variance between runs at which the weighted squares add up to this, or 0.
+    """Variance between runs at which the weighted sum of squares equals ``squares``; 0 where no variance does.
 
-    Without: to what is expected, k − 1. To a low quantile of chi-squared they add up at the upper limit.
+    Without ``squares``: the expected sum, k − 1. A low quantile of chi-squared gives the upper limit of the variance.
     """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
     expected = len(seen) - 1 if squares is None else squares
@@ -191,39 +198,34 @@ def tau_squared(values: Sequence[float], variances: Sequence[float], squares: fl
 
     if over(0.0) <= 0:
         return 0.0
-    high = float(np.var(seen)) * len(seen) / expected  # at which they add up to that at most
+    high = float(np.var(seen)) * len(seen) / expected  # here the sum is ``expected`` at most …
+    high *= 1 + _ROUNDING  # … and here, rounded, it is less
     return float(scipy.optimize.brentq(over, 0.0, high, xtol=1e-15))
 
 
-def _quantile(freedom: int) -> float:
-    return float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
+_ROUNDING = 1e-9
+"""Relative step that exceeds the rounding errors of a weighted sum of squares."""
 
 
 def differences(one: Sweep, other: Sweep) -> str:
     """Differences of two sweeps, in words. Seeds do not count. Empty for equal sweeps.
 
-    Of two studies, or two parts of one, only that is said: all else may differ.
+    For two studies, or for two parts of one study, only these names are given: everything else may differ.
     """
+    names = (field.name for field in fields(Sweep) if field.compare and field.name != "seed")
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in names}
+    found = {name: f"{name} {here} and {there}" for name, (here, there) in pairs.items() if here != there}
     for name in ("study", "part"):
-        here, there = getattr(one, name), getattr(other, name)
-        if here != there:
-            return f"{name} {here} and {there}"
-    return ", ".join(_differing(one, other))
+        if name in found:
+            return found[name]
+    if "comparisons" in found:
+        found["comparisons"] = _named(*({each.name: each for each in side} for side in pairs["comparisons"]))
+    if "groups" in found:
+        found["groups"] = "groups of arms"
+    return ", ".join(found.values())
 
 
-def _differing(one: Sweep, other: Sweep) -> Iterator[str]:
-    for field in filter(lambda each: each.compare, fields(Sweep)):
-        here, there = getattr(one, field.name), getattr(other, field.name)
-        if field.name == "seed" or here == there:
-            continue
-        if field.name == "comparisons":
-            yield from _named({each.name: each for each in here}, {each.name: each for each in there})
-        elif field.name == "groups":
-            yield "groups of arms"
-        else:
-            yield f"{field.name} {here} and {there}"
-
-
-def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> Iterator[str]:
+def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
-    yield f"{len(names)} comparisons, such as {names[0]}" if names else "the order of comparisons"
+    many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
+    return f"{many}, such as {names[0]}" if names else "the order of comparisons"

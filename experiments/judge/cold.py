@@ -1,9 +1,10 @@
-"""One-off costs in a mean: the mean of N calls is a + b ÷ N, where a call costs a, and b is paid once. Pure.
+"""One-off costs in a mean: the mean of N calls is a + b ÷ N, where each call costs a, and b is paid once. Pure.
 
-Each block has a mean for each N, and its own a and b by least squares on 1 ÷ N; the intervals are Student's t over the
-blocks' values. A block in which fewer than two N were answered has none. The first call and connecting are timed apart,
-so that b is also measured directly (``paid_once``). The fit and the measured value should agree. Runs in which the
-hypervisor took the cores are left out by the same rule as rounds of a sweep. The rule does not look at their times.
+Each block has a mean for each N, and an a and a b by least squares on 1 ÷ N. The intervals are Student's t over the
+blocks' values. A block with answers for fewer than two N has no fit. The first call and connecting are timed
+separately, so that b is also measured directly (``paid_once``). The fit and the measured value should agree. Runs in
+which other programs took the cores are left out, by the rule for rounds of a sweep. The rule ignores the measured
+times.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,10 +29,13 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """Largest deviation, as a share, of the blocks' mean at any N from the mean of their fits."""
+    """Largest relative difference, at any N, between the mean fitted value and the mean measured value.
+
+    The means are over the blocks with this N.
+    """
 
     def at(self, calls: float) -> float:
-        """Mean that the fit gives for this number of calls, µs."""
+        """Fitted mean for this number of calls, µs."""
         return self.each_us.value + self.once_us.value / calls
 
 
@@ -41,26 +45,28 @@ class ColdJudged:
 
     rows: Sequence[ColdRow] = ()
     is_whole: bool = True
-    """True where all blocks of the plan were measured. Fewer blocks decide no claim."""
+    """True where all planned blocks were measured. Fewer blocks decide no claim."""
 
 
 def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LIMITS) -> ColdJudged:
-    """Rows of all blocks, without the runs that were robbed of time."""
+    """Judge the blocks: rows of all runs, except runs in which other programs took the cores."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return ColdJudged(found, len(blocks) >= plan.blocks)
 
 
 def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estimate | None:
-    """A column of a cell, such as ``connect_us`` or ``first_call_us``: the geometric mean over the blocks, since times
-    are positive and some are many times others. None where there is no value."""
+    """Column of a cell, such as ``connect_us`` or ``first_call_us``: the geometric mean over the blocks.
+
+    The mean is geometric because times are positive, and a few times are far larger than the rest. None without values.
+    """
     return geometric_interval((getattr(row, name) for row in values if row.cell == cell), CONFIDENCE)
 
 
 def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> Estimate | None:
-    """Costs that a run paid once, as measured: the first call's time beyond a later call's, with connecting if asked
-    for.
+    """Measured costs that a run pays once: the time of the first call minus the time of a later call.
 
-    A block's value is the mean over its N. None where no run had a second call.
+    ``with_connect`` adds the time of connecting. A block's value is the mean over its N. None without a second call in
+    any run.
     """
     by_block: dict[int, list[float]] = {}
     for row in values:
@@ -71,8 +77,11 @@ def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -
 
 
 def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> OneOff | None:
-    """The fit for a setting over its N. ``with_connect``: of means that include connecting, for a program that connects
-    inside its first timed call. None where no block has two N."""
+    """Fit for a setting over its N. None where no block has two N.
+
+    ``with_connect`` fits means that include connecting. This is for a program that connects inside its first timed
+    call.
+    """
     by_block: dict[int, dict[int, float]] = {}
     for row in values:
         if row.cell.setting == setting:
@@ -82,7 +91,7 @@ def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> 
 
 
 def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
-    """Fits a + b ÷ N to each block's means by N. None where no block has two N."""
+    """Fit a + b ÷ N to each block's means by N. None where no block has two N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None
@@ -91,14 +100,14 @@ def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
     once = mean_interval([pair[1] for pair in pairs], CONFIDENCE)
     off = []
     for calls in sorted({calls for block in usable for calls in block}):
-        seen = float(np.mean([block[calls] for block in usable if calls in block]))
-        fitted = float(np.mean([pair[0] + pair[1] / calls for pair in pairs]))
+        own = [(block[calls], a + b / calls) for block, (a, b) in zip(usable, pairs, strict=True) if calls in block]
+        seen, fitted = np.mean(own, axis=0).tolist()
         off.append(abs(fitted - seen) / seen)
     return OneOff(each, once, max(off))
 
 
 def _least_squares(means: Mapping[int, float]) -> tuple[float, float]:
-    """a and b of one block."""
+    """Least-squares values of a and b in one block."""
     once, seen = np.array([1 / calls for calls in means]), np.array(list(means.values()))
     spread = once - once.mean()
     b = float((spread * (seen - seen.mean())).sum() / np.square(spread).sum())

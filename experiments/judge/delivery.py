@@ -1,9 +1,9 @@
 """Reports of receivers, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
 
-A block's value of a cell is that of its run. Runs in which the hypervisor took the cores are left out by the same rule
-as rounds of a sweep. A ratio's interval is Student's t on the logarithms. Two cells differ where the interval excludes
-1, and Holm's p over all ratios of the family is under the level. A statement on several ratios at once takes their
-intervals at Bonferroni's level.
+In each block a cell has one run, and the value of that run. Runs in which other programs took the cores are left out,
+by the rule for rounds of a sweep. The interval of a ratio is Student's t on the logarithms. Two cells differ if the
+interval excludes 1, and Holm's p over the family of ratios is under the level. A statement on several ratios at once
+uses intervals at Bonferroni's level.
 """
 
 import math
@@ -19,23 +19,24 @@ from experiments.kinds.delivery import Delivered, DeliveryPlan, DeliveryRow, row
 CONFIDENCE = 0.95
 
 Value = Callable[[DeliveryRow], float | None]
-"""Reads a value of a run, such as its throughput."""
+"""Function that reads a value of a run, such as the throughput."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRatio:
-    """Ratio above ÷ below, over the blocks that have both."""
+    """Ratio above ÷ below, over the blocks that have both cells."""
 
     above: Setting
     below: Setting
     ratio: Estimate
     together: Estimate
-    """The same ratio, with an interval that holds for all ratios of its family at once."""
+    """Same ratio, with an interval that is valid for all ratios of the family at once."""
     p_holm: float
+    """p of the sign-flip test, after Holm's correction over the family."""
 
     @property
     def differs(self) -> bool:
-        """True where the two cells are told apart."""
+        """True where the two cells differ, by the rule of the module."""
         return self.p_holm < 1 - CONFIDENCE and not self.ratio.low <= 1 <= self.ratio.high
 
 
@@ -45,39 +46,41 @@ class DeliveryJudged:
 
     rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True
-    """True where all blocks of the plan were measured. Fewer blocks decide no claim."""
+    """True where all planned blocks were measured. Fewer blocks decide no claim."""
 
 
 def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limits = LIMITS) -> DeliveryJudged:
-    """Rows of all runs, without those that were robbed of time."""
+    """Judge the blocks: rows of all runs, except runs in which other programs took the cores."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return DeliveryJudged(found, len(blocks) >= plan.blocks)
 
 
 def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estimate | None:
-    """Geometric mean over the blocks, since all values are positive. None where there is no value."""
+    """Geometric mean of a setting's values over the blocks; all values are positive. None without values."""
     return geometric_interval((value(row) for row in values if row.cell.setting == of), CONFIDENCE)
 
 
 def ratios(
     values: Sequence[DeliveryRow], pairs: Sequence[tuple[Setting, Setting]], value: Value
 ) -> tuple[DeliveryRatio, ...]:
-    """Ratio above ÷ below of each pair, as one family. Pairs without a common block are left out."""
+    """Ratio above ÷ below of each pair. The pairs are one family.
+
+    A pair without a common block has no ratio, but counts in the family.
+    """
     seen = []
-    for above, below in pairs:
-        over, under = _logs(values, above, value), _logs(values, below, value)
-        common = sorted(over.keys() & under.keys())
-        if common:
-            seen.append((above, below, [over[block] - under[block] for block in common]))
-    strict = 1 - (1 - CONFIDENCE) / max(1, len(seen))
-    adjusted = holm([sign_flip_p(logs) for _, _, logs in seen])
+    for pair in pairs:
+        over, under = (_logs(values, of, value) for of in pair)
+        seen.append([over[block] - under[block] for block in sorted(over.keys() & under.keys())])
+    strict = 1 - (1 - CONFIDENCE) / max(1, len(pairs))
+    adjusted = holm([sign_flip_p(logs) for logs in seen])
     return tuple(
-        DeliveryRatio(above, below, ratio_interval(logs, CONFIDENCE), ratio_interval(logs, strict), p)
-        for (above, below, logs), p in zip(seen, adjusted, strict=True)
+        DeliveryRatio(*pair, ratio_interval(logs, CONFIDENCE), ratio_interval(logs, strict), p)
+        for pair, logs, p in zip(pairs, seen, adjusted, strict=True)
+        if logs
     )
 
 
 def _logs(values: Sequence[DeliveryRow], of: Setting, value: Value) -> dict[int, float]:
-    """Logarithm of each block's value."""
+    """Logarithm of a setting's value, by block. A value of None or 0 is left out."""
     seen = {row.block: value(row) for row in values if row.cell.setting == of}
     return {block: math.log(each) for block, each in seen.items() if each}

@@ -1,9 +1,9 @@
-"""Gates: reasons that keep a verdict back, judged on data that were really collected.
+"""Gates: checks of the collected data that can withhold a verdict. Pure.
 
-Twenty rules guard a conclusion. Ten rules cannot be broken by construction: ``README.md`` lists them with the reason.
-Nine are gates here, under their numbers, and rule 14 is a note. A gate touches only the comparison that it concerns. A
-fault of a single block leaves out that block alone (``block_refusals``). A fault of all blocks keeps the verdict back.
-Pure.
+Twenty rules guard a conclusion. By construction no sweep can break ten of the rules: ``README.md`` lists these rules
+with the reasons. Nine rules are gates, under their numbers, and rule 14 is a note. A gate concerns only the comparison
+whose arms it checks; an arm is a server under a load. A fault of one block leaves out that block
+(``block_refusals``). A fault of all blocks withholds the verdict.
 """
 
 import math
@@ -24,16 +24,16 @@ from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""Bytes of the acknowledgements of a request and its reply, which Linux sends 40 ms after either; and bytes of a
-connection from its beginning to its end."""
+"""Two numbers of bytes on the wire. The first is for the acknowledgements of a request and of a reply, which Linux
+sends 40 ms later. The second is for the opening and closing of a connection."""
 
 CHANCE = 4.0
-"""Standard deviations by which the count of a Poisson process may be off: 6 of 100,000 runs are further off."""
+"""Allowed error of a Poisson process's count, in standard deviations: 6 of 100,000 runs have a larger error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusal of a conclusion by a gate: the gate's number, and the measured value beside the allowed one."""
+    """Refusal of a conclusion by a gate: the gate's number, with the measured and the allowed value."""
 
     gate: int
     said: str
@@ -50,11 +50,11 @@ NAMES = {
     13: "a percentile beyond its sample",
     20: "smaller than equal arms differ",
 }
-"""Subject of each gate, in a few words."""
+"""Subject of each gate in a few words, by the gate's number."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Reasons to leave a block out of a comparison."""
+    """Refusals that leave a block out of a comparison."""
     for arm in (comparison.above, comparison.below):
         yield from arm_refusals(sweep, block, arm)
     yield from wire_differs(sweep, block, comparison)
@@ -62,22 +62,20 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
 
 @last_results(2048)
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
-    """Faults of an arm in a block, whatever the arm is compared with."""
-    return tuple(_refusals(sweep, block, arm))
-
-
-def _refusals(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
+    """Refusals of an arm in a block, for every comparison of the arm."""
     seen = block.arms[sweep.places[arm]]
-    yield from nothing_changed(sweep, block, arm)
-    yield from errors(sweep.limits, arm, seen)
-    yield from laws(sweep.limits, arm, seen)
-    yield from rate_off(sweep.limits, arm, seen)
-    yield from failed(sweep, block, arm)
-    yield from arrivals(arm, seen)
+    return (
+        *nothing_changed(sweep, block, arm),
+        *errors(sweep.limits, arm, seen),
+        *laws(sweep.limits, arm, seen),
+        *rate_off(sweep.limits, arm, seen),
+        *failed(sweep, block, arm),
+        *arrivals(arm, seen),
+    )
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: the arms' bytes a request differ, though no declared factor changes the bytes."""
+    """Gate 2: the arms differ in bytes per request, though no declared factor changes the bytes."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
@@ -89,7 +87,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 3: a declared factor did not change what it should change. Each factor says what that is."""
+    """Gate 3: a declared factor had no effect on the server. Each factor defines its effect (``Factor.fault``)."""
     seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
@@ -115,17 +113,16 @@ def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 4: windows whose clients could not connect at all."""
-    place = sweep.places[arm]
-    fates = ratios.column(block.slices.fate)[ratios.column(block.slices.arm) == place]
+    """Gate 4: windows in which no client could connect."""
+    fates = ratios.column(block.slices.fate)[ratios.column(block.slices.arm) == sweep.places[arm]]
     if number := int((fates == FAILED).sum()):
         yield Refusal(4, f"{arm.name}: in {number} of {len(fates)} windows no client could connect")
 
 
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 6: each connection is either waiting for a reply or thinking, so that both fill the time.
+    """Gate 6: response times and think times must fill the time, since a connection always waits or thinks.
 
-    Requests that were begun and never written down have a count of their own, made where they are sent.
+    The load client also counts the requests that it began but never recorded.
     """
     if seen.unrecorded:
         yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never written down")
@@ -133,14 +130,11 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
         return
     filled = (seen.answered[ALL].times.sum_ns + seen.think_ns) / seen.span_ns
     if abs(filled - 1) > limits.law_share:
-        yield Refusal(
-            6,
-            f"{arm.name}: response and think times fill {filled:.1%} of the time, not 100 %",
-        )
+        yield Refusal(6, f"{arm.name}: response and think times fill {filled:.1%} of the time, not 100 %")
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 7: an open loop whose sends differ from the due ones, over all its windows, by more than chance explains."""
+    """Gate 7: the rate of an open loop, over all windows, is off by more than chance explains."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
@@ -154,20 +148,18 @@ def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 8: sends that do not follow the declared process."""
-    for window in seen.windows:
-        if window.arrival_faults:
-            yield Refusal(8, f"{arm.name}: {window.arrival_faults[0]}")
-            return
+    """Gate 8: the sends do not follow the declared arrival process."""
+    faults = [fault for window in seen.windows for fault in window.arrival_faults]
+    if faults:
+        yield Refusal(8, f"{arm.name}: {faults[0]}")
 
 
 def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 5: the first halves of the blocks contradict their second halves.
+    """Gate 5: the first halves of the blocks contradict the second halves.
 
-    Their intervals stand on two sides of 1; or one interval lies inside 0.95 to 1.05 and the other wholly outside.
+    The two intervals lie on two sides of 1. Or one interval lies inside 0.95 to 1.05, and the other lies wholly
+    outside.
     """
-    if len(blocks) < 2:
-        return
     halves: tuple[list[float], list[float]] = ([], [])
     for block in blocks:
         log_ratios, rounds = ratios.pair_log_ratios(sweep, block, comparison)
@@ -187,21 +179,20 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
-    """Gate 7, a note: the load side's share of its core while it sent. None where its program does not report it."""
-    place = sweep.places[arm]
-    spent = active = 0.0
+    """Gate 7, a note: the load's share of one core while the load sent. None without a report of processor time."""
+    spent = active = 0
     for block in blocks:
-        own = ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == place)
-        spent += float(ratios.column(block.slices.client_cpu_ns)[own].sum())
-        active += float(ratios.column(block.slices.active_ns)[own].sum())
+        own = ratios.of_arm(sweep, block, sweep.places[arm])
+        spent += int(ratios.column(block.slices.client_cpu_ns)[own].sum())
+        active += int(ratios.column(block.slices.active_ns)[own].sum())
     return spent / active if spent and active else None
 
 
 def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
-    """Gate 7: the load's share of its core where it limited a closed loop; None where it did not.
+    """Gate 7: the load's share of one core, if the load limited a closed loop; None if not.
 
-    Then response times and rates are those of client and server together. The gate does not concern an A/A pair, which
-    asks nothing about a server, nor processor time, which is the server's own.
+    With a limiting load, client and server together determine response times and rates. The gate ignores an A/A pair,
+    which asks nothing about a server. The gate also ignores processor time, which is the server's alone.
     """
     if comparison.kind == "same" or comparison.measure == "cpu":
         return None
@@ -211,10 +202,10 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 
 
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
-    """Gate 7, a note: true where an arm's times are those of client and server together.
+    """Gate 7, a note: true where client and server together determine the times of an arm.
 
-    In a closed loop the load side took over 80 % of its core, if its share is known. In an open loop the 99th
-    percentile of late sends is over a tenth of that of the response time.
+    In a closed loop the load took over 80 % of its core; an unknown share counts as less. In an open loop the 99th
+    percentile of a window's late sends is over a tenth of the 99th percentile of the response times.
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
@@ -229,33 +220,32 @@ def _is_late(limits: Limits, seen: ArmSeen) -> bool:
 
 
 def far_end(of: Estimate) -> float:
-    """Distance from 1, on the log scale, of the interval's end that is further away."""
+    """Distance from 1 to the farther end of the interval, on the log scale."""
     return max(abs(math.log(of.low)), abs(math.log(of.high)))
 
 
 def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
-    """Gate 20: an effect that is smaller than the difference between equal arms of its transport."""
+    """Gate 20: the effect is smaller than the difference between equal arms of the effect's transport."""
     if abs(math.log(of.value / against)) >= end:
         return None
-    return Refusal(20, f"equal arms of its transport were told apart, by up to {math.expm1(end):.1%}")
+    return Refusal(20, f"equal arms of its transport differ by up to {math.expm1(end):.1%}")
 
 
 @last_results(512)
 def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Bytes of a request on the wire, from the tenth of the slices with the least; 0 where they were not read.
+    """Bytes of a request on the wire: the 10th percentile over slices. 0 where no bytes were read.
 
-    The loopback's counter has the traffic of all programs, so that others can only add to it.
+    The loopback's counter has the traffic of all programs, so that other programs can only add bytes.
     """
-    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.places[arm]))
+    own = ratios.of_arm(sweep, block, sweep.places[arm])
     requests, carried = ratios.column(block.slices.requests)[own], ratios.column(block.slices.wire_bytes)[own]
     sending = (requests > 0) & (carried > 0)
     return float(np.percentile(carried[sending] / requests[sending], 10)) if sending.any() else 0.0
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Bytes that a request may take in a window beyond those on an open connection with a quick reply; 0 in slices."""
-    own = np.flatnonzero(ratios.used(sweep.limits, block) & (ratios.column(block.slices.arm) == sweep.places[arm]))
-    requests = ratios.column(block.slices.requests)[own]
+    """Allowed extra bytes of a request in a window, for connecting and for late acknowledgements; 0 in slices."""
+    requests = ratios.column(block.slices.requests)[ratios.of_arm(sweep, block, sweep.places[arm])]
     if isinstance(sweep.turns, Slices) or not requests.any():
         return 0.0
     return ACKNOWLEDGED_BYTES + CONNECTED_BYTES * arm.connections / float(requests.mean())

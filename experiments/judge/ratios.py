@@ -1,8 +1,10 @@
-"""A block's value of a comparison: the typical ratio over its pairs of slices, and the ratio of whole means.
+"""Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of whole means.
 
-A pair is two slices of one appearance of a group. The typical ratio is the trimmed mean of the pairs' log-ratios: a
-pause of the machine meets one slice of a pair, and few pairs. The ratio of whole means leaves nothing out.
-Rounds in which others took the cores are left out for all arms alike, without a look at the times (``left_out``).
+An arm is a server under a load, and a slice is a short turn of one arm. The arms of a group take their turns one after
+the other: this is an appearance of the group. Two slices of one appearance are a pair. The typical ratio is the trimmed
+mean of the pairs' log-ratios: a pause of the machine affects one slice of a pair, and few pairs. The ratio of whole
+means leaves out no slice that was answered. A round in which other programs took the cores is left out for all arms,
+without a look at the times (``left_out``).
 """
 
 import math
@@ -17,7 +19,7 @@ from experiments.design.arms import Comparison
 from experiments.design.limits import Limits
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import trimmed_mean
-from experiments.results.observed import ANSWERED_LATE, KEPT, Block, RoundSeen, left_out
+from experiments.results.observed import ANSWERED_LATE, KEPT, Block, left_out
 
 Numbers = npt.NDArray[np.float64]
 
@@ -27,7 +29,7 @@ T = TypeVar("T")
 
 
 class _Same:
-    """An object as a key, equal to itself alone."""
+    """Key that holds an object, and equals only a key of the same object."""
 
     __slots__ = ("it",)
 
@@ -42,9 +44,11 @@ class _Same:
 
 
 def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
-    """Keeps the last results of a function, since each comparison, arm and figure asks for them anew. They are to be
-    read. Sweeps, blocks and columns never change, and count as equal only to themselves; other arguments by their
-    values."""
+    """Cache the last results of a function, since comparisons, arms and figures ask for the same results.
+
+    A caller must not change a result. Two sweeps, blocks or columns are equal only if they are one object, since these
+    objects never change. Other arguments are compared by value.
+    """
 
     def keeping(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
         @lru_cache(most)
@@ -63,45 +67,49 @@ def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]
 
 @last_results(512)
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    """A column of a block's slices as an array."""
+    """Array of a column of a block's slices."""
     made: npt.NDArray[np.int64] = np.array(values)
     made.flags.writeable = False
     return made
 
 
-def is_robbed(limits: Limits, seen: RoundSeen, cores: int) -> bool:
-    """True where other processes took so much of a round that the round is left out."""
-    return limits.robbed(seen.lost_ticks, seen.duration_s, cores)
-
-
 def is_robbed_block(limits: Limits, block: Block) -> bool:
-    """True where other processes took over half of a block's rounds. Such a block is run again once; the second one
-    counts, marked."""
-    return 2 * sum(is_robbed(limits, each, block.cores) for each in block.rounds) > len(block.rounds)
+    """True where other processes took over half of a block's rounds.
+
+    Such a block is run again, once. The second run counts, with a mark.
+    """
+    robbed = [limits.robbed(each.lost_ticks, each.duration_s, block.cores) for each in block.rounds]
+    return 2 * sum(robbed) > len(robbed)
 
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Marks the slices of a block that make pairs: kept slices in rounds that were not robbed."""
+    """Mask of the slices that make pairs: kept slices, in rounds that are not left out."""
     kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
     return kept
 
 
+def of_arm(sweep: Sweep, block: Block, arm: int) -> npt.NDArray[np.bool_]:
+    """Mask of the slices of one arm that make pairs. ``arm``: the place of the arm in the sweep."""
+    own: npt.NDArray[np.bool_] = used(sweep.limits, block) & (column(block.slices.arm) == arm)
+    return own
+
+
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Marks the slices that whole means have: kept slices, and slices that were answered late."""
+    """Mask of the slices in whole means: kept slices and late answers, in rounds that are not left out."""
     fates = column(block.slices.fate)
     counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
     return counting
 
 
 def lost_share(block: Block, arm: int) -> float:
-    """Share of an arm's slices in a block that are not kept."""
+    """Share of an arm's slices in a block that were lost."""
     fates = column(block.slices.fate)[column(block.slices.arm) == arm]
     return int((fates != KEPT).sum()) / len(fates) if len(fates) else 0.0
 
 
 @last_results(64)
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Marks the slices in rounds that are left out."""
+    """Mask of the slices in rounds that are left out."""
     numbers = left_out(limits, block.rounds, block.cores)
     found: npt.NDArray[np.bool_] = np.isin(column(block.slices.round), list(numbers))
     found.flags.writeable = False
@@ -110,21 +118,28 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio of each pair of the block, and the round of each pair. Empty where no pair is whole."""
-    above, below = _slices(sweep, block, comparison)
-    pairs = sorted(above.keys() & below.keys())
-    rounds = [block.slices.round[above[pair][0]] for pair in pairs]
-    return np.array([math.log(above[pair][1] / below[pair][1]) for pair in pairs]), np.array(rounds, dtype=np.int64)
+    """Log-ratio of each pair of the block, and the round of each pair. Empty for no complete pair."""
+    totals, counts = _columns(block, comparison)
+    appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)
+    arms = (sweep.places[arm] for arm in (comparison.above, comparison.below))
+    above, below = (np.flatnonzero(counting & of_arm(sweep, block, arm)) for arm in arms)
+    _, one, other = np.intersect1d(appearances[above], appearances[below], return_indices=True)
+    above, below = above[one], below[other]
+    log_ratios: Numbers = np.log(totals[above] / counts[above] / (totals[below] / counts[below]))
+    return log_ratios, column(block.slices.round)[above]
 
 
 def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """The block's log-ratio of the two means, typical of its pairs; None where no pair is whole."""
+    """Typical log-ratio of a block: the trimmed mean over pairs. None for no complete pair."""
     log_ratios, _ = pair_log_ratios(sweep, block, comparison)
     return trimmed_mean(log_ratios.tolist(), sweep.limits.trimmed) if len(log_ratios) else None
 
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """The block's log-ratio of whole means, where the arms stood side by side. Late answers are in the means too."""
+    """Log-ratio of a block's whole means, over the appearances of both arms. Late answers are in the means too.
+
+    None where an arm has no counted request.
+    """
     totals, counts = _columns(block, comparison)
     arms, appearances = column(block.slices.arm), column(block.slices.appearance)
     of_both = [appearances[arms == sweep.places[arm]] for arm in (comparison.above, comparison.below)]
@@ -140,50 +155,36 @@ def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 
 def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | None:
-    """The whole mean response of an arm in a block; None where no request was counted."""
+    """Whole mean response time of an arm's requests in a block, µs. None where no request was counted."""
     chosen = used_whole(sweep.limits, block) & (column(block.slices.arm) == arm)
     count = int(column(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
     return float(column(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
 
 
 def arm_cpu_us(sweep: Sweep, block: Block, arm: int) -> float | None:
-    """The server's processor time for each request of an arm in a block; None where it was not read."""
+    """Processor time of the server for each request of an arm in a block, µs. None where no time was read."""
     return _spent_us(sweep, block, arm, block.slices.server_cpu_ns)
 
 
 def arm_load_us(sweep: Sweep, block: Block, arm: int) -> float | None:
-    """The load's processor time for each request of an arm in a block; None where it was not read."""
+    """Processor time of the load for each request of an arm in a block, µs. None where no time was read."""
     return _spent_us(sweep, block, arm, block.slices.client_cpu_ns)
 
 
 def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> float | None:
-    chosen = used(sweep.limits, block) & (column(block.slices.arm) == arm)
+    chosen = of_arm(sweep, block, arm)
     requests = int(column(block.slices.requests)[chosen].sum())
     own_ns = float(column(spent_ns)[chosen].sum())
     return own_ns / requests / 1000 if requests and own_ns else None
 
 
-def _slices(
-    sweep: Sweep, block: Block, comparison: Comparison
-) -> tuple[dict[int, tuple[int, float]], dict[int, tuple[int, float]]]:
-    """Slices of both arms by appearance: the place and the mean of each slice that has a mean."""
-    totals, counts = _columns(block, comparison)
-    counting = used(sweep.limits, block) & (totals > 0) & (counts > 0)
-    arms = column(block.slices.arm)
-    found = []
-    for arm in (comparison.above, comparison.below):
-        own = np.flatnonzero(counting & (arms == sweep.places[arm])).tolist()
-        found.append({block.slices.appearance[place]: (place, float(totals[place] / counts[place])) for place in own})
-    return found[0], found[1]
-
-
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Sum of each slice, and the number of requests in it."""
+    """Sum over the requests of each slice, and the number of these requests."""
     slices = block.slices
     if comparison.measure != "response":
         spent = slices.server_cpu_ns if comparison.measure == "cpu" else slices.active_ns
         return column(spent).astype(np.float64), column(slices.requests).astype(np.float64)
-    if comparison.request not in slices.counts or comparison.request not in slices.sums_ns:
+    if comparison.request not in slices.counts:
         return np.zeros(len(slices.arm)), np.zeros(len(slices.arm))
     counts, totals = column(slices.counts[comparison.request]), column(slices.sums_ns[comparison.request])
     return totals.astype(np.float64), counts.astype(np.float64)

@@ -1,7 +1,7 @@
-"""Use of servers by themselves: start-up, memory and idle processor time, with intervals over repetitions. Pure.
+"""Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. Pure.
 
-Intervals are Student's t over the repetitions' values. These quantities are never negative, so that an interval that
-would reach under 0 ends there.
+Intervals are Student's t over the repetitions' values. These quantities are never negative, so an interval never begins
+under 0.
 """
 
 from collections.abc import Sequence
@@ -15,39 +15,39 @@ from experiments.kinds.standalone import LoneServer, StandalonePlan, StartSeen
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A server that holds a number of connections, over the repetitions."""
+    """Values of a server that holds a number of connections, over the repetitions."""
 
     connections: int
     resident_mib: Estimate
     added_mib: Estimate
-    """Memory beyond that of the same process without connections, within each repetition; 0 for no connections."""
+    """Memory that the connections add to the same process, within each repetition; 0 for no connections."""
     idle_share: Estimate
-    """Share of a core while no requests came."""
+    """Share of a core that the server took while no requests came."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneJudged:
-    """One server, over the repetitions."""
+    """Values of one server, over the repetitions."""
 
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """Values by ascending connections. The first has no connections."""
+    """Values by ascending number of connections. The first value has no connections."""
 
     def with_connections(self, connections: int) -> Holding | None:
-        """Values with this number of connections; None where it was not measured."""
+        """Values with this number of connections; None where this number was not measured."""
         return next((each for each in self.holding if each.connections == connections), None)
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneJudged:
-    """Servers by themselves, in the plan's order; none without repetitions."""
+    """Servers of a plan, in the plan's order. Empty without repetitions."""
 
     servers: tuple[LoneJudged, ...] = ()
 
 
 def judged(plan: StandalonePlan, blocks: Sequence[Block[StartSeen]], limits: Limits = LIMITS) -> StandaloneJudged:
-    """Every server of the plan."""
+    """Judge the repetitions: the values of every server of the plan."""
     starts = zip(*([run.seen for run in block.by_place().runs] for block in blocks), strict=True)
     servers = zip(plan.servers, starts, strict=False)
     return StandaloneJudged(tuple(_lone(server, own, 1 - limits.level) for server, own in servers))
@@ -57,13 +57,12 @@ def _lone(server: LoneServer, starts: Sequence[StartSeen], confidence: float) ->
     holding = []
     for number, connections in enumerate(server.connections):
         held = [start.held[number] for start in starts]
+        added = [start.held[number].resident_mib - start.held[0].resident_mib for start in starts]
         holding.append(
             Holding(
                 connections=connections,
                 resident_mib=positive_interval([each.resident_mib for each in held], confidence),
-                added_mib=mean_interval(
-                    [start.held[number].resident_mib - start.held[0].resident_mib for start in starts], confidence
-                ),
+                added_mib=mean_interval(added, confidence),
                 idle_share=positive_interval([each.cpu_ns / each.watched_ns for each in held], confidence),
             )
         )

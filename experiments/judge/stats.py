@@ -1,17 +1,19 @@
-"""Statistics over blocks: intervals, tests, and how many blocks would decide. Pure.
+"""Statistics over blocks: intervals, tests, and the number of blocks that a decision needs. Pure.
 
-The unit is the block, not the request: requests of one block are not independent. A comparison has one value a block,
-the logarithm of a ratio. Its interval is Student's t on these values. A difference must also survive an exact sign-flip
-test: if the arms were the same, each block's value would as likely have the other sign. Its source is Fisher, "The
-Design of Experiments", 1935, section 21. Holm's correction goes over the family of tests, which is declared before the
-data is seen (Holm 1979, "A simple sequentially rejective multiple test procedure").
+The unit is the block and not the request, because requests of one block are not independent. A comparison of two arms
+(an arm is a server under a load) has one value in each block: the logarithm of a ratio. The interval of a comparison is
+Student's t interval of these values. A difference must also pass an exact sign-flip test. If the arms were equal, the
+value of a block would be as likely to have the opposite sign (Fisher, "The Design of Experiments", 1935, section 21).
+Holm's correction covers the family of tests, which is declared before the data is seen (Holm 1979, "A simple
+sequentially rejective multiple test procedure").
 
-numpy and scipy compute what they have. A part of scipy is loaded when it is first named: so no module here imports one
-by name, and a command that judges nothing starts at once. Quantiles are from ``scipy.special``, as ``scipy.stats`` has
-them from there, and takes a second or two to load.
+Python loads a part of scipy when the code first names the part. So no module here imports a part of scipy by name, and
+a command without a judgement starts at once. Quantiles come from ``scipy.special``. ``scipy.stats`` takes quantiles
+from there too, but needs a second or two to load.
 """
 
 import math
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,23 +27,26 @@ import scipy
 from experiments.design.limits import BLOCKS_MAX
 
 SPREAD_FROM = 3
-"""Runs from which on there is a range, a deviation between runs and a prediction interval."""
+"""Least number of runs that have a range, a deviation between runs and a prediction interval."""
 
 POWER = 0.8
-"""Probability that the stated number of blocks decides, if mean and spread stay as they are."""
+"""Probability that the stated number of blocks decides, if mean and spread do not change."""
 
 _ROUNDING = 1e-12
-"""Largest difference of two sums that count as equal, as a share of the sum of the values' magnitudes."""
+"""Two sums count as equal up to this difference, as a share of the sum of the values' magnitudes."""
 
 _BLOCKS_LOOKED_AT = 1000
-"""Number of blocks at which the search for the number that decides ends."""
+"""Largest number of blocks that the search for a deciding number tries."""
+
+_LOG_MAX = math.log(sys.float_info.max)
+"""Logarithm of the largest float: e to a higher power counts as infinite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean, or the ratio that a mean of logarithms stands for, with its interval, from ``n`` values.
+    """A mean, or a ratio, with its interval, from ``n`` values. The interval of one value is unbounded.
 
-    With one value the interval is unbounded.
+    A ratio is the exponential of a mean of logarithms.
     """
 
     value: float
@@ -50,12 +55,12 @@ class Estimate:
     n: int
 
     def over(self, unit: float) -> "Estimate":
-        """The same estimate in another unit."""
+        """Convert the estimate to another unit."""
         return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
 
 
 def exact(value: float) -> Estimate:
-    """An estimate without an interval, such as a document's value."""
+    """Estimate without an interval, such as a document's value."""
     return Estimate(value, -math.inf, math.inf, 1)
 
 
@@ -64,45 +69,44 @@ class Deviation:
     """Deviation of the true log-ratios between earlier runs of one version."""
 
     tau: float
+    """The deviation, in units of a log-ratio."""
     freedom: int
     """Number of runs minus number of versions."""
     runs: int
     tau_high: float
-    """The upper limit of tau, with 95 %."""
+    """Upper limit of tau, with 95 %."""
     over_s: float
-    """Time from the first run of a version to its last: the shortest such time of all versions."""
+    """Time from a version's first run to that version's last run: the shortest such time of all versions."""
 
     @property
     def reach(self) -> float:
-        """Largest change of a ratio's logarithm by a further run, as far away in time, with 95 %: the difference of two
-        runs."""
-        return float(scipy.special.stdtrit(self.freedom, 0.975)) * math.sqrt(2) * self.tau
+        """Largest difference, with 95 %, between the log-ratios of two runs that are ``over_s`` apart."""
+        return students(self.freedom, 0.95) * math.sqrt(2) * self.tau
 
 
 def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Mean of independent values with Student's t interval. ValueError where there are none."""
+    """Mean of independent values with Student's t interval. ValueError for no values."""
     if not values:
         raise ValueError("no values to take a mean of")
     seen, n = np.asarray(values, dtype=np.float64), len(values)
-    mean = float(seen.sum()) / n
-    if n == 1:
-        return Estimate(mean, -math.inf, math.inf, 1)
-    half = _half_width(math.sqrt(float(np.square(seen - mean).sum()) / (n - 1)), n, confidence)
+    mean = float(seen.mean())
+    half = students(n - 1, confidence) * float(seen.std(ddof=1)) / math.sqrt(n) if n > 1 else math.inf
     return Estimate(mean, mean - half, mean + half, n)
 
 
 def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Mean of values that are never negative, with an interval that ends at 0. ValueError where there are none."""
+    """Mean of values that are never negative. The interval begins at 0 or above. ValueError for no values."""
     estimate = mean_interval(values, confidence)
     return replace(estimate, low=max(0.0, estimate.low))
 
 
 def median_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Median of independent values, and its interval between two of them. ValueError where there are none.
+    """Median of independent values, with an interval between two of the values. ValueError for no values.
 
-    The interval goes from the k-th least to the k-th greatest. It covers the median with at least this confidence, for
-    any distribution, and k is the largest possible. For 95 % and ten values it goes from the 2nd to the 9th. Five
-    values are too few, so that it is unbounded (David and Nagaraja, *Order Statistics*, 2003, section 7.1).
+    The interval goes from the k-th least value to the k-th greatest value, with the largest possible k. The interval
+    covers the median of any distribution with at least this confidence. For 95 % and ten values the interval goes from
+    the 2nd value to the 9th. Five values or fewer have an unbounded interval (David and Nagaraja, *Order Statistics*,
+    2003, section 7.1).
     """
     if not values:
         raise ValueError("no values to take a median of")
@@ -117,24 +121,25 @@ def median_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Estimate:
-    """The ratio that the blocks' log-ratios stand for: exp of their mean, and of the ends of its t interval."""
+    """Ratio over blocks: the exponential of the mean log-ratio, and of both ends of its t interval."""
     mean = mean_interval(block_log_ratios, confidence)
-    high = math.inf if math.isinf(mean.high) else math.exp(mean.high)
-    return Estimate(math.exp(mean.value), math.exp(mean.low), high, mean.n)
+    value, low, high = (math.exp(log) if log < _LOG_MAX else math.inf for log in (mean.value, mean.low, mean.high))
+    return Estimate(value, low, high, mean.n)
 
 
 def geometric_interval(values: Iterable[float | None], confidence: float) -> Estimate | None:
-    """Geometric mean of the values that are there and are not 0, with its interval; None where there is no such
-    value."""
+    """Geometric mean of positive values, with its interval. Values of None or 0 are left out. None without values."""
     logs = [math.log(each) for each in values if each]
     return ratio_interval(logs, confidence) if logs else None
 
 
 def sign_flip_p(values: Sequence[float]) -> float:
-    """Two-sided p-value of a mean of 0: the share of all sign assignments whose sum is at least as far from 0.
+    """Two-sided p-value of the hypothesis that the mean is 0, by the exact sign-flip test.
 
-    Exact: the sums of either half's assignments, 2^(n ÷ 2) of them, are matched by sorting one half. At least 2 ÷ 2^n;
-    1 for fewer than two values, or where one is no number. ValueError for over ``BLOCKS_MAX``.
+    The p-value is a share of all assignments of signs to the values: the share whose sum is as far from 0, or farther.
+    The values are split into two halves. Each half has 2^(n ÷ 2) sums, and sorted sums are counted by bisection. The
+    p-value is 2 ÷ 2^n at least. It is 1 for fewer than two values, and for a value that is not finite. ValueError for
+    more values than ``BLOCKS_MAX``.
     """
     if len(values) > BLOCKS_MAX:
         raise ValueError(f"{len(values)} blocks, allowed: up to {BLOCKS_MAX}")
@@ -143,21 +148,21 @@ def sign_flip_p(values: Sequence[float]) -> float:
 
 @lru_cache(16384)
 def _sign_flip_p(values: tuple[float, ...]) -> float:
-    """The same p-value, cached: each look asks again for values that it shares with others."""
+    """Cached p-value: several comparisons and looks ask for the same values."""
     seen = np.asarray(values, dtype=np.float64)
     if len(seen) < 2 or not np.isfinite(seen).all():
         return 1.0
-    as_far = abs(seen.sum()) - _ROUNDING * np.abs(seen).sum()  # sums that differ by rounding alone are equal
+    as_far = abs(seen.sum()) - _ROUNDING * np.abs(seen).sum()  # rounding makes equal sums differ
     if as_far <= 0:
         return 1.0
     half = len(seen) // 2
     first, second = _signed_sums(seen[:half]), np.sort(_signed_sums(seen[half:]))
     above = len(first) * len(second) - int(np.searchsorted(second, as_far - np.sort(first), side="left").sum())
-    return 2.0 * above / 2.0 ** len(seen)  # as many lie as far below: the other signs of each
+    return 2.0 * above / 2.0 ** len(seen)  # opposite signs give as many sums on the other side of 0
 
 
 def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The sum of the values under every assignment of signs."""
+    """Sums of the values, one for each assignment of signs."""
     sums = np.zeros(1)
     for value in values:
         sums = np.add.outer((value, -value), sums).ravel()
@@ -165,7 +170,7 @@ def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values, in the order given."""
+    """Adjusted p-values by Holm's method, in the order of ``p_values``."""
     ranked = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [1.0] * len(p_values)
     highest = 0.0
@@ -176,7 +181,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float) -> float:
-    """Mean without this share of the values at either end (Yuen 1974). ValueError where there are none."""
+    """Mean without this share of the values at each end (Yuen 1974). ValueError for no values."""
     ascending = np.sort(np.asarray(values, dtype=np.float64))
     if not len(ascending):
         raise ValueError("no values to take a mean of")
@@ -185,9 +190,10 @@ def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float
 
 
 def blocks_min(family: int, level: float) -> int:
-    """Smallest number of blocks that can show a difference in a family of this many tests, with the clearest data.
+    """Smallest number of blocks that can show a difference, with the clearest data, in a family of this size.
 
-    The sign-flip test gives no p under 2 ÷ 2^n, and Holm multiplies the least of a family by its size.
+    With n blocks the least p of the sign-flip test is 2 ÷ 2^n. Holm multiplies the least p of a family by the family's
+    size.
     """
     n = 2
     while family * 2.0 ** (1 - n) >= level:
@@ -196,51 +202,38 @@ def blocks_min(family: int, level: float) -> int:
 
 
 def blocks_needed(values: Sequence[float], family: int, level: float, about: tuple[float, float]) -> int | None:
-    """Number of blocks in all that decide with 80 % power, if mean and spread stay as they are; None: over 1000, or
-    unknown.
+    """Total number of blocks that decides with 80 % power, if mean and spread do not change.
 
-    ``values`` are logarithms of ratios ÷ the tested value; ``about`` is the zone that counts as no difference. Power by
-    the usual sum of two quantiles of Student's t; a difference must show at Holm's strictest step, which is
-    Bonferroni's. An interval can leave that zone at either end: both probabilities are added.
+    None where the number is over 1000 or unknown. ``values``: logarithms of ratios ÷ the tested value. ``about``: the
+    zone of ratios that count as no difference. A difference must pass Holm's strictest step, which is Bonferroni's. Its
+    power is by the usual sum of two quantiles of Student's t. An interval may leave the zone at either end: the two
+    probabilities are added.
     """
     if len(values) < 2:
         return None
-    seen = np.asarray(values, dtype=np.float64)
-    mean = float(seen.sum()) / len(seen)
-    deviation = math.sqrt(float(np.square(seen - mean).sum()) / (len(seen) - 1))
+    mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
     low, high = (math.log(limit) for limit in about)
 
     def decides(n: int) -> bool:
         error, (strict, plain, power) = deviation / math.sqrt(n), _quantiles(n, family, level)
-        if abs(mean) > (strict + power) * error:
+        if error == 0 or abs(mean) > (strict + power) * error:
             return True
-        return error == 0 or _share_beyond(n, (mean - low) / error - plain, (high - mean) / error - plain) <= 1 - POWER
+        leaves = scipy.special.stdtr(n - 1, [plain - (mean - low) / error, plain - (high - mean) / error])
+        return bool(leaves.sum() <= 1 - POWER)
 
     fewest = max(blocks_min(family, level), len(values) + 1)
     n = bisect_left(range(_BLOCKS_LOOKED_AT + 1), True, lo=fewest, key=decides)  # more blocks never decide worse
     return n if n <= _BLOCKS_LOOKED_AT else None
 
 
-def _share_beyond(n: int, *ends: float) -> float:
-    """Sum of the probabilities that Student's t, for n values, is over each of these ends."""
-    return float(sum(scipy.special.stdtr(n - 1, -end) for end in ends))
-
-
 @lru_cache(8192)
 def _quantiles(n: int, family: int, level: float) -> tuple[float, float, float]:
-    """Student's t for n values: at the family's strictest step, at the level itself, and for the power."""
-    strict, plain, power = (
-        float(scipy.special.stdtrit(n - 1, at)) for at in (1 - level / family / 2, 1 - level / 2, POWER)
-    )
+    """Quantiles of Student's t for n values: for the family's strictest step, for the level, and for the power."""
+    strict, plain, power = scipy.special.stdtrit(n - 1, [1 - level / family / 2, 1 - level / 2, POWER]).tolist()
     return strict, plain, power
 
 
-def _half_width(deviation: float, n: int, confidence: float) -> float:
-    """Half of Student's t interval of a mean of ``n`` values with this standard deviation."""
-    return _students(n, confidence) * deviation / math.sqrt(n)
-
-
 @lru_cache(1024)
-def _students(n: int, confidence: float) -> float:
-    """Student's t for n values, two-sided."""
-    return float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2))
+def students(freedom: int, confidence: float) -> float:
+    """Two-sided quantile of Student's t with these degrees of freedom."""
+    return float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))

@@ -1,8 +1,9 @@
-"""Steps: the mean latency of each arm ÷ that of the arm before it, over the same blocks.
+"""Steps of a curve: the mean latency of each arm ÷ the mean latency of the arm before, over the same blocks. Pure.
 
-A claim that latency rises, falls or stays is a claim about every step, and not about the ends alone: a curve that falls
-first may end above its beginning. A step has the whole means of two arms, in the blocks that no gate leaves out of
-either. Holm's correction goes over the steps of one curve. Pure. Left out: what a claim makes of its steps.
+An arm is a server under a load. A claim that latency rises, falls or stays concerns every step, and not the two ends
+alone: a curve that falls first may end above its beginning. A step uses the whole means of two arms. A block is left
+out of a step if a gate refuses one of the two arms. Holm's correction covers the steps of one curve. Left out: the
+verdict on a claim, which a study makes from the steps.
 """
 
 import math
@@ -24,33 +25,35 @@ SAID = {
     Verdict.FLAT: "is flat",
     Verdict.INCONCLUSIVE: "is not known to rise or fall",
 }
-"""Words of a step's verdict in a sentence."""
+"""Words for a step's verdict in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Mean latency of one arm ÷ that of the arm before it, over blocks."""
+    """Step: mean latency of the arm ``above`` ÷ mean latency of the arm ``below``, over blocks."""
 
     above: Arm
     below: Arm
     ratio: Estimate
     p_holm: float
-    """Holm's p over the steps of a curve."""
+    """p of the sign-flip test, after Holm's correction over the steps of a curve."""
 
     def verdict(self, judgement: Judgement) -> Verdict:
-        """Verdict on the step. A step whose whole interval is above 1 is not FLAT, however small it is. INCONCLUSIVE at
-        no look."""
+        """Verdict on the step; INCONCLUSIVE in a sweep that is at no look.
+
+        A step whose whole interval is above 1 is never FLAT, not even a small step.
+        """
         verdict = ruled(OF_GROWTH, self.ratio, self.p_holm, judgement.sweep.level, judgement.sweep.limits)
         is_open = judgement.look is None or (verdict is Verdict.FLAT and self.ratio.low > 1)
         return Verdict.INCONCLUSIVE if is_open else verdict
 
     def is_small(self, limits: Limits) -> bool:
-        """True where its interval lies inside 0.95 to 1.05, whether or not it reaches 1."""
+        """True where the interval lies inside 0.95 to 1.05. The interval need not contain 1."""
         return limits.equivalent_low < self.ratio.low and self.ratio.high < limits.equivalent_high
 
 
 def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
-    """Every step between neighbours that has a block that counts."""
+    """Steps between neighbouring arms. A step without a block that counts is left out."""
     pairs = list(pairwise(arms))
     logs = [[*mean_log_ratios(judgement, (above, ALL), (below, ALL)).values()] for below, above in pairs]
     p_values = holm([sign_flip_p(each) for each in logs])
@@ -62,11 +65,13 @@ def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
 
 
 def mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> dict[int, float]:
-    """Log-ratios of the mean latencies of two arms and their request types, by the numbers of the blocks that no gate
-    leaves out of either."""
+    """Log-ratios of two mean latencies, each of an arm and a request type, by the block's number.
+
+    A block is missing if a gate refuses one of the two arms in that block.
+    """
     sweep, found = judgement.sweep, {}
     for block in judgement.blocks:
-        means = [ratios.arm_mean_us(sweep, block, sweep.arms.index(arm), of) for arm, of in (above, below)]
-        if all(means) and not any(refusal for arm, _ in (above, below) for refusal in arm_refusals(sweep, block, arm)):
+        means = [ratios.arm_mean_us(sweep, block, sweep.places[arm], of) for arm, of in (above, below)]
+        if all(means) and not any(arm_refusals(sweep, block, arm) for arm, _ in (above, below)):
             found[block.number] = math.log(means[0] / means[1])  # type: ignore[operator]  # neither is None: see above
     return found

@@ -1,4 +1,4 @@
-"""Stress: a row for each kind of request, and the final state of all keys, over the repetitions. Pure."""
+"""Stress runs: a row for each kind of request, and the final state of all keys, over the repetitions. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ TOTAL = "TOTAL"
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """One kind on one server, or all kinds together: the columns of JMeter. KB are 1024 bytes."""
+    """Row of one kind on one server, or of all kinds together: the columns of JMeter. A KB has 1024 bytes."""
 
     server: Setting
     kind: str
     samples: int
-    """Samples of all repetitions, with errors."""
+    """Number of samples in all repetitions, errors included."""
     errors: int
     throughput_hz: Estimate
     received_kb_s: Estimate
@@ -28,22 +28,22 @@ class StressRow:
 
 @dataclass(frozen=True, slots=True)
 class StressJudged:
-    """Rows and final states of a plan."""
+    """Rows and final states of a plan's servers."""
 
     plan: StressPlan
     rows: tuple[StressRow, ...]
-
     right: dict[Setting, int]
-    """Number of keys with a right final state, over the repetitions, by server."""
+    """Number of keys with a right final state, summed over the repetitions, by server."""
     wrong: dict[Setting, int]
+    """Number of keys with a wrong final state, likewise."""
 
     def row(self, server: Setting, kind: str) -> StressRow | None:
-        """The row of a kind on a server; None where it was not measured."""
+        """Row of a kind on a server; None where the kind was not measured."""
         return next((each for each in self.rows if (each.server, each.kind) == (server, kind)), None)
 
 
 def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits = LIMITS) -> StressJudged:
-    """Rows of every server, the total last."""
+    """Judge the blocks: the rows of every server, with the total last."""
     rows: list[StressRow] = []
     seen = [[run.seen for run in block.by_place().runs] for block in blocks]
     right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
@@ -58,20 +58,18 @@ def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits
 
 
 def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:
-    """A row of kinds that ran together, from the beginning of the first to the end of the last; no row without runs."""
+    """Row of kinds that ran together, from the first request of any kind to the last one. No row without runs."""
     if not runs:
         return []
-    rates: list[tuple[float, float, float]] = []
+    rates: list[list[float]] = []
     for kinds in runs:
-        answered = [each for each in kinds if each.requests]  # the others have no first request and no last request
+        answered = [each for each in kinds if each.requests]  # a kind without an answer has no beginning and no end
         began_ns = min((each.began_ns for each in answered), default=0)
         lasted_s = (max((each.ended_ns for each in answered), default=0) - began_ns) / 1e9
-        sums = (
-            sum(each.requests for each in kinds),
-            sum(each.received_bytes for each in kinds) / 1024,
-            sum(each.sent_bytes for each in kinds) / 1024,
+        requests, received, sent = (
+            sum(getattr(each, name) for each in kinds) for name in ("requests", "received_bytes", "sent_bytes")
         )
-        rates.append((sums[0] / lasted_s, sums[1] / lasted_s, sums[2] / lasted_s) if lasted_s else (0.0, 0.0, 0.0))
+        rates.append([sum_ / lasted_s if lasted_s else 0.0 for sum_ in (requests, received / 1024, sent / 1024)])
     errors = sum(each.errors for kinds in runs for each in kinds)
     samples = sum(each.requests for kinds in runs for each in kinds) + errors
     hz, received, sent = (positive_interval([each[column] for each in rates], confidence) for column in range(3))

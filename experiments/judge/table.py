@@ -1,17 +1,19 @@
-"""Cells: every quantity of a cell with its interval over blocks, and the verdicts on the declared ratios. Pure.
+"""Cells of a table: every quantity of a cell with its interval over blocks, and the verdicts on the declared ratios.
 
-The unit is the block. A ratio's value in a block is the mean of its pairs' log-ratios. It is LESS or MORE if its
-interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. It is
-EQUIVALENT if it is neither, and the interval lies inside 0.95 to 1.05. A ratio of times or rates is never EQUIVALENT
-where the load was near its limit, since the load then decides it. A verdict needs values of ``BLOCKS_MIN`` blocks.
+The unit is the block. In a block the value of a ratio is the mean of its pairs' log-ratios. A ratio is LESS or MORE if
+its interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. A ratio
+is EQUIVALENT if it is neither, and its interval lies inside 0.95 to 1.05. A ratio of times or rates is never EQUIVALENT
+where the load was near its limit, since the load then determines a part of it. A verdict needs values of ``BLOCKS_MIN``
+blocks.
 
-Two sorts of cells are left out. From the first sort the hypervisor took the cores: the rule is the one for rounds of a
-sweep, and ignores the measured values. The second sort has more errors than gate 4 lets pass.
+Two sorts of cells are left out. In a cell of the first sort other programs took the cores: the rule for the rounds of a
+sweep decides this, and ignores the measured values. A cell of the second sort has more errors than gate 4 allows. Pure.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from experiments.design.limits import LIMITS, Limits
 from experiments.design.sweep import BLOCKS_MIN
@@ -20,45 +22,35 @@ from experiments.judge.verdicts import OF_QUANTITIES, Verdict, ruled
 from experiments.kinds.block import Block, Run
 from experiments.kinds.table import Cell, CellRatio, CellSeen, TablePlan
 
+SAMPLES_MIN = 5
+"""Fewest samples that have a largest sample."""
+
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
     return of / 1024 / seen.total_s
 
 
 def _mean_share(seen: CellSeen) -> float:
-    """Mean share over the time of the samples; over the whole load for a cell that is too short for two samples."""
+    """Mean share of a core over the time of the samples. With fewer than two samples: over the whole load."""
     return seen.sampled_cpu_s / seen.sampled_s if seen.sampled_s else seen.server_cpu_s / seen.load_s
 
 
-def _most(samples: Sequence[float]) -> float | None:
-    return max(samples) if len(samples) >= SAMPLES_MIN else None
+def _mean(samples: Sequence[float], whole: float) -> float | None:
+    """Mean sample, in % of the whole; None without a sample."""
+    return 100 * fmean(samples) / whole if samples else None
 
 
-def _memory(block: Block[CellSeen], seen: CellSeen) -> float | None:
-    samples = seen.memory_samples_mib
-    return 100 * _mean(samples) / block.memory_mib if samples else None
+def _most(samples: Sequence[float], whole: float) -> float | None:
+    """Largest sample, in % of the whole; None for fewer than ``SAMPLES_MIN`` samples."""
+    return 100 * max(samples) / whole if len(samples) >= SAMPLES_MIN else None
 
-
-def _memory_max(block: Block[CellSeen], seen: CellSeen) -> float | None:
-    most = _most(seen.memory_samples_mib)
-    return None if most is None else 100 * most / block.memory_mib
-
-
-def _cpu_max(seen: CellSeen) -> float | None:
-    """Largest sample of the server's share of a core, in %. It is never under the samples' mean, weighted by length."""
-    most = _most(seen.cpu_samples)
-    return None if most is None else 100 * most
-
-
-SAMPLES_MIN = 5
-"""With fewer samples than this there is no largest sample."""
 
 QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = {
     "cpu_percent": lambda _, seen: 100 * _mean_share(seen),
-    "cpu_percent_max": lambda _, seen: _cpu_max(seen),
-    "memory_percent": _memory,
-    "memory_percent_max": _memory_max,
-    "memory_mib": lambda _, seen: _mean(seen.memory_samples_mib) if seen.memory_samples_mib else None,
+    "cpu_percent_max": lambda _, seen: _most(seen.cpu_samples, 1.0),
+    "memory_percent": lambda block, seen: _mean(seen.memory_samples_mib, block.memory_mib),
+    "memory_percent_max": lambda block, seen: _most(seen.memory_samples_mib, block.memory_mib),
+    "memory_mib": lambda _, seen: _mean(seen.memory_samples_mib, 100.0),
     "total_s": lambda _, seen: seen.total_s,
     "response_ms": lambda _, seen: seen.response_us / 1000,
     "received_kb_s": lambda _, seen: _rate_kb(seen.received_bytes, seen),
@@ -69,9 +61,12 @@ QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = 
     "client_percent": lambda _, seen: 100 * seen.client_cpu_s / seen.load_s,
     "throughput_hz": lambda _, seen: seen.requests / seen.total_s,
 }
-"""Quantities of a cell in a block, by name. ``cpu_us``: the server's processor time a request. Percentages of
-processors are of one core, those of memory of the machine's; KB are 1024 bytes, as ``ab`` has them. None: too few
-samples."""
+"""Quantities of a cell in a block, by name. None: too few samples.
+
+``cpu_us`` is the server's processor time for each request. Percentages of processor time are of one core; percentages
+of memory are of the machine's memory. A KB has 1024 bytes, as in ``ab``. The mean of processor samples is weighted by
+their lengths, and is never over the largest sample.
+"""
 
 OF_THE_LOAD = frozenset(
     {
@@ -85,41 +80,39 @@ OF_THE_LOAD = frozenset(
         "throughput_hz",
     }
 )
-"""Quantities that are times and rates. Near its limit the load decides a part of them, so that they differ less than
-the servers do."""
+"""Quantities that are times or rates. A load near its limit determines a part of such a quantity. So the quantities of
+two servers differ by less than the servers themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellJudged:
-    """A declared ratio, judged."""
+    """Judgement of a declared ratio."""
 
     ratio: CellRatio
-    log_ratios: Mapping[int, float]
-    """Values by the block's number."""
     seen: Estimate
     """Estimate of above ÷ below."""
     p_holm: float
+    """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None
-    """None: too few blocks for any verdict, or fewer than were planned."""
+    """Verdict; None for fewer blocks than planned, or for too few blocks."""
     load_limited: bool = False
-    """True where it is a ratio of times or rates, and the load was near its limit in one of its cells (gate 7): it
-    cannot be EQUIVALENT."""
+    """True for a ratio of times or rates with the load near its limit in a cell (gate 7): it cannot be EQUIVALENT."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableJudged:
-    """Cells, judged by the blocks so far."""
+    """Judgement of the cells by the blocks that are done."""
 
     plan: TablePlan
     blocks: tuple[Block[CellSeen], ...]
-    """Their runs in the plan's order."""
+    """Blocks, with their runs in the plan's order."""
     judged: Mapping[str, CellJudged]
-    """Judged ratios by name; those without a value are missing."""
+    """Judged ratios by name. A ratio without a value is missing."""
     confidence: float
     limits: Limits = LIMITS
 
     def values(self, cell: Cell, quantity: str) -> list[float]:
-        """A quantity of a cell, of each block that counts; empty where a block lacks it."""
+        """Values of a cell's quantity in the blocks that count; empty if one of these blocks lacks a value."""
         place = self.plan.cells.index(cell)
         found = [
             QUANTITIES[quantity](block, block.runs[place].seen)
@@ -130,61 +123,59 @@ class TableJudged:
         return present if len(present) == len(found) else []
 
     def estimate(self, cell: Cell, quantity: str) -> Estimate | None:
-        """Mean of a quantity of a cell over blocks, with its interval; None where no block counts."""
+        """Mean of a cell's quantity over blocks, with its interval; None without values."""
         found = self.values(cell, quantity)
         return positive_interval(found, self.confidence) if found else None
 
     def is_load_limited(self, cell: Cell) -> bool:
-        """True where the load took so much of its core that times are those of client and server together (gate 7)."""
+        """True where the load took over 80 % of its core: client and server together determine the times (gate 7)."""
         return _is_load_limited(self.blocks, self.plan.cells.index(cell), self.limits)
 
     def errors(self, cell: Cell) -> int:
-        """Errors of a cell in all blocks."""
+        """Number of errors of a cell in all blocks."""
         place = self.plan.cells.index(cell)
         return sum(block.runs[place].seen.errors for block in self.blocks)
 
 
 def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = LIMITS) -> TableJudged:
-    """Judges the blocks so far. Verdicts need all blocks of the plan, and ``BLOCKS_MIN`` at least."""
+    """Judge the blocks that are done. Verdicts need all blocks of the plan, and ``BLOCKS_MIN`` blocks at least."""
     blocks = tuple(block.by_place() for block in blocks)
     confidence, whole = 1 - limits.level, len(blocks) >= max(plan.blocks, BLOCKS_MIN)
-    logs = {ratio.name: _log_ratios(blocks, ratio, limits) for ratio in plan.ratios}
     over = {place for place in range(len(plan.cells)) if _is_load_limited(blocks, place, limits)}
     found: dict[str, CellJudged] = {}
     for family in dict.fromkeys(ratio.family for ratio in plan.ratios):
         own = [ratio for ratio in plan.ratios if ratio.family == family]
-        adjusted = holm([sign_flip_p(list(logs[ratio.name].values())) for ratio in own])
-        for ratio, p_holm in zip(own, adjusted, strict=True):
-            values = logs[ratio.name]
-            if values:
-                seen = ratio_interval(list(values.values()), confidence)
-                limited = ratio.quantity in OF_THE_LOAD and not over.isdisjoint((*ratio.above, *ratio.below))
-                decided = whole and len(values) >= BLOCKS_MIN
-                verdict = _verdict(seen, p_holm, limits, limited) if decided else None
-                found[ratio.name] = CellJudged(ratio, values, seen, p_holm, verdict, limited)
+        logs = [_log_ratios(blocks, ratio, limits) for ratio in own]
+        for ratio, values, p_holm in zip(own, logs, holm([sign_flip_p(each) for each in logs]), strict=True):
+            if not values:
+                continue
+            seen = ratio_interval(values, confidence)
+            limited = ratio.quantity in OF_THE_LOAD and not over.isdisjoint((*ratio.above, *ratio.below))
+            verdict = ruled(OF_QUANTITIES, seen, p_holm, limits.level, limits)
+            if limited and verdict is Verdict.EQUIVALENT:
+                verdict = Verdict.INCONCLUSIVE
+            decides = whole and len(values) >= BLOCKS_MIN
+            found[ratio.name] = CellJudged(ratio, seen, p_holm, verdict if decides else None, limited)
     return TableJudged(plan, blocks, found, confidence, limits)
 
 
-def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> dict[int, float]:
-    """Each block's value of a ratio. A block without a whole pair has no value."""
-    of, found = QUANTITIES[ratio.quantity], {}
+def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> list[float]:
+    """Log-ratios of the blocks. A block without a complete pair has no value."""
+    of, found = QUANTITIES[ratio.quantity], []
     for block in blocks:
         logs = []
         for pair in zip(ratio.above, ratio.below, strict=True):
-            above, below = (block.runs[place] for place in pair)
-            if not all(_counts(limits, block, each) for each in (above, below)):
-                continue
-            values = [value for each in (above, below) if (value := of(block, each.seen)) is not None and value > 0]
-            if len(values) == len(pair):
-                logs.append(math.log(values[0] / values[1]))
+            runs = [block.runs[place] for place in pair]
+            above, below = (of(block, run.seen) if _counts(limits, block, run) else None for run in runs)
+            if above and below and min(above, below) > 0:
+                logs.append(math.log(above / below))
         if logs:
-            found[block.number] = _mean(logs)
+            found.append(fmean(logs))
     return found
 
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
-    """True where a cell of a block counts: its cores were not taken, and its requests did not end in errors (gate
-    4)."""
+    """True where a cell counts in a block: no other program took the cores, and gate 4 allows the errors."""
     seen = run.seen
     asked = seen.load_requests + seen.errors
     return block.counts(run, limits) and seen.errors <= limits.errors_share * asked
@@ -193,13 +184,4 @@ def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
 def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
-    return _mean(shares) > limits.load_share
-
-
-def _verdict(seen: Estimate, p_holm: float, limits: Limits, load_limited: bool) -> Verdict:
-    verdict = ruled(OF_QUANTITIES, seen, p_holm, limits.level, limits)
-    return Verdict.INCONCLUSIVE if load_limited and verdict is Verdict.EQUIVALENT else verdict
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+    return bool(shares) and fmean(shares) > limits.load_share

@@ -1,14 +1,20 @@
-"""Verdicts: what a sweep's blocks say of each comparison, at a look that was declared beforehand.
+"""Verdicts on the comparisons of a sweep, at a look: a number of blocks that was declared beforehand. Pure.
 
-A ratio of times is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. A ratio of
-processor times is then LESS or MORE. It is EQUIVALENT if it is neither and the interval lies inside 0.95 to 1.05.
-Otherwise it is INCONCLUSIVE, with the number of blocks that would decide. Growth with the clients has two verdicts,
-against 1 and against the number of clients. Around that number lies the same zone as around 1: an interval from 1.92 to
-1.96 with twice the clients is SUBLINEAR by less than 5 %. An interval's confidence is 1 − the look's level. A sweep
-that stands at no look has no verdicts: its numbers are shown, with the blocks done and planned. Where the load took
-over 80 % of its core in a closed loop, the times are those of client and server together: then there is no verdict on
-the server. Steps of a curve and ratios of cells are ruled by the same test (``ruled``), in words of their own: GROWS,
-FALLS, FLAT; LESS, MORE, EQUIVALENT. Pure.
+- A ratio of times is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. A ratio of
+  processor times is LESS or MORE by the same rule.
+- A ratio is EQUIVALENT if it is not FASTER or SLOWER, and its interval lies inside 0.95 to 1.05.
+- Every other ratio is INCONCLUSIVE, with the number of blocks that would decide. So is a ratio with values of fewer
+  than six blocks.
+- Growth with the clients has two verdicts: one against 1, and one against the ratio of the clients. The zone around the
+  ratio of the clients is the zone around 1. For example, twice the clients with an interval from 1.92 to 1.96 is
+  SUBLINEAR by less than 5 %.
+
+The confidence of an interval is 1 − the look's level. A sweep that is at no look has no verdicts. Its numbers are
+shown, with the numbers of blocks done and planned. If the load took over 80 % of its core in a closed loop, client and
+server together limit the times. Then there is no verdict on the server.
+
+Steps of a curve and ratios of cells are judged by the same rule (``ruled``). Steps have the words GROWS, FALLS and
+FLAT. Cells have LESS, MORE and EQUIVALENT.
 """
 
 import math
@@ -19,7 +25,7 @@ from enum import Enum
 
 from experiments.design.arms import Comparison
 from experiments.design.limits import Limits
-from experiments.design.sweep import Sweep
+from experiments.design.sweep import BLOCKS_MIN, Sweep
 from experiments.judge import ratios
 from experiments.judge.gates import Refusal, block_refusals, far_end, halves_contradict, limiting_load, too_small
 from experiments.judge.stats import Deviation, Estimate, blocks_needed, holm, ratio_interval, sign_flip_p
@@ -27,7 +33,7 @@ from experiments.results.observed import Block
 
 
 class Verdict(Enum):
-    """Verdict on a comparison, in the words of its kind."""
+    """Verdict on a comparison. Each kind of comparison has words of its own."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
@@ -44,7 +50,7 @@ class Verdict(Enum):
 
 
 Words = tuple[Verdict, Verdict, Verdict]
-"""Verdicts for a ratio under, over and about the value that it is tested against."""
+"""Three verdicts on a ratio: under the tested value, over the tested value, and about equal to it."""
 
 OF_TIMES: Words = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
 OF_QUANTITIES: Words = (Verdict.LESS, Verdict.MORE, Verdict.EQUIVALENT)
@@ -53,12 +59,24 @@ OF_GROWTH: Words = (Verdict.FALLS, Verdict.GROWS, Verdict.FLAT)
 _AGAINST_CLIENTS: Words = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
 
 APART = (Verdict.FASTER, Verdict.SLOWER, Verdict.LESS, Verdict.MORE)
-"""Verdicts that tell two arms apart."""
+"""Verdicts that two arms differ."""
+
+_SAME = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
+
+_NO_EFFECT = (*_SAME, Verdict.INCONCLUSIVE)
+
+_OPPOSITES = [{under, over} for under, over, _ in (OF_TIMES, OF_QUANTITIES, OF_GROWTH, _AGAINST_CLIENTS)]
 
 
 def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limits) -> Verdict:
-    """Verdict of one test. ``at``: the ratio ÷ the value that it is tested against, its interval of 1 − the level."""
+    """Verdict of one test. ``at``: the ratio ÷ the tested value, with an interval of confidence 1 − the level.
+
+    INCONCLUSIVE for fewer than six values: no p of so few values is under the level, and a chance agreement of two
+    values is no evidence that two arms are equal.
+    """
     under, over, about = words
+    if at.n < BLOCKS_MIN:
+        return Verdict.INCONCLUSIVE
     if p_holm < level and (at.high < 1 or at.low > 1):
         return under if at.high < 1 else over
     return about if limits.equivalent_low < at.low and at.high < limits.equivalent_high else Verdict.INCONCLUSIVE
@@ -66,18 +84,20 @@ def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limit
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """One test of a comparison: against 1, or against the ratio of the clients."""
+    """Result of one test of a comparison: against 1, or against the ratio of the clients."""
 
     against: float
+    """Value that the ratio is tested against."""
     p_holm: float
+    """p of the sign-flip test, after Holm's correction."""
     verdict: Verdict
     blocks_needed: int | None = None
-    """Blocks in all that decide with 80 % power, for INCONCLUSIVE; None: over 1000, or unknown."""
+    """Total number of blocks that decides an INCONCLUSIVE test with 80 % power; None: over 1000, or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One comparison, judged. Ratios are of A ÷ B."""
+    """Judgement of one comparison. Ratios are A ÷ B."""
 
     comparison: Comparison
     log_ratios: Mapping[int, float]
@@ -85,21 +105,21 @@ class Judged:
     typical: Estimate
     whole: Estimate
     rulings: tuple[Ruling, ...]
-    """Rulings: one, or two for growth, against 1 and against the clients. Empty without verdicts."""
+    """One ruling; for growth two rulings, against 1 and against the clients. Empty without verdicts."""
     refusals: tuple[Refusal, ...] = ()
-    """Refusals of gates against its verdict."""
+    """Refusals of a verdict by gates."""
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
-    """Blocks that gates left out of it, with the refusals."""
+    """Refusals of blocks by gates, by the blocks' numbers. Such a block has no value here."""
     equivalent: tuple[float, float] = (0.95, 1.05)
     """Both ends of the zone in which a ratio counts as no difference."""
     confidence: float = 0.95
     """Confidence of both intervals."""
     load_share: float | None = None
-    """Share of its core that the load took, where the load was the limit. Then there are no rulings …"""
+    """The load's share of one core; None where the load was not the limit. If given, ``rulings`` is empty."""
     together: tuple[Ruling, ...] = ()
-    """… but these rulings, on client and server together."""
+    """Rulings on client and server together, where the load was the limit."""
     between: Deviation | None = None
-    """Deviation between earlier runs on such a machine; None where too few runs are known."""
+    """Deviation between earlier runs on such a machine; None for too few known runs."""
 
     @property
     def verdict(self) -> Verdict:
@@ -108,18 +128,17 @@ class Judged:
 
     @property
     def decided(self) -> bool:
-        """True where there are rulings, and no ruling is INCONCLUSIVE."""
+        """True with one ruling at least, and without an INCONCLUSIVE ruling."""
         return bool(self.rulings) and all(each.verdict is not Verdict.INCONCLUSIVE for each in self.rulings)
 
     @property
     def is_settled(self) -> bool:
-        """True where more blocks would change nothing: the comparison is decided, or cannot have a verdict on the
-        server."""
+        """True where more blocks would change nothing: a decided comparison, or one that the load limits."""
         return self.decided or bool(self.together)
 
     @property
     def survives(self) -> bool:
-        """True where every verdict would be the same with an interval widened by the deviation between runs."""
+        """True where no verdict would change if the deviation between runs widened the interval."""
         return all(map(self._survives, self.rulings))
 
     def _survives(self, ruling: Ruling) -> bool:
@@ -133,7 +152,7 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """The same judgement. Where the load was the limit, its rulings are those on client and server together."""
+        """Copy of the judgement that rules on client and server together, if the load was the limit."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
@@ -142,28 +161,27 @@ class Judged:
         return bool(self.rulings) and self.is_small(self.rulings[0])
 
     def is_small(self, ruling: Ruling) -> bool:
-        """True where a ruling is a difference whose interval lies inside 0.95 to 1.05 of the value that it is tested
-        against."""
+        """True where a ruling is a difference, and the whole interval is within 5 % of the tested value."""
         (low, high), against = self.equivalent, ruling.against
         inside = low < self.typical.low / against and self.typical.high / against < high
         return inside and ruling.verdict not in _NO_EFFECT
 
     @property
     def typical_is_not_whole(self) -> bool:
-        """True where the two intervals do not meet, so that both have to be shown."""
+        """True where the intervals of the typical ratio and of the whole ratio do not overlap: both are shown."""
         return self.typical.high < self.whole.low or self.whole.high < self.typical.low
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Judgement of a sweep by the blocks so far."""
+    """Judgement of a sweep by the blocks that are done."""
 
     sweep: Sweep
     blocks: tuple[Block, ...]
     judged: Mapping[str, Judged]
-    """Judged comparisons by name. A comparison without a value yet is missing."""
+    """Judged comparisons by name. A comparison without a value is missing."""
     look: int | None
-    """Number of blocks of the look; None: the sweep stands at no look, and has no verdicts."""
+    """Number of blocks at this look; None for a sweep that is at no look, and has no verdicts."""
 
     @property
     def confidence(self) -> float:
@@ -172,8 +190,7 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """True where every headline comparison is settled, and none of their intervals holds the sweep's limit, if it
-        has one."""
+        """True where every headline comparison is settled, and no interval contains the limit of the sweep, if any."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
@@ -182,44 +199,46 @@ class Judgement:
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
     def comparisons(self, family: str) -> Iterator[Judged]:
-        """Judged comparisons of a family, in the order in which they were declared."""
+        """Judged comparisons of a family, in the order of their declaration."""
         return (each for each in self.judged.values() if each.comparison.family == family)
 
 
 def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
-    """Judges a sweep by the blocks so far. Verdicts only at a declared look, of a sweep whose every look could
-    decide."""
+    """Judge a sweep by the blocks that are done.
+
+    There are verdicts only at a declared look, and only if the first look could decide.
+    """
     look = len(blocks) if len(blocks) in sweep.looks and sweep.has_verdicts else None
-    values = {
-        name: one for name, one in ((each.name, _values(sweep, blocks, each)) for each in sweep.comparisons) if one
-    }
+    values = {each.name: one for each in sweep.comparisons if (one := _values(sweep, blocks, each))}
     return Judgement(sweep, tuple(blocks), judge_values(sweep, values, look is not None), look)
 
 
 def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
-    """Judges the comparisons' values, by name. Verdicts need a sweep that stands at a look."""
+    """Judge the values of comparisons, by name. Only a sweep at a look has verdicts.
+
+    Holm's correction covers every test of a family. A test without a value counts with p = 1.
+    """
     families: dict[str, list[_Test]] = defaultdict(list)
     for each in sweep.comparisons:
         families[each.family] += _tests(each)
     rulings: dict[str, list[Ruling]] = defaultdict(list)
     for tests in families.values() if at_a_look else ():
-        for test, ruling in zip(tests, _family(sweep, tests, values), strict=True):
-            rulings[test.name].append(ruling)
+        logs = [test.logs(values.get(test.name)) for test in tests]
+        for test, own, p_holm in zip(tests, logs, holm([sign_flip_p(each) for each in logs]), strict=True):
+            if own:
+                refused = bool(values[test.name].refusals)
+                rulings[test.name].append(_ruling(sweep, test, own, p_holm, len(tests), refused))
     judged = _without_small({name: _judged(sweep, one, tuple(rulings[name])) for name, one in values.items()})
-    return {name: one if one.load_share is None else _of_both(one) for name, one in judged.items()}
-
-
-def _of_both(one: Judged) -> Judged:
-    """The same with its rulings on client and server together, and none on the server: the load was the limit."""
-    return replace(one, rulings=(), together=one.rulings)
+    limited = {name: one for name, one in judged.items() if one.load_share is not None}
+    return judged | {name: replace(one, rulings=(), together=one.rulings) for name, one in limited.items()}
 
 
 def contradict(one: Judged, other: Judged) -> bool:
-    """True where two runs say opposite things of a comparison.
+    """True where two runs say opposite things about a comparison.
 
-    One says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one says that the difference is under 5 %,
-    and the other's interval lies wholly outside 0.95 to 1.05. The same holds for growth against the clients. Where the
-    load was the limit in both runs, the statements are those on client and server together.
+    One run says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one run says that the difference is
+    under 5 %, and the interval of the other run lies wholly outside 0.95 to 1.05. Growth against the clients follows
+    the same rule. If the load was the limit in both runs, the statements on client and server together count.
     """
     if not (one.rulings or other.rulings):
         one, other = one.as_clients_see_it, other.as_clients_see_it
@@ -233,7 +252,7 @@ def contradict(one: Judged, other: Judged) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A comparison's log-ratio in each block that no gate leaves out, by the block's number."""
+    """Log-ratios of a comparison, by the block's number. Blocks that a gate leaves out are missing."""
 
     comparison: Comparison
     typical: Mapping[int, float]
@@ -241,11 +260,11 @@ class Values:
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     load_share: float | None = None
-    """Share of its core that the load took, as in ``Judged``."""
+    """The load's share of one core, as in ``Judged``."""
 
 
 def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:
-    """A comparison's value in each block that no gate leaves out; None where there is none."""
+    """Values of a comparison in the blocks that no gate leaves out; None without such a block."""
     typical: dict[int, float] = {}
     whole: dict[int, float] = {}
     dropped: dict[int, tuple[Refusal, ...]] = {}
@@ -265,19 +284,19 @@ def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Va
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A test of a comparison: the value that the ratio is tested against, and the words of its verdicts."""
+    """Test of a comparison: the tested value, and the words of the verdicts."""
 
     name: str
     against: float
     words: Words
 
     def logs(self, one: Values | None) -> list[float]:
-        """Logarithms of the blocks' ratios ÷ the tested value; none for a comparison without a value."""
-        return [] if one is None else [value - math.log(self.against) for value in one.typical.values()]
+        """Logarithms of the blocks' ratios ÷ the tested value; empty for a comparison without a value."""
+        return [value - math.log(self.against) for value in one.typical.values()] if one else []
 
 
 def _tests(comparison: Comparison) -> tuple[_Test, ...]:
-    """Tests of a comparison. Processor time is a quantity: more of it need not take longer."""
+    """Tests of a comparison. Processor time is a quantity, LESS or MORE: more of it need not take longer."""
     against_clients = _Test(comparison.name, comparison.clients_ratio, _AGAINST_CLIENTS)
     match comparison.kind:
         case "growth":
@@ -288,18 +307,9 @@ def _tests(comparison: Comparison) -> tuple[_Test, ...]:
             return (_Test(comparison.name, 1.0, OF_QUANTITIES if comparison.measure == "cpu" else OF_TIMES),)
 
 
-def _family(sweep: Sweep, tests: Sequence[_Test], values: Mapping[str, Values]) -> list[Ruling]:
-    """Rulings on all tests of a family. A test without a value counts as one with p = 1."""
-    adjusted = holm([sign_flip_p(test.logs(values.get(test.name))) for test in tests])
-    return [_ruling(sweep, test, values.get(test.name), p, len(tests)) for test, p in zip(tests, adjusted, strict=True)]
-
-
-def _ruling(sweep: Sweep, test: _Test, one: Values | None, p_holm: float, family: int) -> Ruling:
-    if one is None:
-        return Ruling(test.against, 1.0, Verdict.INCONCLUSIVE)
-    logs = test.logs(one)
+def _ruling(sweep: Sweep, test: _Test, logs: list[float], p_holm: float, family: int, refused: bool) -> Ruling:
     verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
-    if verdict is not Verdict.INCONCLUSIVE and not one.refusals:
+    if verdict is not Verdict.INCONCLUSIVE and not refused:
         return Ruling(test.against, p_holm, verdict)
     about = sweep.limits.equivalent_low, sweep.limits.equivalent_high
     return Ruling(test.against, p_holm, Verdict.INCONCLUSIVE, blocks_needed(logs, family, sweep.level, about))
@@ -322,8 +332,11 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 
 
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
-    """The same judgements, with INCONCLUSIVE for an effect that is smaller than that of an A/A pair of its transport
-    that was called different, and for halves that contradict each other. Of several pairs, the worst counts."""
+    """Judgements after gate 20: an effect smaller than the difference between equal arms is INCONCLUSIVE.
+
+    Equal arms are an A/A pair of the effect's transport that was called different, or whose halves contradict each
+    other. Of several pairs the pair that is farthest from 1 counts.
+    """
     ends: dict[str, float] = {}
     for one in judged.values():
         told_apart = one.verdict in APART or bool(one.refusals)
@@ -335,7 +348,7 @@ def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
 
 def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
     arms = (one.comparison.above, one.comparison.below)
-    end = max((ends.get(arm.setting.text("transport"), 0.0) for arm in arms), default=0.0)
+    end = max(ends.get(arm.setting.text("transport"), 0.0) for arm in arms)
     if one.comparison.kind == "same" or not end:
         return one
     rulings, refusals = [], list(one.refusals)
@@ -348,18 +361,8 @@ def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
     return replace(one, rulings=tuple(rulings), refusals=tuple(refusals))
 
 
-_NO_EFFECT = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL, Verdict.INCONCLUSIVE)
-
-_OPPOSITES = (
-    {Verdict.FASTER, Verdict.SLOWER},
-    {Verdict.LESS, Verdict.MORE},
-    {Verdict.GROWS, Verdict.FALLS},
-    {Verdict.SUBLINEAR, Verdict.SUPERLINEAR},
-)
-
-
 def _within(one: Judged, ruling: Ruling) -> bool:
-    return ruling.verdict in (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL) or one.is_small(ruling)
+    return ruling.verdict in _SAME or one.is_small(ruling)
 
 
 def _outside(one: Judged, ruling: Ruling) -> bool:

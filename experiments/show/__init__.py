@@ -1,4 +1,4 @@
-"""Results for readers: sentences, tables, figures, a report, a notebook's cells. Measures and judges nothing.
+"""Results for readers: sentences, tables, figures, reports and the cells of notebooks. Measures and judges nothing.
 
-Questions, claims, figures and sections come as arguments (``content``): no module here names a study or a transport.
+Questions, claims, figures and sections come as arguments (``content``). So no module here names a study or a transport.
 """

@@ -1,7 +1,8 @@
-"""Content that a part of a study has for readers: answers, claims, pictures, sections. Plain values.
+"""Content of a study's part for readers: answers, claims, pictures and sections. Plain values.
 
-``Shows`` has the functions that a part gives. ``read`` judges a folder of results and calls the functions of its part.
-Left out: the look of the content, and its truth, which ``judge`` decides.
+A study has parts, and a part has one sweep. ``Shows`` has the functions of a part. ``read`` judges a folder of results,
+and calls the functions of the folder's part. Left out: the look of the content, and the judgement, which ``judge``
+makes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,9 +31,8 @@ from experiments.show.version import UNKNOWN, Version
 from stock_service.rpc.errors import UsageError
 
 ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"]
-"""Verdict on a claim. NOT TESTABLE: no measurement here decides it. NOT MEASURED: another part would
-(``not_measured``)."""
-
+"""Verdict on a claim. NOT TESTABLE: no measurement here can decide the claim. NOT MEASURED: the part that would decide
+the claim was not measured (``not_measured``)."""
 
 NOWHERE: Mapping[str, Path] = MappingProxyType({})
 
@@ -41,37 +41,38 @@ NO_VALUE = "Not answered: no block has a value that the gates let count."
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One question, answered for a reader who reads once."""
+    """Answer to one question, for a reader who reads the answer once."""
 
     question: str
     sentence: str
-    """The answer, with its number."""
+    """Answer, with a number."""
     deciding: tuple[Judged, ...]
     """Comparisons that decide the answer."""
     further: tuple[Judged, ...] = ()
+    """Comparisons in a second table, below the answer."""
     details: tuple[str, ...] = ()
-    """Further findings, a sentence each."""
+    """Further findings, each in a sentence."""
     estimand: str = ""
-    """Quantity that the number estimates."""
+    """Quantity that the answer's number estimates."""
     not_concluded: tuple[str, ...] = ()
     """Conclusions that do not follow from the answer."""
     figure: str | None = None
-    """Name of the figure that shows the answer; None: the forest of its deciding comparisons is drawn."""
+    """Name of the figure that shows the answer; None for a forest plot of the deciding comparisons."""
     to_decide: str | None = None
     """Sentence with the command that would decide an undecided answer; None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
-    """Titles of its forests by measure, where the question is no title of the forest."""
+    """Titles of the forest plots by measure. Without a title, the question is the title."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of the document that a study reproduces, with the verdict of our data."""
+    """Claim of the document that a study reproduces, with the verdict of our data."""
 
     text: str
-    """Statement of the original, in our words, with its numbers."""
+    """Statement of the document, in our words, with the document's numbers."""
     verdict: ClaimVerdict
     said: str
-    """Our numbers, in a sentence."""
+    """Our numbers in a sentence."""
 
 
 Finding = tuple[ClaimVerdict, str]
@@ -82,34 +83,34 @@ Data = TypeVar("Data")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Data]):
-    """A claim, and the functions that decide it from a study's data."""
+    """Claim, with the function that decides the claim from a study's data."""
 
     text: str
     finding: Callable[[Data], Finding]
     part: str = ""
-    """Part whose data decide it, in a study whose claims are of several parts."""
+    """Part whose data decide the claim, if the study's claims belong to several parts."""
     place: str = ""
-    """Place in the document, where the study's page tells it."""
+    """Place of the claim in the document, if the study's page has the place."""
 
     def claim(self, data: Data) -> Claim:
-        """The claim with the verdict of the data."""
+        """Claim with the verdict of the data."""
         return Claim(self.text, *self.finding(data))
 
 
 def card(claims: Iterable[Claim]) -> Table:
-    """The replication card."""
+    """Replication card: a table of the claims with their verdicts."""
     lines = tuple((claim.text, f"**{claim.verdict}**", claim.said) for claim in claims)
     return Table(("What the original says", "Our data", "Our numbers"), lines, 3)
 
 
 def not_measured(text: str, part: str) -> Claim:
-    """A claim that another part decides, which was not measured with this one."""
+    """Claim without a verdict: ``part``, which decides the claim, was not measured."""
     return Claim(text, "NOT MEASURED", f"This measures it: `python -m experiments run {part}`")
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A further part of a report: Markdown under a heading, and the names of the figures that it has."""
+    """Section of a report: Markdown under a heading, and the names of the section's figures."""
 
     title: str
     text: str
@@ -118,28 +119,30 @@ class Section:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """Measurements for a part: its own sweep, and those that ran before and after it, by their parts' names."""
+    """Measurements of a part."""
 
     main: Judgement
+    """Judgement of the part's sweep."""
     after: Mapping[str, Judgement] = field(default_factory=dict)
+    """Sweeps that were measured before or after the part's sweep, by the parts' names."""
     runs: tuple[object, ...] = ()
-    """Runs of other kinds beside the sweep, each judged by its kind."""
+    """Judgements of the runs of other kinds."""
     environment: Environment | None = None
-    """None where no record of the machine stands beside the results."""
+    """Record of the machine; None without a record in the folder of results."""
     version: Version = UNKNOWN
-    """Version of its servers, clients and peers, beside those that are here."""
+    """Version of the servers, clients and peers, compared with the present sources."""
     foretold: Sequence[Foretold] = ()
-    """Predictions for the sweep's arms, made before it."""
+    """Predictions for the sweep's arms, made before the sweep. An arm is a server under a load."""
     beside: Mapping[str, Judgement] = field(default_factory=dict)
-    """Other parts that were recorded beside this one, by their names."""
+    """Sweeps of other recorded parts that decide claims of this part, by the parts' names."""
 
     def of(self, judged: type[Data]) -> Data | None:
-        """The run beside the sweep whose judgement is of this type; None where it was not measured."""
+        """Judgement of this type among the runs of other kinds; None for a kind that was not measured."""
         return next((each for each in self.runs if isinstance(each, judged)), None)
 
 
 class Shows(Protocol):
-    """Content of a part of a study. All but its title and its names of parts is a function of the measurements."""
+    """Functions and names of a study's part. A function makes content from the measurements."""
 
     @property
     def title(self) -> str: ...
@@ -180,9 +183,9 @@ class Content:
     pictures: tuple[Picture, ...] = ()
     sections: tuple[Section, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Names of the peers that the part measures where they are built, and that are not in these results."""
+    """Names of the part's peers that these results do not have, since they were not built."""
     document: str = ""
-    """Document that its study reproduces, in Markdown; empty for none."""
+    """Document that the study reproduces, in Markdown; empty without a document."""
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -191,18 +194,17 @@ class Content:
 
     @property
     def reach(self) -> str:
-        """Sentence on how far a further run may move the ratios that the answers show; empty where no earlier runs are
-        known."""
+        """Sentence on the largest change of the answers' ratios by a further run. Empty without earlier runs."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 
     @property
     def judgement(self) -> Judgement:
-        """Judgement of the part's own sweep."""
+        """Judgement of the part's sweep."""
         return self.seen.main
 
     def picture(self, name: str) -> Picture:
-        """The picture of this name. UsageError where there is none."""
+        """Picture of this name. UsageError for a name without a picture."""
         named = {each.name: each for each in self.pictures}
         if name not in named:
             raise UsageError("a figure", name, ", ".join(named) or "none: nothing is drawn of these results")
@@ -210,10 +212,10 @@ class Content:
 
 
 def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = NOWHERE) -> Content:
-    """A folder of results, judged, with the content of its part. UsageError for a folder of another study.
+    """Judge a folder of results, and make the content of the folder's part. UsageError for a folder of another study.
 
-    Sweeps that ran after it lie in folders inside, named after their parts. ``beside``: the folders of other parts that
-    decide its claims.
+    Sweeps that were measured before or after are in folders inside, named after their parts. ``beside``: the folders of
+    other parts that decide claims of this part.
     """
     main = judged(folder)
     if main.sweep.part not in parts:
@@ -239,9 +241,10 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
 
 
 def content(part: Shows, seen: Seen) -> Content:
-    """Content of a part for its measurements. An answer without a figure gets that of its comparisons.
+    """Make the content of a part from the measurements.
 
-    Where every block was refused there is no figure to name. A figure without data says so, and an empty sentence too.
+    An answer without a figure gets the forest plot of its comparisons. If gates refused every block, the sentence of an
+    answer is empty. Then the sentence becomes ``NO_VALUE``, and the figure has no data.
     """
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
@@ -263,7 +266,7 @@ def content(part: Shows, seen: Seen) -> Content:
 
 
 def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
-    """Forests of an answer: one figure for the comparisons of each measure."""
+    """Forest plots of an answer: one figure for the comparisons of each measure."""
     of_measure: dict[Measure, list[Judged]] = {} if answer.deciding else {"response": []}
     for each in answer.deciding:
         of_measure.setdefault(each.comparison.measure, []).append(each)
@@ -275,7 +278,7 @@ def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
 
 
 def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
-    """Peers of a part that no arm of its sweep has."""
+    """Names of the part's peers that no arm of the sweep has."""
     asked = {tuple(arm.setting[name] for name in ("service", "language", "transport", "build")) for arm in sweep.arms}
     for name in peers:
         peer = PEERS[name]
@@ -284,8 +287,10 @@ def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
 
 
 def judged(folder: Path) -> Judgement:
-    """Sweep of a folder, judged by its own limits, with the deviation between earlier runs on such a machine. Raises
-    UsageError."""
+    """Judge the sweep of a folder by the sweep's own limits. Raises UsageError.
+
+    The judgement has the deviation between earlier runs on a machine of this kind.
+    """
     judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
     if not (folder / ENVIRONMENT_FILE).exists():
         return judgement

@@ -1,4 +1,4 @@
-"""Writes pictures as files: SVG for pages, PNG for readers without SVG."""
+"""Files of pictures: SVG for pages, PNG for readers without SVG."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,12 +7,14 @@ from experiments.results.files import write_at_once
 from experiments.show.figures.style import Picture, data_of
 
 FOLDER = "figures"
-"""Name of the folder of figures in a folder of results."""
+"""Name of the folder with the figures, in a folder of results."""
 
 
 def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:
-    """Writes ``NAME.svg`` and ``NAME.png`` of each picture into a folder, which is made if it is not there. Gives the
-    SVG texts. Raises OSError."""
+    """Write ``NAME.svg`` and ``NAME.png`` of each picture into a folder, and return the SVG texts by name.
+
+    A missing folder is made. Raises OSError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {}
     for picture in pictures:
@@ -24,5 +26,5 @@ def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:
 
 
 def svg_texts(pictures: Iterable[Picture]) -> Mapping[str, str]:
-    """SVG of each picture by its name, the same every time. Writes nothing."""
+    """SVG text of each picture, by the picture's name. Equal data give equal texts. Writes nothing."""
     return {picture.name: data_of(picture.draw(), "svg").decode() for picture in pictures}

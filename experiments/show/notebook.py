@@ -1,7 +1,7 @@
 """Cells of notebooks: state, figures, answers, tables and the replication card of a folder of results.
 
-A notebook measures and computes nothing. Its values display themselves as the last line of a cell (by ``_repr_png_`` or
-``_repr_markdown_``). Elsewhere they print as text.
+A notebook measures and computes nothing. A value here displays itself as the last line of a cell (by ``_repr_png_`` or
+``_repr_markdown_``). Elsewhere the value prints as text.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from stock_service.rpc.errors import UsageError
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Drawn:
-    """A figure as PNG, which every viewer of notebooks shows, with its numbers in words."""
+    """Figure as PNG, which every viewer of notebooks shows, with the numbers in words."""
 
     png: bytes
     alternative: str
@@ -29,7 +29,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Told:
-    """A text in Markdown."""
+    """Text in Markdown."""
 
     markdown: str
 
@@ -42,21 +42,21 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """A folder of results, to be shown piece by piece."""
+    """Content of a folder of results, for the cells of a notebook."""
 
     content: content.Content
 
     def state(self) -> Told:
-        """Progress of the sweep."""
+        """Title, progress and version of the sweep."""
         return Told(f"**{self.content.title}.** {' '.join(self.content.state)} {self.content.seen.version.sentence}")
 
     def figure(self, name: str) -> Drawn:
-        """A figure. UsageError for a name that no figure has."""
+        """Figure of this name. UsageError for a name without a figure."""
         picture = self.content.picture(name)
         return Drawn(small_png(picture.draw()), picture.alternative)
 
     def answer(self, number: int) -> Told:
-        """An answer, from 1: its sentence, the comparisons that decide it, and further findings."""
+        """Answer of this number, from 1: sentence, table of comparisons, further findings. UsageError for no answer."""
         answers = self.content.answers
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")
@@ -68,17 +68,17 @@ class Notebook:
         return Told("\n\n".join(filter(None, told)) + "\n")
 
     def card(self) -> Told:
-        """The replication card."""
+        """Replication card: the claims with their verdicts."""
         return Told(card(self.content.claims).markdown)
 
     def section(self, title: str) -> Told:
-        """A further part of the report, without its figures. UsageError for a title that no part has."""
+        """Section of the report, without figures. UsageError for a title without a section."""
         texts = {each.title: each.text for each in self.content.sections}
         if title not in texts:
             raise UsageError("a section", title, "; ".join(texts) or "none: this part has no sections")
         return Told(f"**{title}**\n\n{texts[title]}\n")
 
     def points(self) -> Told:
-        """Table of the points of every arm."""
+        """Table of the points of every arm; an arm is a server under a load."""
         judgement = self.content.judgement
         return Told(tables.points(tuple(points(judgement.sweep, judgement.blocks).values())).markdown)

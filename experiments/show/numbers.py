@@ -1,4 +1,4 @@
-"""Numbers for people: three digits, intervals as ``0.280 to 0.300``, no text wider than a table's cell."""
+"""Numbers for readers: three digits, intervals as ``0.280 to 0.300``, and no text wider than a table's cell."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,25 +6,25 @@ from collections.abc import Iterable, Sequence
 from experiments.judge.stats import SPREAD_FROM, Estimate
 
 NOTHING = "–"
-"""Sign for a value that was not measured."""
+"""Sign for a missing value."""
 
 INTERVAL_BLOCKS_MIN = 3
-"""Fewest values that have an interval. Student's t of two values spans 13 to 25 deviations, which tells nothing."""
+"""Fewest values that have an interval. The interval of two values spans 13 to 25 deviations, and is useless."""
 
 TOO_FEW = "too few blocks for an interval"
 
 BOUNDS = (0.95, 1.0, 1.05)
-"""Bounds of verdicts: an end of an interval is shown as one of them only where it is equal to it."""
+"""Bounds of verdicts. Only an end of an interval that equals a bound is shown as the bound."""
 
 _FURTHER = 2
-"""Most decimals that a ratio gets beyond three significant digits."""
+"""Most decimals of a ratio beyond three significant digits."""
 
 _FAR = 100
-"""An end of an interval beyond this factor of its value is shown as ``under`` or ``over`` that bound."""
+"""An end of an interval that is farther than this factor from the value is shown as ``under`` or ``over`` a bound."""
 
 
 def number(value: float) -> str:
-    """Three significant digits: ``0.290``, ``12.4``, ``12,400``; an exponent only under 0.0001 and from 10^6 on."""
+    """Text with three significant digits: ``0.290``, ``12.4``, ``12,400``. Exponents under 0.0001 and from 10^6 on."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:
@@ -36,10 +36,10 @@ def number(value: float) -> str:
 
 
 def ratio_words(estimate: Estimate) -> tuple[str, str]:
-    """A ratio, and its interval as ``0.280 to 0.300``; a dash where it has none.
+    """Texts of a ratio and of its interval, as ``0.280 to 0.300``; a dash without an interval.
 
-    The ratio has three significant digits, and its ends have the same decimals. They get more decimals where the three
-    would look equal, or an end would look equal to a bound of the verdicts.
+    The ratio has three significant digits, and the ends have as many decimals as the ratio. All three get more decimals
+    if two of them would look equal, or if an end would look equal to a bound of the verdicts.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):
@@ -63,13 +63,12 @@ def ratio_with_ends(of: Estimate) -> str:
 
 
 def range_words(low: float, high: float) -> str:
-    """Two ratios as ``0.280 to 0.300``, with the digits of an interval with these ends."""
+    """Text of two ratios, ``0.280 to 0.300``, with the digits of an interval."""
     return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]
 
 
 def spread_words(ratios: Sequence[float]) -> str:
-    """Ratios of runs: for three or more runs the least and the greatest. Two runs make no range: ``0.280 and
-    0.300``."""
+    """Text of the ratios of runs: ``0.280 to 0.300`` for three or more, ``0.280 and 0.300`` for two."""
     if len(ratios) == 1:
         return number(ratios[0])
     words = range_words(min(ratios), max(ratios))
@@ -77,13 +76,12 @@ def spread_words(ratios: Sequence[float]) -> str:
 
 
 def enumeration(words: Iterable[str]) -> str:
-    """Words or numbers in a sentence: ``1, 2 and 5``."""
+    """Text of words or numbers in a sentence: ``1, 2 and 5``."""
     return " and ".join(", ".join(words).rsplit(", ", 1))
 
 
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
-    """True where a ratio and its ends differ as they are shown, and look equal to a bound only where they are equal to
-    it."""
+    """True where the texts of a ratio and of both ends differ, and no text shows a bound for another value."""
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
     on_1 = shown[0] == 1 and not values[1] <= 1 <= values[2]
@@ -91,12 +89,17 @@ def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
 
 
 def times_between(estimate: Estimate, factor: float) -> str:
-    """The ends of an interval of times, divided by ``factor``: µs into ms with 1000."""
+    """Text of the ends of an interval of times, divided by ``factor``: 1000 converts µs to ms."""
     return f"{number(estimate.low / factor)} to {number(estimate.high / factor)}" if has_interval(estimate) else NOTHING
 
 
+def value_words(estimate: Estimate) -> str:
+    """Text of a value and its interval: ``12.3 (11.9 to 12.7)``."""
+    return number(estimate.value) + (f" ({times_between(estimate, 1)})" if has_interval(estimate) else "")
+
+
 def has_interval(estimate: Estimate) -> bool:
-    """True where there is an interval to show: from ``INTERVAL_BLOCKS_MIN`` values on."""
+    """True for an estimate of ``INTERVAL_BLOCKS_MIN`` values or more with finite ends: the interval is shown."""
     return estimate.n >= INTERVAL_BLOCKS_MIN and math.isfinite(estimate.low) and math.isfinite(estimate.high)
 
 
@@ -111,6 +114,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
-    """The unit in which these times read well, and the number of µs in it."""
+    """Unit for these times, by the longest one, and the number of µs in the unit."""
     most = max(times_us, default=0.0)
     return ("µs", 1.0) if most < 1000 else ("ms", 1000.0) if most < 1e6 else ("s", 1e6)

@@ -1,8 +1,8 @@
-"""Sentences made from judged comparisons. Each says what its verdict allows, and no more.
+"""Sentences about judged comparisons. A sentence states what the verdict allows, and no more.
 
-``ratio_sentence`` turns a verdict into words, for a study, the report and ``compare``. The verdict chooses the
-sentence; ratio and interval fill it. Where a verdict is missing, the sentence names the blocks that would bring one, or
-the gate that keeps it back. Left out: the choice and the order of the sentences.
+``ratio_sentence`` expresses a verdict in words, for a study, the report and ``compare``. The verdict determines the
+sentence, and the ratio and the interval are inserted. Without a verdict, the sentence has the number of blocks that
+would decide, or the gate that withholds the verdict. Left out: the choice and the order of sentences.
 """
 
 import math
@@ -29,44 +29,41 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.SUPERLINEAR: "Latency grows by more than the clients do: twice the clients, more than twice the latency.",
     Verdict.LESS: "A takes less processor time than B.",
     Verdict.MORE: "A takes more processor time than B.",
-    Verdict.INCONCLUSIVE: "These blocks do not decide it. It does not mean that there is no difference.",
+    Verdict.INCONCLUSIVE: "These blocks decide nothing. That does not mean that there is no difference.",
 }
 """Meaning of each verdict on A ÷ B."""
 
-
 REACH_SAID = 0.005
-"""Deviation between runs from which a sentence mentions it."""
+"""Least change by a further run that a sentence mentions, as a log-ratio."""
 
 HOUR_S = 3600.0
-"""Seconds between runs from which they tell of another hour."""
+"""Least time between runs, in seconds, that counts as another hour."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
-"""Ends of a ratio's interval, as answers show them."""
+"""Pattern of an interval's ends in an answer."""
 
 _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
 
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
-    """A comparison in plain sentences: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
+    """Comparison in plain sentences: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The change by a further run stands beside the answers (``reach_sentences``), unless it would undo the verdict. The
-    labels name both sides of the ratio within a sentence.
+    The labels are the names of both sides of the ratio, within a sentence. The change by a further run is in
+    ``reach_sentences``, and here only if it would undo the verdict.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
 
 def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
-    """Sentences on the largest change of these ratios by a further run, each with its title; empty where no earlier
-    runs are known."""
-    known = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
-    return tuple(f"{title}: {_between(between)}" for title, between in known if between is not None)
+    """Sentences on the largest change of each ratio by a further run. Empty without earlier runs."""
+    moved = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
+    return tuple(f"{title}: {_between(between)}" for title, between in moved if between)
 
 
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
-    """Sentence on the largest change, by a further run, of the ratios that these answers show.
+    """Sentence on the largest change, by a further run, of the ratios in these answers. Empty without earlier runs.
 
     ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. For the others none is known.``
-    Empty where no earlier runs are known.
     """
     shown = (each for each in judged if f"({ratio_words(each.typical)[1]})" in answers)
     known = [each.between for each in shown if each.between is not None]
@@ -80,7 +77,7 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
 
 
 def ratio_so_far(judgement: Judgement) -> str:
-    """The first comparison's ratio while a sweep runs, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``."""
+    """First comparison's ratio during a sweep, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""
@@ -90,8 +87,10 @@ def ratio_so_far(judgement: Judgement) -> str:
 
 
 def verdict_words(judged: Judged) -> str:
-    """``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``; ``no verdict`` where the sweep stands at no look, and ``no
-    verdict on the server`` where the load was the limit."""
+    """Words for the verdicts: ``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``.
+
+    ``no verdict`` for a sweep that is at no look; ``no verdict on the server`` where the load was the limit.
+    """
     if judged.load_share is not None:
         return "no verdict on the server"
     if not judged.rulings:
@@ -101,7 +100,7 @@ def verdict_words(judged: Judged) -> str:
 
 
 def undecided_words(judged: Judged) -> str:
-    """Words on a decision: ``about 24 blocks``, or the gate that keeps it back; empty for a decided comparison."""
+    """Words on an open decision: ``about 24 blocks``, or ``gate 5``. Empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -111,18 +110,17 @@ def undecided_words(judged: Judged) -> str:
 
 
 def state_sentences(judgement: Judgement) -> Iterator[str]:
-    """Sentences on a sweep's progress: its blocks so far and in all, the look that it was judged at, the open
-    comparisons."""
+    """Sentences on a sweep's progress: the numbers of blocks done and planned, the look, the open comparisons."""
     have, looks = len(judgement.blocks), judgement.sweep.looks
     at = " or ".join((", ".join(map(str, looks[:-1])), str(looks[-1]))) if len(looks) > 1 else str(looks[-1])
     if not judgement.sweep.has_verdicts:
         yield f"This sweep has {counted(have, 'block')} of {looks[-1]}. It decides nothing."
-        yield f"A verdict needs at least {BLOCKS_MIN} blocks. Its numbers are a glimpse."
+        yield f"A verdict needs at least {BLOCKS_MIN} blocks. The numbers are a first impression."
         return
     if judgement.look is None:
         goal = next((look for look in looks if look > have), looks[-1])
         yield f"This sweep is not finished: it has {have} of {counted(goal, 'block')}. There are no verdicts."
-        yield f"It is judged at {at} blocks only. Until then its numbers may still move."
+        yield f"It is judged at {at} blocks only. Until then the numbers may change."
         return
     yield f"This sweep was judged at {counted(judgement.look, 'block')}. Its declared looks are at {at}."
     headline = [each.name for each in judgement.sweep.comparisons if each.family == "headline"]
@@ -131,14 +129,14 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
     limited = sum(each is not None and each.load_share is not None for each in found)
     if open_:
         yield f"{open_} of {counted(len(headline), 'headline comparison')} {'is' if open_ == 1 else 'are'} undecided."
-    elif headline:
+    elif limited < len(headline):
         yield f"Every {'other ' * bool(limited)}headline comparison is decided."
     if limited:
         yield f"{counted(limited, 'headline comparison')} {'has' if limited == 1 else 'have'} no verdict on the server."
 
 
 def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
-    """A sentence with the command that would decide these comparisons; None if all are decided."""
+    """Sentence with the command that would decide these comparisons; None if all are decided."""
     found = [judgement.judged[name] for name in names if name in judgement.judged]
     undecided = [each for each in found if not each.is_settled]
     command = f"python -m experiments run {judgement.sweep.part}"
@@ -148,25 +146,25 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
         goes_on = judgement.sweep.has_verdicts and 0 < len(judgement.blocks) < judgement.sweep.looks[-1]
         return f"To go on: `{command} --out FOLDER --resume`" if goes_on else f"This would decide it: `{command}`"
     if len(found) < len(names) or any(each.refusals for each in undecided):
-        return f"More blocks do not mend what a gate found. Anew: `{command}`"
+        return f"More blocks do not mend what a gate found. Again: `{command}`"
     needed = [_blocks_needed(each) for each in undecided]
     most = max((each for each in needed if each is not None), default=0)
     if None not in needed and most <= BLOCKS_MAX:
         return f"This would decide it: `{command} --blocks {most}`"
     many = "too many" if None in needed else f"some {most}"
-    return f"This machine is too noisy now: {many} blocks would decide, {BLOCKS_MAX} are the most. Later: `{command}`"
+    return f"This machine is too noisy now: {many} blocks would decide, {BLOCKS_MAX} is the limit. Later: `{command}`"
 
 
 def _blocks_needed(judged: Judged) -> int | None:
-    """Blocks that would decide the comparison, with those that gates leave out; None where this is unknown, or over
-    1,000."""
+    """Number of blocks that would decide the comparison, with the blocks that gates leave out; None: over 1,000, or
+    unknown."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
 
 
 def take(label: str) -> str:
-    """``take`` or ``takes``, by the label's last noun."""
+    """Verb that agrees with a label: ``take`` or ``takes``."""
     head = re.split(r" (?:with|on|of|per|at|in|by|for|under|from)\b", label.rpartition(", ")[2])[0]
     words = [word for word in re.sub(r"\(.*?\)", "", head).split() if "=" not in word]
     plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
@@ -177,7 +175,7 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
     kind = judged.comparison.kind
     if judged.load_share is not None:
         yield f"{_sized(judged, above, below)}."
-        yield f"{_limited(judged.load_share)}: that is client and server together, with no verdict on the server."
+        yield _limited(judged.load_share)
     elif not judged.rulings:
         yield f"no verdict. {_begun(_sized(judged, above, below))}."
     elif kind == "ratio":
@@ -193,17 +191,17 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _limited(load_share: float) -> str:
-    return f"The load took {percent(round(load_share, 2))} of its core"
+    told = "So client and server together determine the ratio, and there is no verdict on the server."
+    return f"The load took {percent(round(load_share, 2))} of its core. {told}"
 
 
 def _sized(judged: Judged, above: str, below: str) -> str:
     """Words for a ratio: ``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
-    value, ends = ratio_words(judged.typical)
+    value, said = _numbers(judged)
     times = "of" if judged.typical.value < 1 else "times"
-    said = f" ({ends})" if has_interval(judged.typical) else f" ({TOO_FEW})"
     if judged.comparison.kind in ("growth", "per client"):
-        return f"{above} {'has' if above.startswith('1 ') else 'have'} {value} {times} the latency of {below}{said}"
-    return f"{above} {take(above)} {value} {times} the {_what(judged)} of {below}{said}"
+        return f"{above} {'has' if above.startswith('1 ') else 'have'} {value} {times} the latency of {below} ({said})"
+    return f"{above} {take(above)} {value} {times} the {_what(judged)} of {below} ({said})"
 
 
 def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
@@ -240,7 +238,7 @@ def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]:
-    """Words for a growth against that of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
+    """Sentences on growth against the ratio of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
     times = f"{ruling.against:.3g} times"
     small = ", by under 5 %" * judged.is_small(ruling)
     match ruling.verdict:
@@ -256,22 +254,22 @@ def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]
 
 
 def listed(judged: Judged) -> str:
-    """Entry of a list: the comparison's title, its numbers and its verdict, with the reason of an INCONCLUSIVE one.
+    """Entry of a list: the comparison's title, numbers and verdict, and the reason for INCONCLUSIVE.
 
     ``no verdict`` comes before the numbers.
     """
-    value, ends = ratio_words(judged.typical)
-    numbers = f"{value} ({ends if has_interval(judged.typical) else TOO_FEW})"
+    numbers, verdict = _ratio(judged), verdict_words(judged)
+    words = f"{numbers}, {verdict}" if judged.rulings else f"{verdict}, {numbers}"
     if judged.load_share is not None:
-        limited = f"{_limited(judged.load_share)}: this is of client and server together, and {verdict_words(judged)}"
-        return " ".join((f"{judged.comparison.title}: {numbers}. {limited}.", *_reservations(judged)))
-    words = (numbers, verdict_words(judged)) if judged.rulings else (verdict_words(judged), numbers)
-    return " ".join((f"{judged.comparison.title}: {', '.join(words)}.", *_reservations(judged)))
+        return " ".join((f"{judged.comparison.title}: {numbers}.", _limited(judged.load_share), *_reservations(judged)))
+    return " ".join((f"{judged.comparison.title}: {words}.", *_reservations(judged)))
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences beside a ratio: on whole means that disagree, and on the blocks that would decide it. A brief text
-    mentions a further run only where a verdict would not survive it."""
+    """Sentences after a ratio: on whole means that disagree, and on the number of blocks that would decide.
+
+    A brief text mentions a further run only if the run would undo a verdict.
+    """
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
         yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value} ({ends})."
@@ -297,12 +295,12 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
 
 
 def _is_moved(judged: Judged) -> bool:
-    """True where a further run may change a decided verdict, by the earlier runs that are known."""
+    """True where the deviation between earlier runs is known, for a decided comparison of different arms."""
     return judged.between is not None and judged.decided and judged.comparison.kind != "same"
 
 
 def _between(known: Deviation) -> str:
-    """Sentence on the change of a ratio by a further run, from earlier runs."""
+    """Sentence on the change of a ratio by a further run, by the deviation between earlier runs."""
     later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
@@ -311,7 +309,7 @@ def _between(known: Deviation) -> str:
 
 
 def _later(known: Deviation) -> tuple[str, str]:
-    """Time of a further run by the distance of the earlier runs: runs within an hour tell of minutes only."""
+    """Words for the time of a further run. Earlier runs within an hour apply to a run some minutes later only."""
     return ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
 
 
@@ -320,13 +318,19 @@ def _percent_more(log: float) -> str:
 
 
 def _begun(sentence: str) -> str:
-    """The sentence with a capital letter, unless it begins with a name in lower case, such as gRPC."""
+    """Sentence with a capital letter. A first word such as gRPC stays."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 
-def _ratio(judged: Judged) -> str:
+def _numbers(judged: Judged) -> tuple[str, str]:
+    """Texts of the typical ratio and of the interval."""
     value, ends = ratio_words(judged.typical)
-    return f"{value} ({ends if has_interval(judged.typical) else TOO_FEW})"
+    return value, ends if has_interval(judged.typical) else TOO_FEW
+
+
+def _ratio(judged: Judged) -> str:
+    value, ends = _numbers(judged)
+    return f"{value} ({ends})"
 
 
 def _what(judged: Judged) -> str:

@@ -1,18 +1,22 @@
-"""Tables of a judged sweep, as Markdown: comparisons, arms, claims, what was refused, what was left out, the machine.
+"""Tables of a judged sweep, as Markdown: comparisons, arms, refusals by gates, lost slices, and the machine.
 
-A number stands beside its interval. A missing measurement is a dash. ``†`` marks a time that is the load side's too,
-``§`` a time that a gate refuses. The page renders the same Markdown. Left out: sentences, and the order of tables.
+An arm is a server under a load. An interval has a column beside its number. A missing value is a dash. ``†`` marks a
+time that the load determines too, and ``§`` a time that a gate refuses. Left out: sentences, and the order of tables.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
-from experiments.design.arms import Arm, Comparison
+from experiments.design.arms import Comparison
 from experiments.design.factors import FACTORS
 from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
+from experiments.judge.gates import Refusal
 from experiments.judge.points import Point
+from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results import observed
 from experiments.results.environment import UNKNOWN, Busy, Environment
@@ -35,36 +39,42 @@ NONE_LEFT_OUT = "No round was left out."
 LIMITED_MARK, REFUSED_MARK, WHOLE_MARK = "†", "§", "‡"
 
 LIMITED_NOTE = (
-    f"{LIMITED_MARK} The load side took over 80 % of its core. Such a time is that of client and server together."
+    f"{LIMITED_MARK} Client and server together determine this time: "
+    "the load side took over 80 % of its core, or sent late."
 )
-REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses these runs. No verdict rests on the number."
-WHOLE_NOTE = f"{WHOLE_MARK} Typical ratio and ratio of means disagree here. Pauses fell on one side more."
+REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses this number. No verdict uses the number."
+WHOLE_NOTE = f"{WHOLE_MARK} The typical ratio and the ratio of whole means disagree here. One side had longer pauses."
 UNKNOWN_LOAD_NOTE = (
-    f"{NOTHING} as the load side’s share: its program does not say its processor time. The load may have been "
-    "at its limit."
+    f"{NOTHING} as the load side’s share: the load’s program does not report processor time. The load may have been at "
+    "its limit."
 )
-FEW_NOTE = f"{NOTHING} Too few requests for this percentile: ten independent ones must be slower than it."
+FEW_NOTE = f"{NOTHING} Too few requests for this percentile: ten independent requests must be slower."
 TWINS_HEADING = "A/A pairs: one setting, started as two servers"
-TWINS_NOTE = "A/A pair: one setting, started as two servers. What differs between the two is noise."
+TWINS_NOTE = "A/A pair: one setting, started as two servers. A difference between the two servers is noise."
 
 Cells = tuple[str, ...]
+
+Shown = TypeVar("Shown")
+
+Column = tuple[str, Callable[[Shown], str]]
+"""Column: the head, and the function that gives the text of a line."""
 
 _YES_NO = {True: "yes", False: "no", None: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: a head, lines, and the meaning of its marks."""
+    """Table: a head, lines, and notes with the meanings of marks."""
 
     head: Cells
     lines: tuple[Cells, ...]
     texts: int = 1
-    """Number of columns, from the left, that are words; the others are numbers, set to the right."""
+    """Number of columns with words, from the left. The other columns have numbers, and are aligned to the right."""
     notes: tuple[str, ...] = ()
 
     @property
     def markdown(self) -> str:
-        """The table in Markdown; the words "Nothing to show." for a table without rows."""
+        """Table in Markdown. A table without lines is the sentence "Nothing to show."."""
         if not self.lines:
             return "Nothing to show.\n"
         rule = tuple(":---" if column < self.texts else "---:" for column in range(len(self.head)))
@@ -72,120 +82,106 @@ class Table:
         return "\n\n".join((table, *self.notes)) + "\n"
 
 
+def _table(columns: Sequence[Column[Shown]], shown: Sequence[Shown], texts: int, notes: tuple[str, ...]) -> Table:
+    lines = tuple(tuple(cell(each) for _, cell in columns) for each in shown)
+    return Table(tuple(head for head, _ in columns), lines, texts, notes)
+
+
 def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
-    """Table of the judgement of each comparison: ratio, interval, verdict, Holm's p, and the blocks that would decide
-    it."""
+    """Table of comparisons: ratio, interval, verdict, Holm's p, and the number of blocks that would decide."""
     shown = tuple(judged)
     apart = any(each.typical_is_not_whole for each in shown)
-    open_ = any(undecided_words(each) for each in shown)
     limited = {each.comparison.name for each in shown if load_limited(judgement, each)}
-    lines = [
+    columns: list[Column[Judged]] = [
         (
-            each.comparison.title
-            + (f" {LIMITED_MARK}" if each.comparison.name in limited else "")
-            + (f" {WHOLE_MARK}" if each.typical_is_not_whole else ""),
-            f"**{verdict_words(each)}**" if each.rulings else verdict_words(each),
-            *ratio_words(each.typical),
-            *((", ".join(ratio_words(each.whole)),) if apart else ()),
-            ", ".join(f"{ruling.p_holm:.2g}" for ruling in each.rulings) or NOTHING,
-            str(each.typical.n),
-            *((undecided_words(each) or NOTHING,) if open_ else ()),
-        )
-        for each in shown
+            "Time of A ÷ B",
+            lambda each: (
+                each.comparison.title
+                + f" {LIMITED_MARK}" * (each.comparison.name in limited)
+                + f" {WHOLE_MARK}" * each.typical_is_not_whole
+            ),
+        ),
+        ("Verdict", lambda each: f"**{verdict_words(each)}**" if each.rulings else verdict_words(each)),
+        ("Ratio", lambda each: ratio_words(each.typical)[0]),
+        (f"{percent(judgement.confidence)} interval", lambda each: ratio_words(each.typical)[1]),
+        *[("Of whole means", lambda each: ", ".join(ratio_words(each.whole)))] * apart,
+        ("p (Holm)", lambda each: ", ".join(f"{ruling.p_holm:.2g}" for ruling in each.rulings) or NOTHING),
+        ("Blocks", lambda each: str(each.typical.n)),
+        *[("Would decide", lambda each: undecided_words(each) or NOTHING)] * any(map(undecided_words, shown)),
     ]
-    interval = f"{percent(judgement.confidence)} interval"
-    head: Cells = ("Time of A ÷ B", "Verdict", "Ratio", interval, *(("Of whole means",) if apart else ()))
-    notes = [LIMITED_NOTE] * bool(limited) + [WHOLE_NOTE] * apart
-    head = (*head, "p (Holm)", "Blocks", *(("Would decide",) if open_ else ()))
-    return Table(head, tuple(lines), 2, tuple(notes))
+    return _table(columns, shown, 2, (LIMITED_NOTE,) * bool(limited) + (WHOLE_NOTE,) * apart)
 
 
 def load_limited(judgement: Judgement, judged: Judged) -> bool:
-    """True where the load side was near its limit in either arm."""
+    """True where the load was near its limit in one of the two arms."""
     arms = (judged.comparison.above, judged.comparison.below)
     return any(gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in arms)
 
 
 def points(shown: Sequence[Point]) -> Table:
-    """Table of the points of each arm: the factors that vary among them, mean and percentiles, processor time.
+    """Table of the points of each arm: the factors with several levels, the mean, percentiles and processor time.
 
-    An arm that sends requests of one type has one line, of that type.
+    An arm with requests of one type has one line, for that type.
     """
     types = Counter(point.arm for point in shown)
     shown = [point for point in shown if point.request != ALL or types[point.arm] != 2]
     varied = [name for name in FACTORS if len({point.arm.setting[name] for point in shown}) > 1]
     unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
-    starved = any(point.starved_clients for point in shown)
-    failed = any(point.errors for point in shown)
     twins = {point.arm.setting for point in shown if point.arm.copy}
-    head = (
-        *(name.capitalize().replace("_", " ") for name in varied),
-        *(("A/A pair",) if twins else ()),
-        "Request",
-        f"Mean, {unit}",
-        "95 % interval",
-        f"Median, {unit}",
-        f"p99, {unit}",
-        "Server CPU, µs a request",
-        "Load side, % of its core",
-        *(("Errors",) if failed else ()),
-        *(("Starved clients",) if starved else ()),
-    )
-    lines = [
+    columns: list[Column[Point]] = [
+        *((name.capitalize().replace("_", " "), partial(_level, name)) for name in varied),
+        *[("A/A pair", partial(_twin, twins))] * bool(twins),
+        ("Request", lambda point: point.request),
+        (f"Mean, {unit}", lambda point: _number(point.mean_us, factor) + _marks(point)),
+        ("95 % interval", lambda point: times_between(point.mean_us, factor) if point.mean_us else NOTHING),
+        (f"Median, {unit}", lambda point: _number(point.percentile_us(50), factor)),
+        (f"p99, {unit}", lambda point: _number(point.percentile_us(99), factor)),
+        ("Server CPU, µs a request", lambda point: _number(point.server_cpu_us)),
         (
-            *(_level(point.arm, name) for name in varied),
-            *((_twin(point.arm, twins),) if twins else ()),
-            point.request,
-            (number(point.mean_us.value / factor) if point.mean_us else NOTHING) + _marks(point),
-            times_between(point.mean_us, factor) if point.mean_us else NOTHING,
-            _percentile(point, 50, factor),
-            _percentile(point, 99, factor),
-            number(point.server_cpu_us.value) if point.server_cpu_us else NOTHING,
-            NOTHING if point.load_share is None else f"{100 * point.load_share:.0f}",
-            *((str(point.errors),) if failed else ()),
-            *((str(point.starved_clients),) if starved else ()),
-        )
-        for point in shown
+            "Load side, % of its core",
+            lambda point: NOTHING if point.load_share is None else f"{100 * point.load_share:.0f}",
+        ),
+        *[("Errors", lambda point: str(point.errors))] * any(point.errors for point in shown),
+        *[("Starved clients", lambda point: str(point.starved_clients))] * any(p.starved_clients for p in shown),
     ]
-    notes = [LIMITED_NOTE] * any(point.load_limited for point in shown)
-    notes += [REFUSED_NOTE] * any(point.refusals for point in shown)
-    notes += [UNKNOWN_LOAD_NOTE] * any(point.load_share is None for point in shown)
-    notes += [FEW_NOTE] * any(point.percentile_us(99) is None for point in shown)
-    notes += [TWINS_NOTE] * bool(twins)
-    return Table(head, tuple(lines), len(varied) + bool(twins) + 1, tuple(notes))
+    notes = {
+        LIMITED_NOTE: any(point.load_limited for point in shown),
+        REFUSED_NOTE: any(point.refusals for point in shown),
+        UNKNOWN_LOAD_NOTE: any(point.load_share is None for point in shown),
+        FEW_NOTE: any(point.percentile_us(99) is None for point in shown),
+        TWINS_NOTE: bool(twins),
+    }
+    words = len(varied) + bool(twins) + 1
+    return _table(columns, shown, words, tuple(note for note, is_true in notes.items() if is_true))
 
 
 def refusals(judgement: Judgement) -> Table:
-    """Table of gates' refusals of comparisons, in words: a line for each comparison and gate.
+    """Table of the refusals of comparisons by gates, with a line for each comparison and gate.
 
-    A comparison that is left out of every block has no value, and is named here alone.
+    A comparison without a value in any block is in no other table.
     """
     lines = [line for judged in judgement.judged.values() for line in _refused(judged)]
-    for each in judgement.sweep.comparisons:
-        if each.name not in judgement.judged and judgement.blocks:
+    for each in judgement.sweep.comparisons if judgement.blocks else ():
+        if each.name not in judgement.judged:
             lines.extend(_without_value(judgement, each))
-    return Table(("Comparison", "Gate", "What it saw", "So"), tuple(lines), 4)
+    return Table(("Comparison", "Gate", "Measured", "Consequence"), tuple(lines), 4)
 
 
 def left_out(judgement: Judgement) -> Table:
     """Table of the lost slices of each arm, by the reason of the loss."""
-    lines = []
+    lines, seen = [], [block.slices for block in judgement.blocks]
+    fates = Counter(pair for each in seen for pair in zip(each.arm, each.fate, strict=True))
     for place, arm in enumerate(judgement.sweep.arms):
-        fates = [
-            fate
-            for block in judgement.blocks
-            for own, fate in zip(block.slices.arm, block.slices.fate, strict=True)
-            if own == place
-        ]
-        lost = [fates.count(fate) for fate in range(len(FATES)) if fate != KEPT]
+        counts = [fates[place, fate] for fate in range(len(FATES))]
+        lost = [count for fate, count in enumerate(counts) if fate != KEPT]
         if any(lost):
-            lines.append((arm.name, str(len(fates)), *(str(count) if count else NOTHING for count in lost)))
+            lines.append((arm.name, str(sum(counts)), *(str(count) if count else NOTHING for count in lost)))
     lost_as = (name.capitalize() for fate, name in enumerate(FATES) if fate != KEPT)
     return Table(("Arm", "Slices", *lost_as), tuple(lines))
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on the rounds that were left out since others took the cores, on these others, and on marked blocks."""
+    """Sentences on the rounds that were left out, on the programs that took the cores, and on blocks with a mark."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -204,19 +200,19 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Names of the programs that had the cores in these rounds, with their processor time where it was watched."""
+    """Words on the programs that took the cores in these rounds, with processor times if these were watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
     stolen_s, foreign_s = sum(each.steal_ticks for each in rounds) * TICK_S, sum(foreign) * TICK_S
     return (
-        f"others took the cores. In all rounds the hypervisor took {stolen_s:.1f} s of processor time, and processes "
-        f"that are none of the sweep's {foreign_s:.1f} s"
+        f"other programs took the cores. In all rounds the hypervisor took {stolen_s:.1f} s of processor time, and "
+        f"foreign processes took {foreign_s:.1f} s"
     )
 
 
 def machine(environment: Environment) -> Table:
-    """Table of the machine and the software."""
+    """Table of the machine and its software."""
     lines = [
         ("Processor", f"{environment.cpu_model}, {environment.machine}"),
         ("Cores used", str(environment.cores)),
@@ -243,7 +239,7 @@ def machine(environment: Environment) -> Table:
 
 
 def interfaces(environment: Environment) -> str:
-    """Network interfaces that are up, without the loopback."""
+    """Names of the network interfaces that are up, except the loopback."""
     return UNKNOWN if environment.interfaces is None else ", ".join(environment.interfaces) or "the loopback alone"
 
 
@@ -251,11 +247,13 @@ def _refused(judged: Judged) -> Iterator[Cells]:
     title = judged.comparison.title
     for refusal in judged.refusals:
         yield title, _gate(refusal.gate), refusal.said, "no verdict"
-    said = {(refusal.gate, refusal.said): number for number, each in judged.dropped.items() for refusal in each}
-    for gate in dict.fromkeys(gate for gate, _ in said):
-        blocks = [str(number) for number, each in judged.dropped.items() if gate in {one.gate for one in each}]
-        example = next(text for number, text in said if number == gate)
-        yield title, _gate(gate), example, f"without block {', '.join(blocks)}"
+    found: dict[int, dict[int, Refusal]] = {}
+    for block, each in judged.dropped.items():
+        for refusal in each:
+            found.setdefault(refusal.gate, {}).setdefault(block, refusal)
+    for gate, blocks in found.items():
+        example = next(iter(blocks.values())).said
+        yield title, _gate(gate), example, f"without block {', '.join(map(str, blocks))}"
 
 
 def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cells]:
@@ -275,23 +273,23 @@ def _gate(gate: int) -> str:
     return f"{gate}: {gates.NAMES.get(gate, 'unnamed')}"
 
 
-def _level(arm: Arm, name: str) -> str:
-    text = arm.setting.text(name)
+def _level(name: str, point: Point) -> str:
+    text = point.arm.setting.text(name)
     return label(text) if name == "transport" else text
 
 
-def _twin(arm: Arm, twins: set[Setting]) -> str:
-    if arm.setting not in twins:
+def _twin(twins: set[Setting], point: Point) -> str:
+    if point.arm.setting not in twins:
         return ""
-    return "second server" if arm.copy else "first server"
+    return "second server" if point.arm.copy else "first server"
 
 
 def _marks(point: Point) -> str:
     return LIMITED_MARK * point.load_limited + REFUSED_MARK * bool(point.refusals)
 
 
-def _percentile(point: Point, percentile: float, factor: float) -> str:
-    value = point.percentile_us(percentile)
+def _number(of: Estimate | float | None, factor: float = 1.0) -> str:
+    value = of.value if isinstance(of, Estimate) else of
     return NOTHING if value is None else number(value / factor)
 
 

@@ -1,7 +1,8 @@
-"""Version of a recording's servers: this version, or an earlier one with its changes since. Every page has it.
+"""Version of a recording's servers: this version, or an earlier version with the changes since. On every page.
 
-The fingerprint decides it (``results/fingerprint.py``). Python's own version does not count here: pages are read on any
-Python, and the table of the machine names the measured one. A recording without a fingerprint is of an earlier server.
+The fingerprint of the sources decides the version (``results/fingerprint.py``). The version of Python does not count
+here: pages are read on any Python, and the table of the machine has the measured version. A recording without a
+fingerprint is of an earlier server.
 """
 
 import re
@@ -14,39 +15,39 @@ from experiments.results.environment import Environment
 from experiments.results.fingerprint import differing, taken
 
 LABEL = "> **Version.** "
-"""Beginning of a report's line on the version. Only this line changes after the report was written."""
+"""Beginning of a report's line on the version. Only this line changes after the report is written."""
 
 THIS, EARLIER = "of this version", "of an earlier server"
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Sources that a recording measured, beside the sources that are here."""
+    """Comparison of the sources that a recording measured with the present sources."""
 
     measured_on: str = ""
-    """Day, such as ``24 November 2026``; empty where no record of the machine is beside the results."""
+    """Day, such as ``24 November 2026``; empty without a record of the machine."""
     commit: str = ""
     has_fingerprint: bool = False
     changed: tuple[str, ...] = ()
-    """Places of the arms whose sources differ from the present ones."""
+    """Places of the measured sources that differ from the present sources."""
 
     @property
     def is_this(self) -> bool:
-        """True where the measured sources are the present ones."""
+        """True where the measured sources equal the present sources."""
         return self.has_fingerprint and not self.changed
 
     @property
     def words(self) -> str:
-        """The version in a few words, for a cell of a table or within a sentence."""
+        """Version in a few words, for a table's cell or within a sentence."""
         return THIS if self.is_this else f"{EARLIER}, {self.measured_on or 'of an unknown day'}"
 
     @property
     def sentence(self) -> str:
-        """The version in a sentence, with the changes since."""
+        """Version in a sentence, with the changes since."""
         if self.is_this:
             return f"The servers, clients and peers are {THIS}. They were measured on {self.measured_on}."
         if not self.measured_on:
-            return f"It is {EARLIER}: no record of the machine stands beside the results."
+            return f"It is {EARLIER}: the results have no record of the machine."
         began = f"It is {EARLIER}, measured on {self.measured_on}"
         if not self.has_fingerprint:
             return f"{began} at commit {self.commit[:8]}, and has no fingerprint of its sources."
@@ -58,17 +59,17 @@ UNKNOWN = Version()
 
 
 def line(version: Version) -> str:
-    """Line of a report on its version, without the line's end."""
+    """Line of a report on the version, without the end of the line."""
     return f"{LABEL}{version.sentence}"
 
 
 def without(report: str) -> str:
-    """A report in Markdown without the line on its version."""
+    """Report in Markdown without the line on the version."""
     return re.sub(rf"^{re.escape(LABEL)}.*\n\n", "", report, count=1, flags=re.MULTILINE)
 
 
 def of(environment: Environment | None, settings: Sequence[Setting]) -> Version:
-    """The version of arms at these settings. Blocks for some 0.1 s. Raises OSError, SyntaxError."""
+    """Version of the arms with these settings. Blocks for some 0.1 s. Raises OSError, SyntaxError."""
     if environment is None:
         return UNKNOWN
     then, measured_on = environment.sources, f"{datetime.fromisoformat(environment.before.at):%-d %B %Y}"

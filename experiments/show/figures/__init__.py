@@ -1,5 +1,5 @@
-"""Figures: each module draws one kind of figure from plain values, and gives its content in words.
+"""Figures: each module draws one kind of figure from plain values, and describes the content in words.
 
-``house.mplstyle`` is their style. matplotlib's constrained layout places all parts. No figure is empty: a value without
-a verdict is grey and hollow, a refused one a grey cross, and a panel without data says so.
+``house.mplstyle`` is the style of all figures. matplotlib's constrained layout places all parts. No panel is empty: a
+panel without data shows a sentence. A value without a verdict is grey and hollow. A refused value is a grey cross.
 """

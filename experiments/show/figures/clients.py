@@ -1,9 +1,9 @@
 """Latency against the number of clients: a panel for each setting, a line for each request type or level.
 
-Points are means over blocks, with their 95 % intervals; median and 99th percentile have a panel of their own where
-asked. All panels share one scale from 0, with those of figures that it is compared with. So growth in proportion to the
-clients is a straight line. Clients that got no reply are in no latency: a cross for each hangs in a strip over the
-scale, above its number of clients. Left out: N ÷ throughput, which in a closed loop is the latency itself.
+Points are means over blocks, with 95 % intervals. The median and the 99th percentile may have a panel of their own. All
+panels of the compared figures share one scale from 0, so that growth in proportion to the clients is a straight line. A
+client without any reply (a starved client) is in no latency. A cross stands for each starved client, in a strip over
+the scale, above the number of clients. Left out: N ÷ throughput, which in a closed loop is the latency itself.
 """
 
 import math
@@ -19,48 +19,29 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from experiments.judge.points import Point
-from experiments.show.figures.panels import even_axis, highest, line, mark, say, value_words
-from experiments.show.figures.style import (
-    DIFFERENT,
-    DOTTED,
-    FAINT,
-    QUIET,
-    Picture,
-    Stroke,
-    grid,
-    house,
-    interval_key,
-    key,
-    key_of,
-    label,
-    legend,
-    limited_key,
-    overlaid,
-    refused_key,
-    standing_key,
-    strokes,
-)
-from experiments.show.numbers import counted, has_interval, time_unit
+from experiments.show.figures import style
+from experiments.show.figures.panels import even_axis, highest, line, mark, pictured, say
+from experiments.show.numbers import counted, has_interval, time_unit, value_words
 
 TICKS_MAX = 12
-"""Numbers of clients that are all named on the axis."""
+"""Largest count of levels that all have a tick."""
 
 CROSS_STEP = 0.045
-"""Height of a cross of a starved client, as a share of a panel's."""
+"""Height of the cross of a starved client, as a share of the panel's height."""
 
 PERCENTILES: Mapping[int, Mapping[str, Any]] = {
-    50: {"linestyle": DOTTED, "marker": "o"},
+    50: {"linestyle": style.DOTTED, "marker": "o"},
     99: {"linestyle": "-", "marker": "^"},
 }
-"""Looks of both percentiles, so that a point that stands alone is known, too."""
+"""Looks of both percentiles: a point without a line is recognizable too."""
 
 ROW_POINTS = 11
-"""Height of a row of text below an axis, in points."""
+"""Height in points of a row of text below an axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points of one setting at several numbers of clients."""
+    """Line: points of one setting at several numbers of clients."""
 
     label: str
     transport: str
@@ -69,13 +50,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines that are compared. ``pool``: the number of clients at which a vertical line is drawn."""
+    """Panel of lines that are compared."""
 
     title: str
     lines: Sequence[Line]
     pool: int | None = None
+    """Number of clients with a vertical line: the size of the pool."""
     below: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    """Further rows below the numbers of clients: a word for each number, by the row's name."""
+    """Rows of words below the axis, by the row's name. A row has a word for each number of clients."""
 
     @property
     def points(self) -> Iterator[Point]:
@@ -85,23 +67,23 @@ class Panel:
 
 def picture(
     name: str, title: str, panels: Sequence[Panel], percentiles: bool = False, alike: Sequence[Panel] = ()
-) -> Picture:
-    """The figure with its words, to be drawn when it is wanted. ``percentiles``: the first panel's are drawn too.
-    ``alike``: panels of all figures that share its scale and its lines' looks, this figure's among them."""
-    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, percentiles, alike))
+) -> style.Picture:
+    """Picture of the panels side by side on one scale.
+
+    ``percentiles``: add a panel with the first panel's percentiles. ``alike``: the panels of all figures that share the
+    scale and the looks of lines, with this figure's panels.
+    """
+    return pictured(name, title, _told(panels), lambda: _draw(title, panels, percentiles, alike))
 
 
-@house()
-def draw(title: str, panels: Sequence[Panel], percentiles: bool = False, alike: Sequence[Panel] = ()) -> Figure:
-    """The panels side by side on one scale."""
+def _draw(title: str, panels: Sequence[Panel], percentiles: bool, alike: Sequence[Panel]) -> Figure:
     shown, columns = _points([*panels, *alike]), len(panels) + percentiles
-    height = 3.4 + 0.35 * max((len(panel.below) for panel in panels), default=0)
-    widths = [1.4] * len(panels) + [1.0] * percentiles if panels else None
-    figure, ((*row,),) = grid(title, height, 1, columns, sharey=True, width_ratios=widths)
+    height, widths = 3.4 + 0.35 * max(len(panel.below) for panel in panels), [1.4] * len(panels) + [1.0] * percentiles
+    figure, ((*row,),) = style.grid(title, height, 1, columns, sharey=True, width_ratios=widths)
     every, own = (
         [(line.transport, line.label) for panel in of for line in panel.lines] for of in (alike or panels, panels)
     )
-    drawn = {line: stroke for line, stroke in overlaid(strokes(every)).items() if line in own}
+    drawn = {line: stroke for line, stroke in style.overlaid(style.strokes(every)).items() if line in own}
     unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
     tails = [tail for point in shown for tail in (point.percentile_us(99),) if percentiles and tail]
     top = max([1.06 * highest(point.mean_us for point in shown if point.mean_us), *(1.06 * each for each in tails)])
@@ -111,16 +93,14 @@ def draw(title: str, panels: Sequence[Panel], percentiles: bool = False, alike: 
         _draw_means(axes, panel, drawn, factor, top)
         _crosses(axes, panel, strip)
         _rows_below(axes, panel)
-    if percentiles and panels:
+    if percentiles:
         _draw_percentiles(row[-1], panels[0], drawn, factor)
         row[-1].set_ylabel(f"Latency, {unit}")
         row[-1].tick_params(labelleft=True)
-    if not panels:
-        say(row[0], "Nothing was measured for this figure.")
     row[0].set_ylabel(f"Mean latency, {unit}")
     row[0].set_ylim(0, top / factor / (1 - strip) or 1.0)
     even_axis(row[0].yaxis, top / factor if strip else math.inf)
-    legend(figure, _entries(panels, drawn, percentiles))
+    style.legend(figure, _entries(panels, drawn, percentiles))
     return figure
 
 
@@ -128,7 +108,7 @@ def _points(panels: Iterable[Panel]) -> list[Point]:
     return [point for panel in panels for point in panel.points]
 
 
-def _draw_means(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float, top: float) -> None:
+def _draw_means(axes: Axes, panel: Panel, drawn: style.Strokes, factor: float, top: float) -> None:
     axes.set_title(panel.title)
     _clients_axis(axes, panel)
     for each in panel.lines:
@@ -143,7 +123,7 @@ def _draw_means(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], 
         say(axes, "Nothing was measured here.")
 
 
-def _draw_percentiles(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], factor: float) -> None:
+def _draw_percentiles(axes: Axes, panel: Panel, drawn: style.Strokes, factor: float) -> None:
     axes.set_title("Median and 99th percentile")
     _clients_axis(axes, panel)
     found = False
@@ -161,7 +141,7 @@ def _draw_percentiles(axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Str
 def _clients_axis(axes: Axes, panel: Panel) -> None:
     levels = sorted({point.arm.connections for point in panel.points})
     if panel.pool is not None:
-        axes.axvline(panel.pool, color=QUIET, linewidth=1, linestyle=DOTTED)
+        axes.axvline(panel.pool, color=style.QUIET, linewidth=1, linestyle=style.DOTTED)
     named = FixedLocator([float(each) for each in levels]) if len(levels) <= TICKS_MAX else MaxNLocator(8, integer=True)
     axes.xaxis.set_major_locator(named)
     axes.set_xlabel("Clients")
@@ -171,7 +151,7 @@ def _clients_axis(axes: Axes, panel: Panel) -> None:
 
 
 def _rows_below(axes: Axes, panel: Panel) -> None:
-    """Each row of words below the axis, with its name under it."""
+    """Write the rows of words below the axis, each with the row's name under the words."""
     for place, (name, words) in enumerate(panel.below.items()):
         down = -ROW_POINTS * (3.2 + 2.3 * place)
         told = [(at, words.get(int(at), ""), down) for at in axes.get_xticks()]
@@ -183,58 +163,59 @@ def _rows_below(axes: Axes, panel: Panel) -> None:
 
 
 def _starved(point: Point) -> int:
-    """Crosses of a point: clients that got no reply in a window, on average; one at least where there was any."""
+    """Number of crosses of a point: the mean number of starved clients in a window, rounded up."""
     return math.ceil(point.starved_each - 1e-9)
 
 
 def _crosses(axes: Axes, panel: Panel, strip: float) -> None:
-    """A cross for each client that got no reply, in a strip at the panel's top."""
+    """Draw a cross for each starved client, in a strip at the top of the panel."""
     if not any(map(_starved, panel.points)):
         return
     where = axes.transAxes
-    axes.add_patch(Rectangle((0, 1 - strip), 1, strip, transform=where, facecolor=FAINT, linewidth=0, zorder=0))
-    axes.text(0.02, 1 - strip / 2, "no reply", transform=axes.transAxes, va="center", color=QUIET)
+    axes.add_patch(Rectangle((0, 1 - strip), 1, strip, transform=where, facecolor=style.FAINT, linewidth=0, zorder=0))
+    axes.text(0.02, 1 - strip / 2, "no reply", transform=axes.transAxes, va="center", color=style.QUIET)
     for point in panel.points:
         for place in range(_starved(point)):
             x, y = point.arm.connections, 1 - CROSS_STEP * (place + 1)
             where = axes.get_xaxis_transform()
-            axes.plot([x], [y], transform=where, marker="x", markersize=5, mew=1.6, color=DIFFERENT, linestyle="")
+            axes.plot([x], [y], transform=where, marker="x", markersize=5, mew=1.6, color=style.DIFFERENT, linestyle="")
 
 
-def _entries(panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke], percentiles: bool) -> Iterator[Artist]:
+def _entries(panels: Sequence[Panel], drawn: style.Strokes, percentiles: bool) -> Iterator[Artist]:
     points, names = _points(panels), [name for _, name in drawn]
     for (transport, name), stroke in drawn.items():
         lines = [line for panel in panels for line in panel.lines if (line.transport, line.label) == (transport, name)]
         measured = any(point.mean_us for line in lines for point in line.points)
-        text = f"{name}, {label(transport)}" if names.count(name) > 1 else name
-        yield key_of(stroke, text if measured else f"{text}: nothing was measured")
+        text = f"{name}, {style.label(transport)}" if names.count(name) > 1 else name
+        yield style.key_of(stroke, text if measured else f"{text}: nothing was measured")
     if percentiles and names:
         lacks = any(point.percentile_us(99) is None for point in panels[0].points)
         alone = {} if _is_joined(panels[0], 99) else {"linestyle": ""}
-        yield key("99th percentile" + ", where known" * lacks, **{**PERCENTILES[99], **alone}, linewidth=1.1)
-        yield key("median", **PERCENTILES[50], linewidth=1.1)
+        yield style.key("99th percentile" + ", where known" * lacks, **{**PERCENTILES[99], **alone}, linewidth=1.1)
+        yield style.key("median", **PERCENTILES[50], linewidth=1.1)
     if any(point.mean_us and has_interval(point.mean_us) for point in points):
-        yield interval_key()
+        yield style.interval_key()
     for pool in dict.fromkeys(panel.pool for panel in panels if panel.pool is not None):
-        yield standing_key(f"pool of {counted(pool, 'thread')}")
+        yield style.key(f"pool of {counted(pool, 'thread')}", marker=style.UPRIGHT, markersize=11, mew=1)
     if any(map(_starved, points)):
-        yield key("a client without any reply", color=DIFFERENT, marker="x", mew=1.6)
+        yield style.key("a client without any reply", color=style.DIFFERENT, marker="x", mew=1.6)
     if any(point.load_limited and not point.refusals for point in points):
-        yield limited_key()
+        yield style.key(style.LIMITED, marker="o", mfc="white")
     if any(point.refusals for point in points):
-        yield refused_key()
+        yield style.refused_key()
 
 
 def _is_joined(panel: Panel, percent: int) -> bool:
-    """True where two neighbouring points of a line have the percentile, so that a line joins them."""
+    """True where a line joins two points: two neighbouring points have the percentile."""
     known = [[point.percentile_us(percent) is not None for point in each.points] for each in panel.lines]
     return any(one and other for each in known for one, other in pairwise(each))
 
 
-def alternative(title: str, panels: Sequence[Panel]) -> str:
-    """The figure in words: each line's means by clients."""
+def _told(panels: Sequence[Panel]) -> Iterator[str]:
+    """Means of each line by clients, in words."""
     unit, factor = time_unit(point.mean_us.value for point in _points(panels) if point.mean_us)
-    told = [f"{title}. Mean latency in {unit} against clients."]
+    if panels:
+        yield f"Mean latency in {unit} against clients."
     for panel in panels:
         for each in panel.lines:
             means = [
@@ -243,15 +224,15 @@ def alternative(title: str, panels: Sequence[Panel]) -> str:
                 if point.mean_us
             ]
             where = f"{panel.title}, {each.label}" if panel.title else each.label
-            told.append(f"{where}: {'; '.join(means) or 'nothing was measured'}.")
+            yield f"{where}: {'; '.join(means) or 'nothing was measured'}."
             starving = [
                 f"{point.starved_each:.3g} of {counted(point.arm.connections, 'client')}"
                 for point in each.points
                 if point.starved_clients
             ]
-            told += [f"Without any reply: {', '.join(starving)}."] if starving else []
+            if starving:
+                yield f"Without any reply: {', '.join(starving)}."
         for name, row in panel.below.items():
-            told.append(f"{name.capitalize()}: {'; '.join(f'{at}: {word}' for at, word in row.items())}.")
+            yield f"{name.capitalize()}: {'; '.join(f'{at}: {word}' for at, word in row.items())}."
         if panel.pool is not None:
-            told.append(f"A line marks the pool of {counted(panel.pool, 'thread')}.")
-    return " ".join(told) if len(told) > 1 else f"{told[0]} Nothing was measured."
+            yield f"A line marks the pool of {counted(panel.pool, 'thread')}."

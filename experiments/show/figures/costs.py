@@ -1,55 +1,44 @@
-"""Costs: rows of numbers with their 95 % intervals, a panel for each quantity. Such as processor time a request.
+"""Costs, such as processor time a request: rows of numbers with 95 % intervals, and a panel for each quantity.
 
-A row has its transport's colour and marker. Panels with the same rows stand side by side, others below each other.
+A row has the colour and marker of its transport. Panels with equal rows are side by side. Other panels are one below
+the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import even_axis, highest, log_axis, mark, rows, say
-from experiments.show.figures.style import (
-    Picture,
-    Stroke,
-    grid,
-    house,
-    interval_key,
-    key_of,
-    label,
-    legend,
-    strokes,
-    wrapped,
-)
+from experiments.show.figures import style
+from experiments.show.figures.panels import even_axis, highest, log_axis, mark, pictured, rows, say
 from experiments.show.numbers import number
 
 NAME_LETTERS, QUANTITY_LETTERS = 24, 60
-"""Letters of a row's name in a line; and of the quantities of all panels side by side."""
+"""Letters that fit in a line: of a row's name, and of the quantities of all panels side by side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One cost of one server."""
+    """Row: one cost of one server."""
 
     name: str
     transport: str
     cost: Estimate | None
-    """None: it has no such cost; ``lacks`` says why."""
+    """None for a server without this cost; ``lacks`` has the reason."""
     lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One quantity."""
+    """Panel of one quantity."""
 
     quantity: str
-    """Quantity of the panel, with its unit."""
+    """Quantity of the rows, with its unit."""
     rows: Sequence[Row]
     title: str = ""
-    """Words above the panel, such as its load."""
+    """Words above the panel, such as the load."""
 
     @property
     def words(self) -> str:
@@ -57,50 +46,42 @@ class Panel:
         return ": ".join(filter(None, (self.title, self.quantity)))
 
 
-def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> Picture:
-    """The figure with its words, to be drawn when it is wanted. ``shared``: the panels have one scale. ``log``: they
-    have one that is logarithmic."""
-    return Picture(name, title, alternative(title, panels), lambda: draw(title, panels, shared, log))
+def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> style.Picture:
+    """Picture of the panels. ``shared``: all panels have one scale. ``log``: all panels have one logarithmic scale."""
+    return pictured(
+        name, title, map(_told, panels), lambda: _draw(title, panels, shared, log), "No cost was measured here."
+    )
 
 
-@house()
-def draw(title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> Figure:
-    """The panels with their rows in the order given."""
-    heights = [max(2, len(panel.rows)) + 1.5 + 0.8 * bool(panel.title) for panel in panels] or [3]
+def _draw(title: str, panels: Sequence[Panel], shared: bool, log: bool) -> Figure:
+    """Draw the panels, with the rows in the given order."""
+    heights = [max(2, len(panel.rows)) + 1.5 + 0.8 * bool(panel.title) for panel in panels]
     is_row = len(panels) > 1 and len({tuple(row.name for row in panel.rows) for panel in panels}) == 1
     if is_row:
-        figure, axes = grid(title, 1.2 + 0.34 * heights[0], 1, len(panels), sharey=True)
+        figure, axes = style.grid(title, 1.2 + 0.34 * heights[0], 1, len(panels), sharey=True)
     else:
-        figure, axes = grid(title, 0.9 + 0.34 * sum(heights), len(heights), 1, height_ratios=heights)
-    drawn = strokes((row.transport, label(row.transport)) for panel in panels for row in panel.rows)
-    if not panels:
-        say(axes[0, 0], "No cost was measured here.")
-    for own, panel in zip(axes.flat, panels, strict=False):
+        figure, axes = style.grid(title, 0.9 + 0.34 * sum(heights), len(heights), 1, height_ratios=heights)
+    drawn = style.strokes((row.transport, style.label(row.transport)) for panel in panels for row in panel.rows)
+    for own, panel in zip(axes.flat, panels, strict=True):
         costs = [row.cost for each in (panels if shared or log else [panel]) for row in each.rows if row.cost]
         letters = QUANTITY_LETTERS // (len(panels) if is_row else 1)
         low = min((cost.value for cost in costs), default=1.0) / 1.5 if log else 0.0
-        _draw(own, panel, drawn, letters, (low, highest(costs) or 1.0))
-    legend(figure, _entries(drawn))
+        _draw_panel(own, panel, drawn, letters, (low, highest(costs) or 1.0))
+    if drawn:
+        keys = (style.key_of(each, name, line=False) for (_, name), each in drawn.items())
+        style.legend(figure, [*keys, style.interval_key(across=True)])
     return figure
 
 
-def _entries(drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
-    if drawn:
-        yield from (key_of(each, name, line=False) for (_, name), each in drawn.items())
-        yield interval_key(across=True)
-
-
-def _draw(
-    axes: Axes, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int, ends: tuple[float, float]
-) -> None:
+def _draw_panel(axes: Axes, panel: Panel, drawn: style.Strokes, letters: int, ends: tuple[float, float]) -> None:
     if not any(row.cost for row in panel.rows):
         say(axes, f"{panel.words}: nothing was measured.")
         return
     for place, row in enumerate(panel.rows):
         if row.cost:
-            mark(axes, place, row.cost, drawn[row.transport, label(row.transport)], ends, across=True)
+            mark(axes, place, row.cost, drawn[row.transport, style.label(row.transport)], ends, across=True)
     said = [number(row.cost.value) if row.cost else row.lacks for row in panel.rows]
-    rows(axes, [wrapped(row.name, NAME_LETTERS) for row in panel.rows], said)
+    rows(axes, [style.wrapped(row.name, NAME_LETTERS) for row in panel.rows], said)
     low, high = ends
     if low:
         axes.set_xscale("log")
@@ -109,15 +90,12 @@ def _draw(
     else:
         axes.set_xlim(0, 1.06 * high)
         even_axis(axes.xaxis, most=3 + letters // 20)
-    axes.set_xlabel(wrapped(panel.quantity, letters))
+    axes.set_xlabel(style.wrapped(panel.quantity, letters))
     if panel.title:
-        axes.set_title(wrapped(panel.title, letters), fontsize=8.5)
+        axes.set_title(style.wrapped(panel.title, letters), fontsize=8.5)
 
 
-def alternative(title: str, panels: Sequence[Panel]) -> str:
-    """The figure in words: every row's value."""
-    told = [f"{title}."]
-    for panel in panels:
-        said = "; ".join(f"{row.name} {number(row.cost.value) if row.cost else row.lacks}" for row in panel.rows)
-        told.append(f"{panel.words}: {said or 'nothing was measured'}.")
-    return " ".join(told) if panels else f"{title}. No cost was measured here."
+def _told(panel: Panel) -> str:
+    """Value of every row of a panel, in words."""
+    said = "; ".join(f"{row.name} {number(row.cost.value) if row.cost else row.lacks}" for row in panel.rows)
+    return f"{panel.words}: {said or 'nothing was measured'}."

@@ -1,8 +1,7 @@
-"""Means over a quantity: panels in rows, a line for each setting, every point at its own place on a true axis.
+"""Means over a quantity: panels in rows, a line for each setting, and every point at its place on a true axis.
 
-Points have 95 % intervals, where there are any. Beside a line may stand what a formula says of it, dotted. Panels that
-are compared share a scale, also with those of other figures.
-Left out: latency over numbers of clients, which ``clients`` draws.
+A point has a 95 % interval, if there is one. A dotted line beside a line has the values of a formula. Panels that are
+compared share a scale, even across figures. Left out: latency over numbers of clients, which ``clients`` draws.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,45 +13,31 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.panels import even_axis, highest, line, log_axis, mark, named_axis, say, value_words
-from experiments.show.figures.style import (
-    DOTTED,
-    Picture,
-    Stroke,
-    grid,
-    house,
-    interval_key,
-    key,
-    key_of,
-    label,
-    legend,
-    overlaid,
-    strokes,
-    wrapped,
-)
-from experiments.show.numbers import has_interval
+from experiments.show.figures import style
+from experiments.show.figures.panels import even_axis, highest, line, log_axis, mark, named_axis, pictured, say
+from experiments.show.numbers import has_interval, value_words
 
 PANEL_LETTERS = 72
-"""Letters of all panels' titles that fit side by side."""
+"""Letters that fit side by side in the titles of all panels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Means of one setting, in the figure's unit, by ascending place on the axis."""
+    """Line: means of one setting, in the figure's unit, by ascending place on the axis."""
 
     name: str
     transport: str
-    """Transport, whose colour it has; empty: it has a colour of its own."""
+    """Transport that gives the line its colour. A line without a transport has its own colour."""
     points: Sequence[tuple[float, Estimate]]
     formula: Sequence[tuple[float, float]] = ()
-    """Values of a formula, drawn as a dotted line beside it."""
+    """Values of a formula, drawn as a dotted line."""
     hollow: Collection[float] = ()
-    """Places whose points are hollow."""
+    """Places of the hollow points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel."""
+    """Panel with lines."""
 
     title: str
     lines: Sequence[Line]
@@ -60,7 +45,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Axes: their quantities with units; the places on the lower one that have a tick, and the ticks' texts."""
+    """Axes: quantities with units (``x``, ``y``), and the places and texts of the ticks on the x-axis."""
 
     x: str
     y: str
@@ -72,48 +57,39 @@ class Scale:
     log_x: bool = True
     log_y: bool = False
     holds_formula: bool = False
-    """True where the upper axis reaches as far as the dotted lines; else it reaches as far as the points."""
+    """True where the y-axis includes the dotted lines. Otherwise the y-axis includes only the points."""
     joined: bool = True
-    """True where a line joins the points; False where places are kinds."""
+    """True where a line joins the points; False where the places are kinds."""
     columns: int = 4
     shared: Literal["all", "row", "none"] = "all"
-    """Panels that have one upper axis."""
+    """Panels that share one y-axis."""
 
 
 def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
-) -> Picture:
-    """The figure with its words, to be drawn when it is wanted. ``alike``: the panels of other figures, each of which
-    shares the scale of the panels in its place here."""
-    return Picture(name, title, alternative(title, scale, panels), lambda: draw(title, scale, panels, alike))
+) -> style.Picture:
+    """Picture of the panels in rows. ``alike``: the panels of other figures, which share scales place by place."""
+    return pictured(name, title, _told(scale, panels), lambda: _draw(title, scale, panels, alike))
 
 
-@house()
-def draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()) -> Figure:
-    """The panels side by side, in as many rows as they need."""
-    columns = max(1, min(scale.columns, len(panels)))
+def _draw(title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]]) -> Figure:
+    columns = min(scale.columns, len(panels))
     several = len(panels) > columns
     height = 1.1 + 2.1 * -(-len(panels) // columns) if several else 3.6
-    figure, axes = grid(title, height, -(-max(1, len(panels)) // columns), columns, sharey=scale.shared)
-    drawn = overlaid(strokes((line.transport, line.name) for panel in panels for line in panel.lines))
+    figure, axes = style.grid(title, height, -(-len(panels) // columns), columns, sharey=scale.shared)
+    drawn = style.overlaid(style.strokes((line.transport, line.name) for panel in panels for line in panel.lines))
     for own, panel in zip(axes.flat, panels, strict=False):
-        _draw(own, scale, panel, drawn, PANEL_LETTERS // columns)
-    for place, own in enumerate(axes.flat[: len(panels)]):
-        first, after = {
-            "all": (0, len(panels)),
-            "row": (place - place % columns, place - place % columns + columns),
-            "none": (place, place + 1),
-        }[scale.shared]
-        compared = [each[first:after] for each in (panels, *alike)]
-        _set_scale(own, scale, [panel for each in compared for panel in each])
+        _draw_panel(own, scale, panel, drawn, PANEL_LETTERS // columns)
+    size = {"all": len(panels), "row": columns, "none": 1}[scale.shared]
+    for group in (slice(first, first + size) for first in range(0, len(panels), size)):
+        compared = [panel for each in (panels, *alike) for panel in each[group]]
+        for own in axes.flat[: len(panels)][group]:
+            _set_scale(own, scale, compared)
     for own in axes[-1]:
         own.set_xlabel(scale.x)
     for own in axes[:, 0]:
         own.set_ylabel(scale.y)
-    if not any(_means(panel) for panel in panels):
-        say(axes[0, 0], "Nothing was measured for this figure.")
-    else:
-        legend(figure, _entries(scale, panels, drawn))
+    style.legend(figure, _entries(scale, panels, drawn))
     return figure
 
 
@@ -122,7 +98,7 @@ def _means(panel: Panel) -> list[Estimate]:
 
 
 def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
-    """The upper axis of a group of panels."""
+    """Set the y-axis of a group of panels."""
     means = [mean for panel in panels for mean in _means(panel)]
     others = [y for panel in panels for line in panel.lines for _, y in line.formula if scale.holds_formula]
     heights = [*others, *(mean.value for mean in means)]
@@ -138,8 +114,8 @@ def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
         even_axis(axes.yaxis)
 
 
-def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], Stroke], letters: int) -> None:
-    axes.set_title(wrapped(panel.title, letters))
+def _draw_panel(axes: Axes, scale: Scale, panel: Panel, drawn: style.Strokes, letters: int) -> None:
+    axes.set_title(style.wrapped(panel.title, letters))
     places = [x for x, _ in scale.ticks]
     if scale.log_x:
         axes.set_xscale("log")
@@ -151,7 +127,7 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
     for each in panel.lines:
         stroke = drawn[each.transport, each.name]
         if each.formula:
-            line(axes, _seen(axes, each.formula), stroke, linestyle=DOTTED, linewidth=1.1)
+            line(axes, _seen(axes, each.formula), stroke, linestyle=style.DOTTED, linewidth=1.1)
         elif scale.joined:
             line(axes, [(x, mean.value) for x, mean in each.points], stroke)
         for x, mean in each.points:
@@ -161,7 +137,7 @@ def _draw(axes: Axes, scale: Scale, panel: Panel, drawn: dict[tuple[str, str], S
 
 
 def _seen(axes: Axes, formula: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """Values of a formula as a line that is seen: a single one has a width."""
+    """Points of a formula's line. A single value becomes a short line, so that it is visible."""
     if len(formula) > 1:
         return formula
     ((x, y),) = formula
@@ -170,27 +146,27 @@ def _seen(axes: Axes, formula: Sequence[tuple[float, float]]) -> Sequence[tuple[
     return [(max(low, x - aside), y), (min(high, x + aside), y)]
 
 
-def _entries(scale: Scale, panels: Sequence[Panel], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+def _entries(scale: Scale, panels: Sequence[Panel], drawn: style.Strokes) -> Iterator[Artist]:
     lines = [line for panel in panels for line in panel.lines]
     dotted = {(line.transport, line.name) for line in lines if line.formula}
     for (transport, name), each in drawn.items():
-        text = ", ".join(filter(None, (name, label(transport) if transport else "")))
-        yield key_of(each, text, line=scale.joined and (transport, name) not in dotted)
+        text = ", ".join(filter(None, (name, style.label(transport) if transport else "")))
+        yield style.key_of(each, text, line=scale.joined and (transport, name) not in dotted)
     if dotted:
-        yield key(scale.formula, linestyle=DOTTED)
+        yield style.key(scale.formula, linestyle=style.DOTTED)
     if any(has_interval(mean) for panel in panels for mean in _means(panel)):
-        yield interval_key()
+        yield style.interval_key()
     if any(line.hollow for line in lines):
-        yield key(scale.hollow, marker="o", mfc="white")
+        yield style.key(scale.hollow, marker="o", mfc="white")
 
 
-def alternative(title: str, scale: Scale, panels: Sequence[Panel]) -> str:
-    """The figure in words: every point's value and interval."""
+def _told(scale: Scale, panels: Sequence[Panel]) -> Iterator[str]:
+    """Value and interval of every point, in words."""
     texts = dict(scale.ticks)
-    told = [f"{title}. {scale.y} against {scale.x}."]
+    if panels:
+        yield f"{scale.y} against {scale.x}."
     for panel in panels:
         for each in panel.lines:
             means = "; ".join(f"{texts.get(x, f'{x:g}')}: {value_words(mean)}" for x, mean in each.points)
-            where = " on ".join(filter(None, (each.name, label(each.transport) if each.transport else "")))
-            told.append(f"{panel.title}, {where}: {means or 'nothing was measured'}.")
-    return " ".join(told)
+            where = " on ".join(filter(None, (each.name, style.label(each.transport) if each.transport else "")))
+            yield f"{panel.title}, {where}: {means or 'nothing was measured'}."

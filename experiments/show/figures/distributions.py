@@ -1,7 +1,7 @@
-"""Response times from the quickest request to the slowest: a percentile curve for each setting.
+"""Response times from the quickest request to the slowest request: a percentile curve for each setting.
 
-Along runs the share of requests that took longer, on a logarithmic axis that stretches the slow end. A curve ends where
-fewer than ten independent requests lie beyond: the rest would depend on a handful of moments.
+The x-axis is the share of requests that took longer. It is logarithmic, so that the slow end has more space. A curve
+ends where fewer than ten independent requests are slower: the rest would depend on a few moments of the run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,27 +15,26 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from experiments.judge.points import Point
 from experiments.results.observed import BEYOND_MIN
-from experiments.show.figures.panels import log_axis, say
-from experiments.show.figures.style import QUIET, Picture, Stroke, grid, house, key, key_of, legend, strokes
-from experiments.show.numbers import NOTHING, number, time_unit
+from experiments.show.figures.panels import log_axis, pictured, say
+from experiments.show.figures.style import QUIET, Picture, Strokes, grid, key, key_of, legend, strokes
+from experiments.show.numbers import number, time_unit
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)
-"""Shares of requests that took longer, which the axis names."""
+"""Shares of requests that took longer, with a tick on the axis."""
 
 Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One setting's requests of one type."""
+    """Line: requests of one type in one setting."""
 
     label: str
     transport: str
     point: Point
 
     def curve(self) -> tuple[Numbers, Numbers]:
-        """Shares of requests that took longer, descending, and the times in µs; empty where there are too few
-        requests."""
+        """Shares of requests that took longer, descending, with the times in µs. Empty for too few requests."""
         counted, effective = self.point.times.count, self.point.effective
         if not counted or effective < 2 * BEYOND_MIN:
             return np.zeros(0), np.zeros(0)
@@ -46,13 +45,11 @@ class Line:
 
 
 def picture(name: str, title: str, lines: Sequence[Line]) -> Picture:
-    """The figure with its words, to be drawn when it is wanted."""
-    return Picture(name, title, alternative(title, lines), lambda: draw(title, lines))
+    """Picture of a curve for each line, to the highest percentile that the line's requests carry."""
+    return pictured(name, title, map(_told, lines), lambda: _draw(title, lines))
 
 
-@house()
-def draw(title: str, lines: Sequence[Line]) -> Figure:
-    """A curve for each line, as far as its requests carry it."""
+def _draw(title: str, lines: Sequence[Line]) -> Figure:
     figure, ((axes,),) = grid(title, 3.8)
     drawn = strokes((line.transport, line.label) for line in lines)
     curves = [(line, *line.curve()) for line in lines]
@@ -60,9 +57,7 @@ def draw(title: str, lines: Sequence[Line]) -> Figure:
     if not known:
         say(axes, "Too few requests for a distribution.")
         return figure
-    unit, factor = time_unit(
-        [30 * min(float(values[0]) for values in known)]
-    )  # in the unit of the usual request, not of the slowest
+    unit, factor = time_unit([30 * min(float(values[0]) for values in known)])  # suits the usual request
     for line, longer, values in curves:
         stroke = drawn[line.transport, line.label]
         colour = QUIET if line.point.refusals else stroke.colour
@@ -75,7 +70,7 @@ def draw(title: str, lines: Sequence[Line]) -> Figure:
     axes.set_xlim(1, least / 1.6)
     axes.xaxis.set_major_locator(FixedLocator([share for share in SHARES if share >= least / 1.6]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * (1 - share):.6g} %"))
     low, high = axes.get_ylim()
     log_axis(axes.yaxis, low, high)
     axes.set_xlabel("Share of requests that took no longer")
@@ -84,28 +79,21 @@ def draw(title: str, lines: Sequence[Line]) -> Figure:
     return figure
 
 
-def _percentile(share: float) -> str:
-    return f"{100 * (1 - share):.6g} %"
-
-
 def _face(line: Line, colour: str) -> str:
     return "white" if line.point.refusals or line.point.load_limited else colour
 
 
-def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: Strokes) -> Iterator[Artist]:
     for line, longer, _ in curves:
         stroke = drawn[line.transport, line.label]
         why = "" if len(longer) else ": too few requests"
         why = ", grey, refused: a check failed" if line.point.refusals else why
         yield key_of(stroke, line.label + why)
-    yield key("a curve's end: under ten independent requests beyond", marker="o")
+    yield key("end: under ten independent requests are slower", marker="o")
 
 
-def alternative(title: str, lines: Sequence[Line]) -> str:
-    """The figure in words: median and high percentiles of each line."""
-    told = [f"{title}."]
-    for line in lines:
-        values = [(percent, line.point.percentile_us(percent)) for percent in (50, 90, 99, 99.9, 99.99)]
-        known = "; ".join(f"{percent:g} %: {number(value)} µs" for percent, value in values if value is not None)
-        told.append(f"{line.label}: {known or 'too few requests'}.")
-    return " ".join(told) if lines else f"{title}. {NOTHING}"
+def _told(line: Line) -> str:
+    """Median and high percentiles of a line, in words."""
+    values = [(percent, line.point.percentile_us(percent)) for percent in (50, 90, 99, 99.9, 99.99)]
+    known = "; ".join(f"{percent:g} %: {number(value)} µs" for percent, value in values if value is not None)
+    return f"{line.label}: {known or 'too few requests'}."

@@ -1,11 +1,12 @@
-"""Heat map of pool × clients: the mean latency of each cell as a colour, with its number.
+"""Heat map of pool × clients: the mean latency of each cell, as a colour and as a number.
 
-A light colour is a short time, a dark colour a long time, on one logarithmic scale for all maps. A cell that a gate
-refuses is white with a grey number. A cell that was not measured has a dash.
+A light colour is a short time, and a dark colour is a long time. All maps share one logarithmic scale. A cell that a
+gate refuses is white with a grey number. A cell without a measurement has a dash.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -15,24 +16,24 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from experiments.judge.points import Point
-from experiments.show.figures.panels import say
-from experiments.show.figures.style import INK, QUIET, Picture, grid, house, legend
+from experiments.show.figures.panels import pictured, say
+from experiments.show.figures.style import INK, QUIET, Picture, grid, legend
 from experiments.show.numbers import NOTHING, number, time_unit
 
 DARK = 0.52
-"""Lightness of a colour under which its number is white."""
+"""On a colour of less lightness, the number is white."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Points at several pools and numbers of clients."""
+    """Map: points at several sizes of a pool and numbers of clients."""
 
     title: str
     points: Sequence[Point]
 
     @property
     def pools(self) -> list[int]:
-        """Sizes of pools, ascending."""
+        """Sizes of the pool, ascending."""
         return sorted({point.arm.setting.whole("workers") for point in self.points})
 
     @property
@@ -41,54 +42,46 @@ class Field:
         return sorted({point.arm.connections for point in self.points})
 
     def at(self, pool: int, clients: int) -> Point | None:
-        """The point of a cell, if it was measured."""
+        """Point of a cell; None without a measurement."""
         cells = {(point.arm.setting.whole("workers"), point.arm.connections): point for point in self.points}
-        found = cells.get((pool, clients))
-        return found if found is not None and found.mean_us is not None else None
+        return cells.get((pool, clients))
 
 
 def picture(name: str, title: str, fields: Sequence[Field]) -> Picture:
-    """The figure with its words, to be drawn when it is wanted."""
-    return Picture(name, title, alternative(title, fields), lambda: draw(title, fields))
+    """Picture of the maps side by side."""
+    return pictured(name, title, _told(fields), lambda: _draw(title, fields))
 
 
-@house()
-def draw(title: str, fields: Sequence[Field]) -> Figure:
-    """The fields side by side."""
-    rows = max((len(field.pools) for field in fields), default=1)
+def _draw(title: str, fields: Sequence[Field]) -> Figure:
+    rows = max(len(field.pools) for field in fields)
     figure, (row,) = grid(title, 1.7 + 0.42 * max(2, rows), 1, len(fields))
     means = [p.mean_us.value for field in fields for p in field.points if p.mean_us]
     unit, factor = time_unit(means)
-    for axes, field in zip(row, fields, strict=False):
+    for axes, field in zip(row, fields, strict=True):
         axes.set_title(field.title)
         if any(point.mean_us for point in field.points):
             _draw_field(axes, field, LogNorm(min(means) / 1.02, max(means) * 1.02), factor)
         else:
             say(axes, "Nothing was measured here.")
-    if not fields:
-        say(row[0], "Nothing was measured for this figure.")
-    elif means:
+    if means:
         legend(figure, _entries(fields, unit))
     return figure
 
 
 def _draw_field(axes: Axes, field: Field, scale: LogNorm, factor: float) -> None:
-    ramp = matplotlib.colormaps[matplotlib.rcParams["image.cmap"]]
-    for row, pool in enumerate(field.pools):
-        for column, clients in enumerate(field.clients):
-            point = field.at(pool, clients)
-            face: tuple[float, float, float] = (1.0, 1.0, 1.0)
-            text, ink = NOTHING, QUIET
-            if point is not None and point.mean_us is not None:
-                text = number(point.mean_us.value / factor)
-                if not point.refusals:
-                    face = to_rgb(ramp(scale(point.mean_us.value)))
-                    ink = (
-                        "white" if sum(w * part for w, part in zip((0.3, 0.6, 0.1), face, strict=True)) < DARK else INK
-                    )
-            edge = QUIET if point is not None and point.refusals else "white"
-            axes.add_patch(Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, facecolor=face, edgecolor=edge))
-            axes.text(column, row, text, ha="center", va="center", color=ink)
+    for (row, pool), (column, clients) in product(enumerate(field.pools), enumerate(field.clients)):
+        point = field.at(pool, clients)
+        face, edge, ink = to_rgb("white"), "white", QUIET
+        mean_us = point.mean_us.value if point and point.mean_us else None
+        if point and mean_us and point.refusals:
+            edge = QUIET
+        elif mean_us:
+            face = to_rgb(matplotlib.colormaps[matplotlib.rcParams["image.cmap"]](scale(mean_us)))
+            lightness = sum(weight * part for weight, part in zip((0.3, 0.6, 0.1), face, strict=True))
+            ink = "white" if lightness < DARK else INK
+        axes.add_patch(Rectangle((column - 0.48, row - 0.48), 0.96, 0.96, facecolor=face, edgecolor=edge))
+        text = number(mean_us / factor) if mean_us else NOTHING
+        axes.text(column, row, text, ha="center", va="center", color=ink)
     axes.set_xlim(-0.5, len(field.clients) - 0.5)
     axes.set_ylim(-0.5, len(field.pools) - 0.5)
     axes.set_xticks(range(len(field.clients)), list(map(str, field.clients)))
@@ -109,9 +102,10 @@ def _entries(fields: Sequence[Field], unit: str) -> Iterator[Artist]:
         yield Patch(facecolor="white", edgecolor=QUIET, label="white: a gate refuses it")
 
 
-def alternative(title: str, fields: Sequence[Field]) -> str:
-    """The figure in words: each pool's means by clients."""
-    told = [f"{title}. Mean latency in µs."]
+def _told(fields: Sequence[Field]) -> Iterator[str]:
+    """Means of each pool by clients, in words."""
+    if fields:
+        yield "Mean latency in µs."
     for field in fields:
         for pool in field.pools:
             cells = [(clients, field.at(pool, clients)) for clients in field.clients]
@@ -120,5 +114,4 @@ def alternative(title: str, fields: Sequence[Field]) -> str:
                 for clients, point in cells
                 if point and point.mean_us
             )
-            told.append(f"{field.title}, pool of {pool}: {means or 'nothing was measured'}.")
-    return " ".join(told) if fields else f"{title}. Nothing was measured."
+            yield f"{field.title}, pool of {pool}: {means or 'nothing was measured'}."

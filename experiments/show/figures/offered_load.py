@@ -1,8 +1,9 @@
-"""An open loop: offered and answered requests, and their response times.
+"""Open loop: offered and answered requests, and response times.
 
-On the left replies a second against requests due a second. On the grey band all requests are answered in time. On the
-right the response times, from when a request was due: median and 99th percentile. Past saturation a queue grows without
-end, so that response times there depend on the duration of the measurement. Both axes are logarithmic.
+The left panel has replies a second against requests due a second. On the grey band all requests are answered in time.
+The right panel has the median and the 99th percentile of the response times, counted from the time at which a request
+was due. Past saturation the queue grows without end, so that response times depend on the duration of the measurement.
+All axes are logarithmic.
 """
 
 import math
@@ -18,35 +19,22 @@ from experiments.design.arms import Arm
 from experiments.judge.points import CONFIDENCE, Point
 from experiments.judge.stats import Estimate, exact, mean_interval
 from experiments.judge.verdicts import Judgement
-from experiments.show.figures.panels import line, log_axis, mark, say
-from experiments.show.figures.style import (
-    FAINT,
-    Dashes,
-    Picture,
-    Stroke,
-    grid,
-    house,
-    interval_key,
-    key,
-    key_of,
-    legend,
-    refused_key,
-    strokes,
-)
+from experiments.show.figures import style
+from experiments.show.figures.panels import line, log_axis, mark, pictured, say
 from experiments.show.numbers import number, time_unit
 
-TAIL_DASHES: Dashes = (0, (3, 1.2))
+TAIL_DASHES: style.Dashes = (0, (3, 1.2))
 
-ALL: Mapping[str, Any] = {"color": FAINT, "linewidth": 9.0, "linestyle": "-"}
-"""Style of the diagonal, a band behind the curves: it is visible where curves run along it."""
+ALL: Mapping[str, Any] = {"color": style.FAINT, "linewidth": 9.0, "linestyle": "-"}
+"""Style of the diagonal: a broad band, visible behind curves that follow the diagonal."""
 
 SATURATED = 0.98
-"""Least answered ÷ offered of a server that keeps up. Below it the queue grows, and response times are hollow."""
+"""Least answered ÷ offered of a server that keeps up. Under this ratio the queue grows, and markers are hollow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One rate: requests due a second, replies that came in time a second, and the response times."""
+    """One rate: requests due a second, replies in time a second, and the response times."""
 
     offered_hz: float
     answered_hz: Estimate | None
@@ -54,13 +42,13 @@ class Load:
 
     @property
     def is_saturated(self) -> bool:
-        """True where fewer requests were answered than offered."""
+        """True where fewer requests were answered than offered (``SATURATED``)."""
         return self.answered_hz is not None and self.answered_hz.value < SATURATED * self.offered_hz
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One setting at rising rates."""
+    """Curve: one setting at rising rates."""
 
     label: str
     transport: str
@@ -68,30 +56,24 @@ class Curve:
 
 
 def load_of(judgement: Judgement, arm: Arm, point: Point) -> Load:
-    """One rate's windows over all blocks. The arm has a rate."""
-    place = judgement.sweep.arms.index(arm)
-    answered = [
-        sum(window.answered_hz for window in windows) / len(windows)
-        for windows in (block.arms[place].windows for block in judgement.blocks)
-        if windows
-    ]
+    """Windows of an arm with a rate, over all blocks. An arm is a server under a load."""
+    seen = (block.arms[judgement.sweep.places[arm]].windows for block in judgement.blocks)
+    answered = [sum(window.answered_hz for window in windows) / len(windows) for windows in seen if windows]
     rate_hz = arm.setting["rate_hz"]
     assert isinstance(rate_hz, int | float)
     return Load(float(rate_hz), mean_interval(answered, CONFIDENCE) if answered else None, point)
 
 
-def picture(name: str, title: str, curves: Sequence[Curve]) -> Picture:
-    """The figure with its words, to be drawn when it is wanted."""
-    return Picture(name, title, alternative(title, curves), lambda: draw(title, curves))
+def picture(name: str, title: str, curves: Sequence[Curve]) -> style.Picture:
+    """Picture of the answered rates against the offered rates, and of the response times."""
+    told = map(_told, curves)
+    return pictured(name, title, told, lambda: _draw(title, curves), "No open loop was measured here.")
 
 
-@house()
-def draw(title: str, curves: Sequence[Curve]) -> Figure:
-    """Answered against offered, and the response times."""
-    figure, ((answered, response),) = grid(title, 3.6, 1, 2)
-    drawn = strokes((curve.transport, curve.label) for curve in curves)
-    shown = [load for curve in curves for load in curve.loads if load.answered_hz]
-    if not shown:
+def _draw(title: str, curves: Sequence[Curve]) -> Figure:
+    figure, ((answered, response),) = style.grid(title, 3.6, 1, 2)
+    drawn = style.strokes((curve.transport, curve.label) for curve in curves)
+    if not any(load.answered_hz for curve in curves for load in curve.loads):
         say(answered, "No open loop was measured here.", 26)
         say(response, "No response times.", 26)
         return figure
@@ -99,11 +81,11 @@ def draw(title: str, curves: Sequence[Curve]) -> Figure:
     _draw_response(response, curves, drawn)
     for axes in (answered, response):
         axes.set_xlabel("Requests due a second")
-    legend(figure, _entries(curves, drawn))
+    style.legend(figure, _entries(curves, drawn))
     return figure
 
 
-def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> None:
+def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: style.Strokes) -> None:
     axes.set_ylabel("Replies a second")
     rates = [load.offered_hz for curve in curves for load in curve.loads]
     axes.plot([min(rates), max(rates)], [min(rates), max(rates)], **ALL)
@@ -117,14 +99,9 @@ def _draw_answered(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, s
     _logarithmic(axes)
 
 
-def _draw_response(axes: Axes, curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> None:
-    times = [
-        value
-        for curve in curves
-        for load in curve.loads
-        for percent in (50, 99)
-        if (value := load.point.percentile_us(percent)) is not None
-    ]
+def _draw_response(axes: Axes, curves: Sequence[Curve], drawn: style.Strokes) -> None:
+    loads = [load for curve in curves for load in curve.loads]
+    times = [time for load in loads for percent in (50, 99) if (time := load.point.percentile_us(percent)) is not None]
     if not times:
         say(axes, "Too few requests for percentiles.", 26)
         return
@@ -145,36 +122,33 @@ def _logarithmic(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(visible=True, axis="x")
-    log_axis(axes.xaxis, *axes.get_xlim(), dense=60)  # rates have many digits, which need room
+    log_axis(axes.xaxis, *axes.get_xlim(), dense=60)  # rates have many digits, and need space
     log_axis(axes.yaxis, *axes.get_ylim())
 
 
-def _entries(curves: Sequence[Curve], drawn: dict[tuple[str, str], Stroke]) -> Iterator[Artist]:
+def _entries(curves: Sequence[Curve], drawn: style.Strokes) -> Iterator[Artist]:
     for curve in curves:
         stroke = drawn[curve.transport, curve.label]
         measured = any(load.answered_hz for load in curve.loads)
-        yield key_of(stroke, curve.label if measured else f"{curve.label}: nothing was measured", line=False)
-    yield key("median", linestyle="-")
-    yield key("99th percentile", linestyle=TAIL_DASHES, linewidth=1)
-    yield key("all are answered", **ALL)
-    yield interval_key()
+        yield style.key_of(stroke, curve.label if measured else f"{curve.label}: nothing was measured", line=False)
+    yield style.key("median", linestyle="-")
+    yield style.key("99th percentile", linestyle=TAIL_DASHES, linewidth=1)
+    yield style.key("all requests answered", **ALL)
+    yield style.interval_key()
     loads = [load for curve in curves for load in curve.loads]
-    if any(load.is_saturated for load in loads):
-        yield key("hollow: saturated, the queue grows", marker="o", mfc="white")
+    if any(load.is_saturated and not load.point.refusals for load in loads):
+        yield style.key("hollow: saturated, the queue grows", marker="o", mfc="white")
     if any(load.point.refusals for load in loads):
-        yield refused_key()
+        yield style.refused_key()
 
 
-def alternative(title: str, curves: Sequence[Curve]) -> str:
-    """The figure in words: each rate, its replies, and its response times."""
-    told = [f"{title}."]
-    for curve in curves:
-        loads = []
-        for load in curve.loads:
-            p50, p99 = load.point.percentile_us(50), load.point.percentile_us(99)
-            answered = f"{number(load.answered_hz.value)} answered" if load.answered_hz else "nothing measured"
-            times = f", median {number(p50)} µs" if p50 is not None else ""
-            times += f", 99th percentile {number(p99)} µs" if p99 is not None else ""
-            loads.append(f"{number(load.offered_hz)} offered, {answered}{times}")
-        told.append(f"{curve.label}, a second: {'; '.join(loads) or 'nothing was measured'}.")
-    return " ".join(told) if curves else f"{title}. No open loop was measured here."
+def _told(curve: Curve) -> str:
+    """Replies and response times at each rate of a curve, in words."""
+    loads = []
+    for load in curve.loads:
+        p50, p99 = load.point.percentile_us(50), load.point.percentile_us(99)
+        answered = f"{number(load.answered_hz.value)} answered" if load.answered_hz else "nothing measured"
+        times = f", median {number(p50)} µs" if p50 is not None else ""
+        times += f", 99th percentile {number(p99)} µs" if p99 is not None else ""
+        loads.append(f"{number(load.offered_hz)} offered, {answered}{times}")
+    return f"{curve.label}, a second: {'; '.join(loads) or 'nothing was measured'}."

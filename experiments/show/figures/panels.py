@@ -1,39 +1,57 @@
-"""Panels: marks with their intervals, lines, rows, stacked bars and axes, which all figures share.
+"""Panels: marks with intervals, lines, rows, stacked bars and axes, which all figures share.
 
-An interval that reaches out of its panel is cut, and ends in an arrow. A value that a gate refuses is a grey cross.
-A missing point breaks its line. Left out: titles, legends, colours, which ``style`` has.
+An interval that is longer than its panel is cut, and ends in an arrow. A value that a gate refuses is a grey cross. A
+missing point breaks a line. Left out: titles, legends and colours, which ``style`` has.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from experiments.judge.stats import Estimate
-from experiments.show.figures.style import FAINT, PALE, QUIET, REFUSED, Stroke, wrapped
-from experiments.show.numbers import has_interval, number, times_between
+from experiments.show.figures.style import FAINT, PALE, QUIET, REFUSED, Picture, Stroke, grid, house, wrapped
+from experiments.show.numbers import has_interval
 
 CUT = 2.0
-"""A scale ends at this multiple of its highest value, also if intervals reach farther."""
+"""A scale ends at this multiple of its highest value, even if an interval is longer."""
 
 EVEN = 4.0
-"""A logarithmic axis that spans a smaller factor has even ticks."""
+"""A logarithmic axis over a smaller factor has even ticks."""
 
 STACKED = (("0.88", ""), ("C0", ""), ("C4", ""), ("C1", ""), ("C6", "////"), ("0.35", "...."))
-"""Colours, from the style's cycle, and hatching of the parts of a stacked bar: they differ in grey, too."""
+"""Colours and hatching of the parts of a stacked bar. The parts differ in grey too."""
 
 HALO = [patheffects.withStroke(linewidth=3, foreground="white")]
-"""White edge around a line, so that it is visible on any bar."""
+"""White edge around a line, so that the line is visible on any bar."""
+
+
+def pictured(
+    name: str,
+    title: str,
+    told: Iterable[str],
+    draw: Callable[[], Figure],
+    nothing: str = "Nothing was measured for this figure.",
+) -> Picture:
+    """Picture with this content in sentences (``told``). Without any sentence, the figure shows ``nothing``."""
+    head, sentences = title if title.endswith("?") else f"{title}.", [*told]
+
+    def empty() -> Figure:
+        figure, ((axes,),) = grid(title, 2.0)
+        say(axes, nothing)
+        return figure
+
+    return Picture(name, title, " ".join((head, *(sentences or [nothing]))), house()(draw if sentences else empty))
 
 
 def highest(estimates: Iterable[Estimate]) -> float:
-    """End of a scale from 0. It includes every value, and every interval that does not reach too far; 0 for no
-    values."""
+    """Upper end of a scale that begins at 0; 0 without values. Long intervals reach beyond the end (``CUT``)."""
     every = list(estimates)
     most = max((each.value for each in every), default=0.0)
     return max(most, min(max((each.high for each in every if has_interval(each)), default=0.0), CUT * most))
@@ -49,8 +67,10 @@ def span(
     width: float = 1.2,
     halo: bool = False,
 ) -> None:
-    """The interval of an estimate at a place, if it has one: along the x-axis where ``across``, else upright. A halo
-    keeps it visible on a bar."""
+    """Draw the interval of an estimate at a place, if any: along the x-axis if ``across``, else upright.
+
+    With a halo, the interval is visible on a bar.
+    """
     if not has_interval(of):
         return
     draw = axes.hlines if across else axes.vlines
@@ -79,7 +99,7 @@ def mark(
     refused: bool = False,
     hollow: bool = False,
 ) -> None:
-    """An estimate's marker with its interval at a place; a grey cross where it is refused."""
+    """Draw an estimate's marker and interval at a place. The marker of a refused estimate is a grey cross."""
     colour = QUIET if refused else stroke.colour
     span(axes, place, of, colour, ends, across)
     x, y = (of.value, place) if across else (place, of.value)
@@ -89,15 +109,19 @@ def mark(
 
 
 def line(axes: Axes, points: Iterable[tuple[float, float | None]], stroke: Stroke, **look: Any) -> None:
-    """A line through points, in the stroke's colour and dashes. A point without a value breaks it."""
-    every = list(points)
-    x, y = [x for x, _ in every], [math.nan if y is None else y for _, y in every]
+    """Draw a line through points, in the stroke's colour and dashes. A point without a value breaks the line."""
     how = {"color": stroke.colour, "linestyle": stroke.dashes, "linewidth": stroke.width, **look}
-    axes.plot(x, y, **how)
+    axes.plot(*columns((x, math.nan if y is None else y) for x, y in points), **how)
+
+
+def columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Places and values of points, as two lists."""
+    every = [*points]
+    return [x for x, _ in every], [y for _, y in every]
 
 
 def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence[Axis]:
-    """Named rows, from the top, along the x-axis; ``said`` stands at their right ends, on an axis that is given."""
+    """Set up named rows, from the top. ``said``: texts at the right ends. Returns the axis of these texts, if any."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.grid(visible=True, axis="x")
@@ -114,7 +138,7 @@ def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence
 def rows_around_one(
     axes: Axes, names: Sequence[str], limits: tuple[float, float], band: tuple[float, float], said: Sequence[str] = ()
 ) -> Sequence[Axis]:
-    """Rows of ratios on a logarithmic axis, with a line at 1 in a band of the ratios that count as 1."""
+    """Set up rows of ratios on a logarithmic axis, with a line at 1. ``band``: the ratios that count as 1."""
     given = rows(axes, names, said)
     axes.grid(visible=False, axis="x")
     axes.grid(visible=True, axis="y")
@@ -128,7 +152,7 @@ def rows_around_one(
 
 
 def stack(axes: Axes, row: int, parts: Sequence[float]) -> float:
-    """A bar of parts in a row, from the left; gives the place of its end."""
+    """Draw a bar of parts in a row, from the left. Returns the place of the bar's end."""
     left = 0.0
     for part, (colour, hatch) in zip(parts, STACKED, strict=False):
         axes.barh(row, part, left=left, height=0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0.7)
@@ -137,22 +161,22 @@ def stack(axes: Axes, row: int, parts: Sequence[float]) -> float:
 
 
 def stack_keys(names: Iterable[str]) -> Iterable[Patch]:
-    """Legend's entries for the parts of stacked bars."""
+    """Legend entries for the parts of stacked bars."""
     looks = zip(names, STACKED, strict=False)
     return (Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=name) for name, (colour, hatch) in looks)
 
 
 def say(axes: Axes, text: str, letters: int = 34) -> None:
-    """Writes words in the place of data."""
+    """Write words in the place of data."""
     axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
     axes.set_facecolor(PALE)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_visible(False)  # not its ticks, which it may share with a panel that has data
+        axis.set_visible(False)  # the ticks stay, since a panel with data may share them
     axes.spines[:].set_visible(False)
 
 
 def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
-    """Sets a few round ticks, as plain numbers, none beyond ``end``."""
+    """Set a few round ticks, as plain numbers, none beyond ``end``."""
     ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
     found = ticks if end == math.inf else FixedLocator([at for at in ticks.tick_values(0, end) if at <= end])
     axis.set_major_locator(found)
@@ -160,8 +184,10 @@ def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
 
 
 def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
-    """A few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers. Where it spans a factor of
-    ``dense``, only decades."""
+    """Set a few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers.
+
+    An axis over a factor of ``dense`` has ticks at decades alone.
+    """
     if high / low < EVEN:
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     else:
@@ -172,7 +198,7 @@ def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
 
 
 def named_axis(axis: Axis, ticks: Collection[tuple[float, str]]) -> None:
-    """Sets ticks at given places, with their texts."""
+    """Set ticks at given places, with texts."""
     axis.set_ticks([at for at, _ in ticks], [text for _, text in ticks])
     axis.set_minor_locator(NullLocator())
 
@@ -180,8 +206,3 @@ def named_axis(axis: Axis, ticks: Collection[tuple[float, str]]) -> None:
 def plain(value: float) -> str:
     """Text of a tick: ``0.5``, ``20``, ``12,000``."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"
-
-
-def value_words(of: Estimate) -> str:
-    """A value and its interval, for a figure's words."""
-    return number(of.value) + (f" ({times_between(of, 1)})" if has_interval(of) else "")

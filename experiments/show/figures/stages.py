@@ -1,7 +1,7 @@
-"""Stages of a request inside the server, as parts of its mean time there.
+"""Stages of a request inside the server, as parts of the mean time in the server.
 
-Means are over all requests, so that the stages add up to the mean of the whole. Stamping a request costs about 1 µs.
-These values have no verdicts.
+Means are over all requests, so that the means of the stages add up to the mean of the whole. The server stamps each
+request with times, which costs about 1 µs a request. These values have no verdicts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ STAGES = {
     "service": "the work itself",
     "reply": "sends the reply",
 }
-"""Label of each stage, in their order."""
+"""Labels of the stages, in the order of a request."""
 
 VIOLATIONS = 0.001
-"""Share of the requests over which stamps that do not add up are mentioned."""
+"""If the stamps of a larger share of the requests do not add up, the label says so."""
 
 
 def picture(name: str, title: str, settings: Mapping[str, Sequence[StageSummary]]) -> Picture:
-    """The figure with its words: a bar for each setting whose requests were stamped, by its stages in each block."""
+    """Picture with a bar for each setting. ``settings``: the summaries of each block. No summaries: no bar."""
     means = {label: {stage: _mean(blocks, stage) for stage in STAGES} for label, blocks in settings.items() if blocks}
     unit, factor = time_unit(sum(each.values()) for each in means.values())
     waits = [each["lock_wait"] for each in means.values()] or [0.0]

@@ -1,8 +1,8 @@
-"""Style of all figures: the style sheet, a grid of panels with title and legend, colours and labels, files.
+"""Style of all figures: the style sheet, a grid of panels with title and legend, colours, labels and files.
 
-A transport's colour and marker follow its place in ``PROTOCOLS``; its label is that of its module. Lines of one
-transport differ in shade, dashes and marker, so that a figure survives a grey printer. ``panels`` draws within a panel.
-The same data give the same bytes: no dates, no random ids.
+The place of a transport in ``PROTOCOLS`` gives the colour and the marker. The transport's module gives the label. Lines
+of one transport differ in shade, dashes and marker, so that a grey print of a figure is readable. ``panels`` draws
+within a panel. Equal data give equal bytes: files have no dates and no random ids.
 """
 
 import io
@@ -41,46 +41,46 @@ WIDTH = 6.8
 """Width of every figure in inches: the width of a page's text."""
 
 TITLE_LETTERS, LEGEND_LETTERS = 78, 88
-"""Letters that fit across a figure, at the size of the title and of the legend."""
+"""Letters that fit across a figure, in the sizes of the title and of the legend."""
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
-"""Dots per inch and colours of a small picture: some 20 kB, a quarter of the size in all colours."""
+"""Dots per inch and number of colours of a small picture. It has some 20 kB; with all colours, four times that."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
-"""Height of a legend's row in inches, and the number of rows that always have room."""
+"""Height of a legend's row in inches, and the number of rows that every figure has space for."""
 
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
 """Colours of verdicts, as on the report's page. An undecided verdict has a quiet colour."""
 
 _CLIP = re.compile(rb'<clipPath id="(\w+)">(.*?)</clipPath>', re.DOTALL)
-"""A clip path in matplotlib's SVG: its name, and its printed numbers."""
+"""Pattern of a clip path in matplotlib's SVG: the name, and the printed numbers."""
 
 Dashes = Literal["-", ""] | tuple[float, tuple[float, ...]]
 
 DOTTED: Dashes = (0, (1, 1.6))
-"""Dashes of a line that was not measured: a limit, a formula, a wish."""
+"""Dashes of a line without measurements: a limit, a formula, a wish."""
 
 UPRIGHT = Outline([(0, y) for y in range(-5, 6)], [Outline.MOVETO, Outline.LINETO] * 5 + [Outline.MOVETO])
 """Marker of a dotted vertical line in a legend."""
 
 LIMITED = "hollow: limited by the client, too"
-"""Words for a hollow marker: the value is that of client and server together."""
+"""Legend text of a hollow marker: client and server together determine the value."""
 
 REFUSED: Mapping[str, Any] = {"marker": "x", "markersize": 6.0, "mew": 1.6}
 """Look of a value that a gate refuses: a cross."""
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (4, 1.4)), (0, (1.2, 1.1)), (0, (5, 1.3, 1.2, 1.3)))
-"""Dashes of the lines of one transport, in turn."""
+"""Dashes of the lines of one transport, in the order of the lines."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Markers of transports, by their places."""
+"""Markers of transports, by the transports' places."""
 
 SIZES = ((6.6, 2.4), (4.8, 1.6), (3.6, 1.3))
-"""Sizes of the markers and widths of the lines of a figure, in turn, so that a line below another stays visible."""
+"""Marker sizes and line widths, in the order of the lines: a line below another line stays visible."""
 
 SHADES = (0.0, 0.5, -0.75, 0.25)
-"""Shades of the lines of one transport, in turn: shares of white; under 0 shares of ink."""
+"""Shades of the lines of one transport, in the order of the lines: shares of white; under 0, shares of ink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,36 +95,42 @@ class Stroke:
     width: float = 1.8
 
 
+Strokes = dict[tuple[str, str], Stroke]
+"""Strokes of a figure's lines, by transport and label of the line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: its file's name without ending, its title, its content in words, and the function that draws it."""
+    """Figure that is not drawn yet."""
 
     name: str
+    """Name of the figure's file, without an ending."""
     title: str
     alternative: str
+    """Content in words, for readers who cannot see the figure."""
     draw: Callable[[], Figure]
 
 
 @contextmanager
 def house() -> Iterator[None]:
-    """Context in which new figures have the house's style; the caller's own settings are untouched. Also a
-    decorator."""
+    """Context, and decorator: new figures have the style sheet ``HOUSE``. Afterwards the old settings return."""
     with style.context(HOUSE):
         yield
 
 
 @cache
 def label(transport: str) -> str:
-    """Name of a transport for people."""
+    """Name of a transport for readers."""
     if transport in TRANSPORTS:
         return str(getattr(load(transport), "LABEL", transport))
     return LABELS.get(transport, transport)
 
 
-def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:
-    """A stroke for each line, given as (transport, label of the line): the first of a transport is plain and solid.
+def strokes(lines: Iterable[tuple[str, str]]) -> Strokes:
+    """Stroke for each line. A line is given as (transport, label of the line).
 
-    Lines of no transport have a colour and a marker each.
+    The first line of a transport is solid, in the plain colour. A line without a transport has its own colour and
+    marker.
     """
     by_transport: dict[str, list[str]] = {}
     for transport, name in dict.fromkeys(lines):
@@ -142,8 +148,8 @@ def strokes(lines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Stroke]:
     return found
 
 
-def overlaid(drawn: dict[tuple[str, str], Stroke]) -> dict[tuple[str, str], Stroke]:
-    """The strokes in sizes that tell lines apart which lie on each other."""
+def overlaid(drawn: Strokes) -> Strokes:
+    """Strokes with different sizes, for lines that may cover each other."""
     sizes = cycle(SIZES)
     return {
         line: replace(stroke, size=size, width=width)
@@ -162,55 +168,46 @@ def _nth(place: int) -> tuple[str, str]:
 
 
 def shaded(colour: str, shade: float) -> str:
-    """The colour, mixed with white, or with ink where ``shade`` is under 0: 0 is the colour, 1 is white, -1 is ink."""
+    """Colour mixed with white, or with ink for a ``shade`` under 0. A shade of 1 is white, and -1 is ink."""
     other = to_rgb("white" if shade > 0 else INK)
     red, green, blue = (own + (to - own) * abs(shade) for own, to in zip(to_rgb(colour), other, strict=True))
     return to_hex((red, green, blue))
 
 
 def grid(title: str, height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, npt.NDArray[Any]]:
-    """A figure with its title, of ``height`` inches, and its panels by row and column; ``how`` goes to matplotlib's
-    ``subplots``."""
+    """Figure of ``height`` inches with a title, and the panels by row and column. ``how``: for ``subplots``."""
     figure = Figure(figsize=(WIDTH, height))
     figure.suptitle(wrapped(title, TITLE_LETTERS), x=0.01, ha="left")
-    return figure, figure.subplots(rows, max(1, columns), squeeze=False, **how)
+    return figure, figure.subplots(rows, columns, squeeze=False, **how)
 
 
 def key(text: str, **look: Any) -> Line2D:
-    """A legend's entry that looks like the drawn line: quiet and without a line unless ``look`` says otherwise."""
+    """Legend entry with the look of a line. By default the entry is grey and has no line."""
     return Line2D([], [], **{"color": QUIET, "linestyle": "", "label": text, **look})
 
 
 def key_of(stroke: Stroke, text: str, line: bool = True) -> Line2D:
-    """A legend's entry for a line with its markers, or for the markers alone."""
+    """Legend entry for a line with markers, or for the markers alone."""
     look = {"color": stroke.colour, "marker": stroke.marker, "markersize": stroke.size, "linewidth": stroke.width}
     return key(text, **look, linestyle=stroke.dashes if line else "")
 
 
 def interval_key(where: str = ", or within its marker", across: bool = False) -> Line2D:
-    """A legend's entry for intervals, vertical or horizontal, and for intervals that are within their markers."""
+    """Legend entry for intervals, vertical or (``across``) horizontal."""
     look: dict[str, Any] = {"linestyle": "-", "linewidth": 1.2} if across else {"marker": "|", "markersize": 11}
     return key(f"95 % interval{where}", color=INK, **look)
 
 
 def refused_key() -> Line2D:
-    """A legend's entry for refused values."""
+    """Legend entry for refused values."""
     return key("refused: a check of the measurement failed", **REFUSED)
 
 
-def limited_key() -> Line2D:
-    """A legend's entry for hollow markers."""
-    return key(LIMITED, marker="o", mfc="white")
-
-
-def standing_key(text: str) -> Line2D:
-    """A legend's entry for a dotted vertical line."""
-    return key(text, marker=UPRIGHT, markersize=11, mew=1)
-
-
 def legend(figure: Figure, handles: Iterable[Artist | tuple[Artist, ...]]) -> None:
-    """Adds a legend below the panels, in as many columns as fit; the figure grows where the legend is long. Several
-    artists in a tuple stand side by side, with the label of the first."""
+    """Add a legend below the panels, in as many columns as fit. The figure becomes higher for a long legend.
+
+    The artists of a tuple are one entry, side by side, with the label of the first artist.
+    """
     entries: list[Any] = list(handles)
     if not entries:
         return
@@ -224,14 +221,13 @@ def legend(figure: Figure, handles: Iterable[Artist | tuple[Artist, ...]]) -> No
 
 
 def _legend_letters(labels: Sequence[str], columns: int) -> int:
-    """Width in letters of a legend with this number of columns, filled one after the other; a handle is 7 letters
-    wide."""
+    """Width in letters of a legend with this number of columns. A handle is 7 letters wide."""
     parts = np.array_split(np.array([max(map(len, text.split("\n"))) for text in labels]), columns)
     return sum(int(part.max()) + 7 for part in parts if len(part))
 
 
 def wrapped(text: str, letters: int) -> str:
-    """The text in as few lines as needed, all of nearly equal length, so that no word stands alone."""
+    """Text in the least number of lines, of nearly equal length: the last line is not a single word."""
     narrowest = max((len(word) for word in text.split()), default=1)
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))
@@ -239,10 +235,10 @@ def wrapped(text: str, letters: int) -> str:
 
 
 def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
-    """Content of the figure's file."""
+    """Bytes of the figure's file."""
     buffer = io.BytesIO()
     with house():
-        if kind == "svg":  # by the canvas: ``savefig`` would draw the figure once more for its layout
+        if kind == "svg":  # ``savefig`` would draw the figure twice, for the layout
             canvas_of = FigureCanvasSVG(figure)
             canvas_of.print_svg(buffer, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
             return _clips_renamed(buffer.getvalue())
@@ -251,16 +247,17 @@ def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
 
 
 def _clips_renamed(svg: bytes) -> bytes:
-    """A figure whose clip paths are named after their printed numbers. matplotlib names them after unrounded numbers,
-    whose last digits differ between processors."""
+    """SVG with clip paths that are named after their printed numbers.
+
+    matplotlib names a clip path after unrounded numbers. The last digits of these numbers differ between processors.
+    """
     for name, printed in _CLIP.findall(svg):
         svg = svg.replace(name, b"p" + sha256(printed).hexdigest()[:10].encode())
     return svg
 
 
 def small_png(figure: Figure) -> bytes:
-    """The figure as a small picture, for a page with many figures. A figure gives the same bytes each time on one
-    machine."""
+    """Small PNG of the figure, for a page with many figures. On one machine, a figure always gives the same bytes."""
     buffer = io.BytesIO()
     with house():
         figure.set_dpi(SMALL_DPI)

@@ -1,13 +1,12 @@
-"""The report of a sweep: ``report.html``, one file that works offline, and ``report.md`` with the same content.
+"""Report of a sweep: ``report.html``, one file that works offline, and ``report.md`` with the same content.
 
-Questions come first: a sentence, a figure, a table. The meaning of the numbers is folded below. Then come the
-replication card, further sections, what gates refused and what was left out, the machine, and the method.
-``page.html.j2`` and ``report.md.j2`` are the two forms, ``page.css`` is how the page looks. Texts within are Markdown.
-This module measures and concludes nothing.
+Questions come first, each with a sentence, a figure and a table. The meaning of the numbers is folded below a question.
+Then come the replication card, further sections, the refusals by gates, the lost slices, the machine, and the method.
+``page.html.j2`` and ``report.md.j2`` are the two templates, and ``page.css`` is the style of the page. All texts are
+Markdown. This module measures and concludes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.design.sweep import Slices, Sweep
@@ -16,7 +15,7 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PEER_CLIENT
 from experiments.results.files import write_at_once
 from experiments.show import gallery, tables, version
-from experiments.show.content import Answer, Content, Section, card
+from experiments.show.content import Content, Section, card
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, percent
 from experiments.show.report.rendering import html_of, markdown_of
@@ -28,21 +27,8 @@ FAMILIES = {"same": tables.TWINS_HEADING}
 MARKDOWN, HTML = "report.md", "report.html"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """An answer with the figure, tables and words beside it."""
-
-    number: int
-    answer: Answer
-    picture: Picture | None
-    deciding: str
-    further: str
-    words: tuple[str, ...]
-    """Meanings of the verdicts in the answer."""
-
-
 def write(folder: Path, content: Content) -> tuple[Path, Path]:
-    """Draws the figures and writes both files into the folder; the files' paths. Takes seconds. Raises OSError."""
+    """Draw the figures, write both files into the folder, and return their paths. Takes seconds. Raises OSError."""
     drawn = gallery.draw(folder / gallery.FOLDER, content.pictures)
     report, page = folder / MARKDOWN, folder / HTML
     write_at_once(report, markdown(content).encode())
@@ -50,26 +36,19 @@ def write(folder: Path, content: Content) -> tuple[Path, Path]:
     return report, page
 
 
-def texts(content: Content) -> dict[str, str]:
-    """Texts that ``write`` writes, by the files' paths in the folder, without the PNGs. Writes nothing."""
-    drawn = gallery.svg_texts(content.pictures)
-    files = {f"{gallery.FOLDER}/{name}.svg": text for name, text in drawn.items()}
-    return {**files, MARKDOWN: markdown(content), HTML: html(content, drawn)}
-
-
 def markdown(content: Content) -> str:
-    """The report in Markdown, with paths to its figures."""
+    """Report in Markdown, with paths to the figures."""
     line = version.line(content.seen.version)
     return markdown_of("report.md.j2", **_given(content), version=line, folder=gallery.FOLDER)
 
 
 def html(content: Content, drawn: Mapping[str, str]) -> str:
-    """The page with its figures inside; ``drawn`` is each figure's SVG by its name."""
+    """Page in HTML, with the figures inside. ``drawn``: the SVG of each figure, by name."""
     return html_of("page.html.j2", drawn, **_given(content), version=content.seen.version.sentence)
 
 
 def _given(content: Content) -> dict[str, object]:
-    """Values for both templates."""
+    """Values for the two templates."""
     judgement = content.judgement
     return {
         "title": content.title,
@@ -79,12 +58,12 @@ def _given(content: Content) -> dict[str, object]:
         "unfinished": judgement.look is None,
         "questions": tuple(_questions(content)),
         "card_heading": "What the original claims" if content.document else "What the study claims beforehand",
-        "card": card(content.claims).markdown if content.claims else "",
+        "card": _unless_empty(card(content.claims)),
         "sections": tuple(_sections(content)),
         "others": tuple(_others(content)),
         "points": tuple(_points(content)),
-        "refused": tables.refusals(judgement).markdown if tables.refusals(judgement).lines else "",
-        "lost": tables.left_out(judgement).markdown if tables.left_out(judgement).lines else "",
+        "refused": _unless_empty(tables.refusals(judgement)),
+        "lost": _unless_empty(tables.left_out(judgement)),
         "rounds": tables.rounds_sentence(judgement),
         "machine": tables.machine(content.seen.environment).markdown if content.seen.environment else "",
         "reading": tuple(reading(judgement)),
@@ -92,22 +71,22 @@ def _given(content: Content) -> dict[str, object]:
     }
 
 
-def _questions(content: Content) -> Iterator[Question]:
-    for number, answer in enumerate(content.answers, 1):
+def _questions(content: Content) -> Iterator[dict[str, object]]:
+    """Answers, each with the figure, the tables, and the meanings of the verdicts."""
+    for answer in content.answers:
         all_ = (*answer.deciding, *answer.further)
         verdicts = dict.fromkeys(ruling.verdict for judged in all_ for ruling in judged.rulings)
-        yield Question(
-            number=number,
-            answer=answer,
-            picture=content.picture(answer.figure) if answer.figure else None,
-            deciding=_compared(content.judgement, answer.deciding),
-            further=_compared(content.judgement, answer.further),
-            words=tuple(f"**{verdict.value}**: {MEANINGS[verdict]}" for verdict in verdicts),
-        )
+        yield {
+            "answer": answer,
+            "picture": content.picture(answer.figure) if answer.figure else None,
+            "deciding": _compared(content.judgement, answer.deciding),
+            "further": _compared(content.judgement, answer.further),
+            "words": tuple(f"**{verdict.value}**: {MEANINGS[verdict]}" for verdict in verdicts),
+        }
 
 
 def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]:
-    """The part's own sections, and a section with the figures of no question or section."""
+    """Sections of the part with their figures. A last section has the figures that no question or section shows."""
     shown = {answer.figure for answer in content.answers}
     for section in content.sections:
         shown |= set(section.figures)
@@ -118,7 +97,7 @@ def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]
 
 
 def _others(content: Content) -> Iterator[tuple[str, str]]:
-    """Comparisons of no question, in a table for each family: Holm's correction runs over a family."""
+    """Comparisons without a question, in a table for each family, since Holm's correction covers a family."""
     shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]
@@ -127,62 +106,66 @@ def _others(content: Content) -> Iterator[tuple[str, str]]:
 
 
 def _points(content: Content) -> Iterator[tuple[str, str]]:
-    """Points of the sweep's arms, and of each sweep that ran after it."""
+    """Points of the sweep's arms, and of the sweeps that were measured before or after it."""
     for name, judgement in (("All arms", content.judgement), *content.seen.after.items()):
         found = tuple(points(judgement.sweep, judgement.blocks).values())
         yield name.replace("_", " ").capitalize(), tables.points(found).markdown
 
 
 def _compared(judgement: Judgement, judged: Sequence[Judged]) -> str:
-    return tables.comparisons(judgement, judged).markdown if judged else ""
+    return _unless_empty(tables.comparisons(judgement, judged))
+
+
+def _unless_empty(table: tables.Table) -> str:
+    return table.markdown if table.lines else ""
 
 
 def reading(judgement: Judgement) -> Iterator[str]:
-    """Explanation of the tables: each column and mark."""
+    """Explanations of the tables' columns and marks."""
     sweep = judgement.sweep
-    yield "**Ratio**: A ÷ B, typical of pairs of slices that stood side by side. Under 1, A takes less."
+    yield "**Ratio**: A ÷ B, typical of pairs of turns in one round. Under 1, A takes less."
     if len(sweep.looks) > 1:
         level, looks, confidence = sweep.limits.level, len(sweep.looks), percent(judgement.confidence)
         yield (
-            f"**{confidence} interval**: it is judged at up to {looks} looks, which share the level of {level:g}. "
-            f"Each has {level:g} ÷ {looks} = {sweep.level:.3g}, so a ratio’s interval is of {confidence}. "
+            f"**{confidence} interval**: the sweep is judged at up to {looks} looks, which share the level of "
+            f"{level:g}. Each has {level:g} ÷ {looks} = {sweep.level:.3g}, so a ratio’s interval is of {confidence}. "
             "Numbers without a verdict have 95 % intervals."
         )
-    yield "**Thin lines** in figures of ratios: the ratio of plain means, pauses included. It has no verdict."
+    yield "**Thin lines** in figures of ratios: the ratio of plain means, pauses included. This ratio has no verdict."
     yield "**p (Holm)**: how often equal servers would show such a ratio, corrected for the number of comparisons."
-    yield "**A/A pair**: one setting, started as two servers. A difference between the two would be a fault of ours."
-    yield f"**{NOTHING}**: not measured, too few blocks for an interval, or too few requests for that percentile."
+    yield "**A/A pair**: one setting, started as two servers. A difference between the two is noise, or our fault."
+    yield f"**{NOTHING}**: not measured, too few blocks for an interval, or too few requests for a percentile."
 
 
 def method(judgement: Judgement) -> Iterator[str]:
-    """Method of this sweep, in ten lines: how it was measured and judged."""
+    """Method of measuring and judging this sweep, in ten lines."""
     sweep, limits = judgement.sweep, judgement.sweep.limits
     looks = "one look" if len(sweep.looks) == 1 else f"each of {len(sweep.looks)} looks"
     yield "A block starts every server afresh, warms it up, and stops it at the end."
     yield _turns(sweep)
-    yield "Two turns of one round make a pair. What slows the machine down meets both."
+    yield "Two turns of one round are a pair. A slow moment of the machine affects both turns."
     yield f"The typical ratio leaves out the highest and the lowest {percent(limits.trimmed)} of a block’s pairs."
     confidence = percent(judgement.confidence)
-    yield f"Intervals are Student’s t over blocks, at {confidence}: {looks} has its share of the error."
+    yield f"Intervals are Student’s t over blocks, at {confidence}: {looks} has a share of the error probability."
     has_cpu = any(each.measure == "cpu" for each in sweep.comparisons)
     named = "FASTER, SLOWER, and of processor time LESS and MORE," if has_cpu else "FASTER and SLOWER"
     yield f"{named} need an interval without 1, and a p under {sweep.level:.3g}."
     yield "The p comes from an exact sign-flip test over blocks, with Holm’s correction over the declared family."
     low, high = limits.equivalent_low, limits.equivalent_high
-    yield f"EQUIVALENT needs the whole interval within {low:g} to {high:g}. No difference seen is no proof of none."
+    yield f"EQUIVALENT needs the whole interval within {low:g} to {high:g}. INCONCLUSIVE does not mean equal."
     yield _loops(sweep)
-    yield "Every reply is validated. Rounds without the machine’s cores are left out for all arms alike."
+    yield "Every reply is validated. A round in which other programs took the cores is left out for all arms."
     yield from _drawn(judgement)
 
 
 def _drawn(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the values that the seed drew, for blocks whose servers were kept to cores."""
+    """Sentence on the values that the seed drew, for blocks with pinned servers."""
     first = next((block for block in judgement.blocks if block.server_cores), None)
     if first is None:
         return
     server, load = (", ".join(map(str, each)) for each in (first.server_cores, first.load_cores))
     drew = f"servers have core {server}" + f", the load has core {load}" * bool(load)
-    yield f"Seed {judgement.sweep.seed} drew cores ({drew}), requests, and the order of starts and slices."
+    yield f"Seed {judgement.sweep.seed} drew cores ({drew}), requests, and the order of starts and turns."
 
 
 def _turns(sweep: Sweep) -> str:
@@ -196,8 +179,8 @@ def _turns(sweep: Sweep) -> str:
 
 def _loops(sweep: Sweep) -> str:
     rates = {arm.setting["rate_hz"] is None for arm in sweep.arms}
-    closed = "A client sends again once it has its reply. So with more clients each waits longer, by arithmetic alone."
-    opened = "Requests are due at a given rate. Response time counts from then, sent late or not."
+    closed = "A client sends again after each reply. So with more clients each waits longer, by arithmetic alone."
+    opened = "Requests are due at a given rate. Response time counts from the due time, also for a late send."
     if any(arm.setting["rate_hz"] is not None and arm.setting["client"] == PEER_CLIENT for arm in sweep.arms):
         opened = "Requests are due at a given rate. With a peer’s own client, response time counts from the send."
     return closed if rates == {True} else opened if rates == {False} else f"Closed loop: {closed} Open loop: {opened}"

@@ -1,13 +1,14 @@
-"""Index of studies: one page, in HTML and in Markdown, of each study's question and result.
+"""Index of studies: one page, in HTML and in Markdown, with the question and the result of each study.
 
-For each study its question, its first answer, one figure and the verdicts of its card; then every claim of every
-document. ``index.html.j2`` and ``index.md.j2`` are the two forms. The first form has all answers, and all numbers of a
-claim. The second form links to the reports, which have them.
+A study has its question, its first answer, one figure, and the verdicts on its claims. Then comes every claim of every
+document. ``index.html.j2`` and ``index.md.j2`` are the two templates. The HTML page has all answers, and all numbers on
+a claim. The Markdown page has links to the reports, which have all answers and numbers.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import get_args
 
 from experiments.show import gallery
@@ -24,48 +25,45 @@ TITLE = "The studies: what each asked, and what came out"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A study on the page. Paths are from the page; empty where there is no such file."""
+    """Entry of a study. Paths are relative to the page; a missing file has an empty path."""
 
     name: str
     question: str
     content: Content
     """Content of the study's main part."""
     claims: tuple[Claim, ...]
-    """Claims of its document, decided by any part that was measured."""
+    """Claims of the study's document, decided by any part that was measured."""
     readme: str
-    """Path from the project's root to the page of its factors, levels, metrics, tables and figures, with their
-    commands."""
+    """Path from the project's root to the study's page: factors, levels, metrics, tables and figures, with commands."""
     lists: tuple[tuple[str, str], ...] = ()
-    """Headings of that page with the way to each."""
+    """Headings of the study's page, each with a link."""
     figures: str = ""
-    """Folder of its figures."""
+    """Folder of the study's figures."""
     report: str = ""
     page: str = ""
-    """Paths of its report, in Markdown and in HTML."""
+    """Paths of the study's report, in Markdown and in HTML."""
 
     @property
     def picture(self) -> Picture | None:
-        """Figure of its first answer, or its first figure."""
-        first = next((answer.figure for answer in self.content.answers if answer.figure), None)
-        if first is not None:
-            return self.content.picture(first)
-        return next(iter(self.content.pictures), None)
+        """Figure of the first answer with a figure, or else the study's first figure."""
+        shown = (self.content.picture(answer.figure) for answer in self.content.answers if answer.figure)
+        return next(chain(shown, self.content.pictures), None)
 
     @property
     def state(self) -> str:
-        """Sentences on the progress of its main part, and on the largest change of its ratios by a further run."""
+        """Sentences on the progress of the main part, and on the largest change of the ratios by a further run."""
         return " ".join(filter(None, (*self.content.state, self.content.reach)))
 
     @property
     def verdicts(self) -> str:
-        """Number of claims by verdict: ``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
+        """Text of the number of claims by verdict: ``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
         counts = Counter(claim.verdict for claim in self.claims)
         return ", ".join(f"{counts[verdict]} **{verdict}**" for verdict in get_args(ClaimVerdict) if counts[verdict])
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A study without results here, and the reason where it is known."""
+    """Study without results, with the reason if it is known."""
 
     name: str
     question: str
@@ -74,7 +72,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """All studies."""
+    """Content of the page: all studies."""
 
     entries: tuple[Entry, ...]
     missing: tuple[Missing, ...] = ()
@@ -83,7 +81,7 @@ class Index:
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
-    """The main part's claims. A claim that was not measured there is that of another part which measured it."""
+    """Claims of the main part. The verdict on an unmeasured claim is taken from another part that measured it."""
     others = {
         claim.text: replace(
             claim, said=f"By the part `{each.judgement.sweep.part}`, {each.seen.version.words}: {claim.said}"
@@ -96,17 +94,14 @@ def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
 
 
 def markdown(index: Index) -> str:
-    """The page in Markdown, figures and reports by their paths."""
+    """Page in Markdown, with paths to figures and reports."""
     return markdown_of("index.md.j2", **_given(index), claims=_claims(index.entries, is_short=True).markdown)
 
 
 def html(index: Index) -> str:
-    """The page in HTML, with the figures inside. Draws them, which takes seconds."""
-    drawn = {
-        entry.name: gallery.svg_texts([entry.picture])[entry.picture.name] for entry in index.entries if entry.picture
-    }
+    """Page in HTML, with the figures inside. Drawing the figures takes seconds."""
     pictures = {entry.name: replace(entry.picture, name=entry.name) for entry in index.entries if entry.picture}
-    claims = _claims(index.entries).markdown
+    drawn, claims = gallery.svg_texts(pictures.values()), _claims(index.entries).markdown
     return html_of("index.html.j2", drawn, **_given(index), claims=claims, pictures=pictures)
 
 
@@ -121,7 +116,7 @@ def _given(index: Index) -> dict[str, object]:
 
 
 def _glance(entries: Sequence[Entry]) -> Table:
-    """Number of claims of each study, by verdict."""
+    """Table of the number of claims of each study, by verdict."""
     verdicts = get_args(ClaimVerdict)
     lines = []
     for entry in entries:
@@ -132,7 +127,7 @@ def _glance(entries: Sequence[Entry]) -> Table:
 
 
 def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
-    """Every claim of every document; a short table has the first sentence on its numbers."""
+    """Table of every claim of every document. A short table has one sentence on the numbers of a claim."""
     told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
     cards = [(name, card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)
@@ -140,6 +135,6 @@ def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
 
 
 def _first(claim: Claim) -> Claim:
-    """A claim with the first sentence on its numbers."""
+    """Claim with the first sentence on the numbers alone."""
     first, end, _ = claim.said.partition(". ")
     return replace(claim, said=f"{first}{end.strip()}")

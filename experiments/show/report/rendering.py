@@ -1,4 +1,4 @@
-"""Parts of every page: templates, Markdown as HTML, embedded figures. A page is one file that works offline."""
+"""Parts of all pages: templates, Markdown as HTML, embedded figures. A page is one file that works offline."""
 
 import base64
 import re
@@ -22,17 +22,17 @@ _CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"), "open"),
     "CONTRADICTED": "different",
 }
-"""Class of a verdict that stands in bold."""
+"""CSS class of a verdict in bold."""
 
 
 def markdown_of(template: str, **given: object) -> str:
-    """A page in Markdown."""
+    """Page in Markdown, from a template and the values for it."""
     text = _templates().get_template(template).render(**given)
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
 def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
-    """A page in HTML; ``drawn`` is each figure's SVG by its name."""
+    """Page in HTML, from a template and the values for it. ``drawn``: the SVG of each figure, by name."""
 
     def source(picture: Picture) -> str:
         data = base64.b64encode(drawn[picture.name].encode()).decode("ascii")
@@ -55,7 +55,7 @@ def _templates() -> Environment:
 
 
 def rendered(text: str, label: str = "Table") -> Markup:
-    """Markdown as HTML: tables scroll in a box of their own, verdicts in bold have their colour."""
+    """Markdown as HTML: a table scrolls in a box, and a verdict in bold has a colour."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(text)
     for token in tokens:

@@ -30,8 +30,7 @@ from experiments.judge.stats import Estimate, median_interval
 from experiments.judge.verdicts import Judgement
 from experiments.kinds.prediction import Foretold
 from experiments.recommend.model import USEFUL_SHARE
-from experiments.results.observed import ALL
-from experiments.results.percentiles import is_carried
+from experiments.results.observed import ALL, is_carried
 from experiments.show.content import Seen
 from experiments.show.numbers import counted
 from experiments.studies.pool_size.design import (

@@ -8,9 +8,8 @@ from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
-from experiments.show.figures.panels import value_words
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends
+from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends, value_words
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.python_grpc_servers.sweep import (

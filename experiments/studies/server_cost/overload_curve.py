@@ -26,9 +26,8 @@ from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ArmSeen
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import curves
-from experiments.show.figures.panels import value_words
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, enumeration, number, percent
+from experiments.show.numbers import NOTHING, enumeration, number, percent, value_words
 from experiments.show.tables import Table
 from experiments.studies.server_cost.answers import NOT_MEASURED
 from experiments.studies.server_cost.split import NAMES

@@ -13,9 +13,8 @@ from experiments.judge.points import Point, points
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
-from experiments.show.figures.panels import value_words
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, counted, number
+from experiments.show.numbers import NOTHING, counted, number, value_words
 from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
 from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section, panels_of_times

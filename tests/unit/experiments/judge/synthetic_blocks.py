@@ -1,7 +1,7 @@
 """Blocks with a known truth: every slice answers with its arm's mean, with a given noise. The order is the real one
 (``slots.draw``). ``with_slices`` and ``with_arm`` change a block for one test."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,14 +24,14 @@ CPU_NS = 40_000
 
 
 def ratio(above: Arm = SOCKETS, below: Arm = GRPC, name: str = "sockets ÷ gRPC", **fields: Any) -> Comparison:
-    """A headline comparison of two arms. Its declared factors are those in which they differ."""
+    """Headline comparison of two arms. The declared factors are those in which the arms differ."""
     levels = dict(below.setting.levels)
     differ = tuple(factor for factor, level in above.setting.levels if level != levels[factor])
     return Comparison(name, name, above, below, differ, **({"family": "headline"} | fields))
 
 
 def sweep(*comparisons: Comparison, rounds: int = 15, looks: tuple[int, ...] = (10, 14, 20), **fields: Any) -> Sweep:
-    """Each comparison's two arms in a group, once a round."""
+    """Sweep with the two arms of each comparison in a group, once a round."""
     asked = comparisons or (ratio(),)
     groups = tuple(dict.fromkeys(Group((each.above, each.below)) for each in asked))
     return Sweep("try", "try", groups, asked, rounds, looks, **fields)
@@ -61,7 +61,7 @@ def block(
 
 
 def with_histograms(of: Sweep, one: Block) -> Block:
-    """The block with histograms of the sums of its slices, without rounds that were robbed."""
+    """Block with histograms of the sums of its slices, without robbed rounds."""
     whole = used_whole(of.limits, one)
     return replace(one, arms=[_arm(one.slices, [*np.flatnonzero(whole & own)]) for own in _places(of, one)])
 
@@ -76,12 +76,18 @@ def blocks(of: Sweep, means_us: Mapping[Arm, float], number: int = 10, noise: fl
 
 
 def with_slices(one: Block, **columns: Any) -> Block:
-    """The block with other columns."""
+    """Block with changed columns."""
     return replace(one, slices=replace(one.slices, **columns))
 
 
+def slowed(one: Block, by: Iterable[float]) -> Block:
+    """Block whose requests take longer, by a factor for each slice."""
+    sums = [round(each * factor) for each, factor in zip(one.slices.sums_ns[ALL], by, strict=True)]
+    return with_slices(one, sums_ns={ALL: sums})
+
+
 def with_arm(one: Block, place: int, **fields: Any) -> Block:
-    """The block with another observation of an arm."""
+    """Block with changed fields of an arm."""
     arms = list(one.arms)
     arms[place] = replace(arms[place], **fields)
     return replace(one, arms=arms)

@@ -1,4 +1,4 @@
-"""Several runs together: random effects against a published example and simulation, and what they agree on."""
+"""Several runs together: random effects against a published example and a simulation, and the joint results."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -79,12 +79,14 @@ def test_runs_that_differ_by_no_more_than_their_blocks_have_no_deviation() -> No
 
 
 def test_runs_that_are_sure_differ_by_their_deviation() -> None:
-    """Tau is then the plain standard deviation; two runs have none and predict nothing, one is none."""
+    """Runs without errors of their own have the standard deviation as tau. Two runs have no tau. One run is refused."""
     values = [math.log(0.26), math.log(0.30), math.log(0.14)]
     found = pooled(values, [0.0, 0.0, 0.0])
     assert found.tau == pytest.approx(np.std(values, ddof=1), rel=1e-6)
     assert found.predicted is not None
     assert found.predicted[0] < 0.14 < 0.30 < found.predicted[1]
+    far = [-0.8567819741873708, -1.5868002314794505, -0.544146791911042]  # rounding puts the root beyond its bound
+    assert pooled(far, [0.0] * 3).tau == pytest.approx(np.std(far, ddof=1), rel=1e-6)
     two = pooled(values[:2], [0.0, 0.0])
     assert (two.tau, two.tau_high, two.predicted) == (None, None, None)
     with pytest.raises(ValueError, match="1 runs, needed: 2"):
@@ -93,7 +95,7 @@ def test_runs_that_are_sure_differ_by_their_deviation() -> None:
 
 @pytest.mark.slow
 def test_intervals_hold_what_they_are_to() -> None:
-    """In 1,500 simulated replications: the mean's, the prediction's of a further run, and the deviation's limit."""
+    """Three limits hold in 1,500 simulations: the interval of the mean, the prediction, and the upper limit of tau."""
     k, tau, trials = 6, 0.05, 1500
     rng, held, predicted, limited = np.random.default_rng(k), 0, 0, 0
     for _ in range(trials):
@@ -110,7 +112,7 @@ def test_intervals_hold_what_they_are_to() -> None:
 
 
 def run(true: float, noise: float = 0.02, of: Sweep | None = None) -> Judgement:
-    """A whole run in which the ratio is that."""
+    """Whole run with this true ratio."""
     chosen = of or sweep()
     means = dict.fromkeys(chosen.arms, 100.0) | {SOCKETS: 100 * true}
     return judge(chosen, blocks(chosen, means, 10, noise))
@@ -133,7 +135,8 @@ def test_a_headline_is_said_over_all_runs() -> None:
 
 
 def test_runs_of_several_versions_are_not_joined() -> None:
-    """Runs stay apart where an arm has other sources, or a run no fingerprint; a change of neither arm is nothing."""
+    """Runs are not joined if an arm has other sources, or a run has no fingerprint. A change outside both arms does not
+    count."""
     runs, row = [run(0.5), run(2.0)], "stock_service/rpc/transports/{}/*.py"
     assert set(map(row.format, ("grpc_sync", "http1"))) <= HERE.keys()
     for other, apart in (
@@ -157,12 +160,12 @@ FIVE = Arm(read("sockets clients=5"))
         (lambda of: replace(of, seed=9), ""),
         (lambda of: replace(of, rounds=16), "rounds 15 and 16"),
         (lambda of: replace(of, study="sort", looks=(10,)), "study try and sort"),
-        (lambda of: replace(of, comparisons=(ratio(), ratio(name="new"))), "1 comparisons, such as new"),
+        (lambda of: replace(of, comparisons=(ratio(), ratio(name="new"))), "1 comparison, such as new"),
         (lambda of: replace(of, groups=(Group((SOCKETS, GRPC, FIVE)),)), "groups of arms"),
     ],
 )
 def test_sweeps_differ_in_what_is_named(changed: Callable[[Sweep], Sweep], said: str) -> None:
-    """Their seeds alone may."""
+    """Differences of sweeps are named. A difference of seeds is none."""
     assert differences(sweep(), changed(sweep())) == said
     assert bool(differences(sweep(), replace(sweep(), limits=replace(LIMITS, trimmed=0.1))))
 
@@ -170,7 +173,7 @@ def test_sweeps_differ_in_what_is_named(changed: Callable[[Sweep], Sweep], said:
 def written(
     folder: Path, of: Sweep, true: float, number: int = 10, sources: Mapping[str, str] = MappingProxyType({})
 ) -> Path:
-    """A folder of results, of this version but for some sources."""
+    """Folder of results of this version, with some other sources."""
     folder.mkdir()
     environment.save(replace(MACHINE, sources=HERE | dict(sources)), folder)
     files.write_plan(folder, files.SWEPT, of)
@@ -180,7 +183,7 @@ def written(
 
 
 def test_the_command_prints_a_table(tmp_path: Path) -> None:
-    """As text, or as Markdown: a line for each headline, then one for each column that says what it is."""
+    """The table is text or Markdown: a line for each headline comparison, then an explanation of each column."""
     folders = [written(tmp_path / str(true), sweep(), true) for true in (0.25, 0.27, 0.3)]
     head, line, empty, summary, empty, *legend = agree(folders).splitlines()
     assert head.split()[:2] == ["comparison", "decided"]
@@ -199,7 +202,7 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
 
 
 def test_the_command_names_the_versions(tmp_path: Path) -> None:
-    """And gives no figure of runs together that are of two."""
+    """Runs of two versions are named, and get no joint numbers."""
     changed = {"stock_service/trading/*.py": "another", "experiments/services/sort.py": "another"}
     folders = [
         written(tmp_path / "one", sweep(), 0.25),
@@ -216,7 +219,8 @@ def test_the_command_names_the_versions(tmp_path: Path) -> None:
 
 
 def earlier_runs(*versions: Sequence[float], variance: float = 1e-8, minutes: int = 4) -> list[EarlierRun]:
-    """Runs of these log-ratios, a sequence for each version. Each begins so many minutes after the one before."""
+    """Earlier runs with these log-ratios, a sequence for each version. A run begins this number of minutes after the
+    last."""
     began = datetime(2026, 1, 1, tzinfo=UTC)
     return [
         EarlierRun(
@@ -232,7 +236,8 @@ def earlier_runs(*versions: Sequence[float], variance: float = 1e-8, minutes: in
 
 
 def test_the_deviation_between_runs_is_that_within_versions() -> None:
-    """Versions may lie apart. A run alone in its version tells nothing; two runs of two versions tell too little."""
+    """Only runs of one version give a deviation. A single run of a version does not count, and two pairs are too
+    few."""
     found = deviation(earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), (5.0,)), "sockets ÷ gRPC")
     assert found is not None
     assert (found.freedom, found.runs) == (4, 6)
@@ -246,7 +251,7 @@ def test_the_deviation_between_runs_is_that_within_versions() -> None:
 
 @pytest.mark.parametrize(("true", "survives"), [(0.9, True), (0.96, False), (1.0, False), (2.0, True)])
 def test_a_verdict_survives_the_deviation_or_not(true: float, survives: bool) -> None:
-    """Runs that lie 2 % apart: what lies within 8 % of 1 may be otherwise some minutes later."""
+    """Earlier runs differ by 2 %: a ratio within 8 % of 1 does not survive a further run."""
     known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04))
     one = with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
     assert one.decided
@@ -259,7 +264,7 @@ def test_a_verdict_survives_the_deviation_or_not(true: float, survives: bool) ->
 
 @pytest.mark.parametrize(("minutes", "is_hour"), [(29, False), (30, True)])
 def test_runs_tell_of_another_hour_where_each_version_spans_one(minutes: int, is_hour: bool) -> None:
-    """Three runs, the last twice as many minutes after the first. A version within an hour takes that from all."""
+    """The words are "another hour" only if the earlier runs of every version span an hour."""
     known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), minutes=minutes)
     one = with_deviation(run(0.5, noise=0.004), known).judged["sockets ÷ gRPC"]
     hour = "Another hour may move it by 8.2 %, as 6 earlier runs on such a machine show."
@@ -270,7 +275,7 @@ def test_runs_tell_of_another_hour_where_each_version_spans_one(minutes: int, is
 
 
 def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
-    """A ratio in no answer has no part in it. A ratio without earlier runs is told apart."""
+    """Only ratios in an answer count. A second sentence is for ratios without earlier runs."""
     wide, near = (earlier_runs((0.0, by, 2 * by), (1.0, 1 + by, 1 + 2 * by)) for by in (0.05, 0.02))
     unseen, seen = (
         with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
@@ -286,7 +291,7 @@ def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
 
 
 def test_runs_that_show_no_deviation_leave_one_open() -> None:
-    """Four runs alike, each within 10 %, with 95 %: the squares add up to 0.352, as chi-squared of 3 at 5 %."""
+    """Four equal runs, each within 10 %, have an upper limit: the squares add up to 0.352, chi-squared of 3 at 5 %."""
     known = earlier_runs((0.0, 0.1, 0.1, 0.0), variance=0.0101)
     one = with_deviation(run(0.5, noise=0.004), known).judged["sockets ÷ gRPC"]
     assert one.between is not None
@@ -310,7 +315,7 @@ def test_runs_are_kept_for_the_next_ones(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_two_runs_make_no_range(tmp_path: Path) -> None:
-    """Both ratios stand there, and no deviation; three that agree say what that leaves open."""
+    """Two runs show both ratios and no deviation. Three equal runs show the upper limit of the deviation."""
     folders = [written(tmp_path / str(place), sweep(), true) for place, true in enumerate((0.27, 0.25, 0.26))]
     two = agree(folders[:2], markdown=True).splitlines()[2]
     assert "| 0.251 and 0.271 (2 runs) |" in two
@@ -320,7 +325,7 @@ def test_two_runs_make_no_range(tmp_path: Path) -> None:
 
 
 def test_runs_that_cannot_be_compared_are_refused_in_one_line(tmp_path: Path) -> None:
-    """Of different sweeps, unfinished, or a single one."""
+    """Runs of different sweeps, an unfinished run, and a single run are refused in one line."""
     whole = written(tmp_path / "whole", sweep(), 0.25)
     other = written(tmp_path / "other", sweep(rounds=7), 0.25)
     part = written(tmp_path / "part", sweep(), 0.25, 9)

@@ -19,7 +19,7 @@ PLAN = DeliveryPlan("study", "part", (DeliveryCell(ONE, 2), DeliveryCell(OTHER, 
 
 
 def block(number: int, messages: tuple[int, int], stolen: int = 0) -> Block[Delivered]:
-    """This number of messages a second for each of two. The first run lost this number of ticks of its one second."""
+    """Block in which two receivers get this number of messages a second. The first run lost this number of ticks."""
     told = [Delivered((each, each), 10, 50_000, 330_000, 10, 100_000) for each in messages]
     found = block_of(number, told)
     first, *others = found.runs
@@ -32,7 +32,7 @@ def hz(row: DeliveryRow) -> float:
 
 
 def test_a_row_has_the_receivers_times_and_the_senders() -> None:
-    """Means over the messages, in µs."""
+    """A row has means over the messages, in µs, of the receiver and of the sender."""
     row = judged(PLAN, [block(1, (200, 100))]).rows[0]
     assert (row.received_hz, row.seconds) == (200, (200, 200))
     assert (row.answer_us, row.cycle_us, row.response_us) == (5, 33, 10)
@@ -46,6 +46,9 @@ def test_a_ratio_is_of_the_same_blocks() -> None:
     assert ratio.ratio.n == 7
     assert ratio.ratio.value == pytest.approx(math.exp(sum(math.log(2 + n / 100) for n in range(1, 8)) / 7))
     assert ratio.differs
+    (of_two,) = ratios(rows, [(ONE, OTHER), (ONE, ONE.but(size=100))], hz)
+    assert (of_two.p_holm, of_two.together.n) == (2 * ratio.p_holm, 7), "a pair without a block is in the family"
+    assert of_two.together.high > of_two.ratio.high == ratio.ratio.high == ratio.together.high
     alone = interval(rows, OTHER, hz)
     assert alone is not None
     assert alone.value == pytest.approx(100)

@@ -1,4 +1,4 @@
-"""Every gate has something bad that it refuses, and something good, as near as may be, that it accepts."""
+"""Gates: each gate refuses a bad block, and accepts a good block that is nearly as bad."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +22,7 @@ from tests.unit.experiments.judge.synthetic_blocks import (
     answered,
     block,
     ratio,
+    slowed,
     sweep,
     with_arm,
     with_slices,
@@ -36,13 +37,13 @@ OF = sweep(POOLS, ratio(), ratio(FIVE, SOCKETS, "5 ÷ 1"), ratio(UPDATED, SOCKET
 
 
 def plain() -> Block:
-    """Nothing is wrong with it but that no updater updates."""
+    """Block without a fault."""
     one = block(OF, dict.fromkeys(OF.arms, 100.0))
     return with_arm(one, place(UPDATED), updates=50, update_errors=0)
 
 
 def place(arm: Arm) -> int:
-    """Among the arms."""
+    """Place of the arm among all arms."""
     return OF.arms.index(arm)
 
 
@@ -52,44 +53,44 @@ def refused(one: Block, by: Comparison = POOLS) -> list[int]:
 
 
 def of_arm(one: Block, column: str, arm: Arm, times: float) -> Block:
-    """A column of one arm's slices, multiplied."""
+    """Block with a column of one arm's slices multiplied."""
     values = getattr(one.slices, column)
     changed = [round(v * times) if a == place(arm) else v for v, a in zip(values, one.slices.arm, strict=True)]
     return with_slices(one, **{column: changed})
 
 
 def seen(one: Block, arm: Arm, **fields: Any) -> Block:
-    """The block with another observation of an arm."""
+    """Block with changed fields of one arm."""
     return with_arm(one, place(arm), **fields)
 
 
 def with_errors(count: int, kind: str = "unavailable") -> Block:
-    """This number of errors beside 10,000 replies."""
+    """Block with this number of errors beside 10,000 replies."""
     counted = answered(10_000, errors={kind: count} if count else {})
     return seen(plain(), FOUR, answered={"lookup": counted, ALL: counted}, span_ns=counted.times.sum_ns)
 
 
 def with_think(think: float) -> Block:
-    """A span that is longer by this factor than response and think times."""
+    """Block whose span is longer by this factor than response and think times."""
     of_all = plain().arms[place(FOUR)].answered[ALL].times.sum_ns
     return seen(plain(), FOUR, think_ns=round(0.1 * of_all), span_ns=round(1.1 * of_all * think))
 
 
 def with_window(**fields: Any) -> Block:
-    """Windows of an open loop, the last of them another."""
+    """Block with two windows of an open loop, the second one changed."""
     usual = Window(1000.0, 1000.0, 1000.0, starved_clients=0, never_sent=0, late_us_p99=5.0, duration_s=1e4)
     return seen(plain(), FOUR, windows=(usual, replace(usual, **fields)))
 
 
 def connected(number: int) -> Block:
-    """A server with this number of connections."""
+    """Block whose servers have this number of connections."""
     one = plain()
     servers = [replace(each, connections=number) for each in one.servers if each is not None]
     return replace(one, servers=servers)
 
 
 def threaded(number: int) -> Block:
-    """The server of four workers with this number of threads."""
+    """Block whose server of four workers has this number of threads."""
     one, of = plain(), OF.servers.index(FOUR.server)
     servers = [each and replace(each, threads=number) if n == of else each for n, each in enumerate(one.servers)]
     return replace(one, servers=servers)
@@ -122,7 +123,7 @@ def threaded(number: int) -> Block:
 def test_a_gate_leaves_a_bad_block_out_and_no_good_one(
     gate: int, bad: Callable[[], Block], good: Callable[[], Block], by: Comparison
 ) -> None:
-    """Out of the comparison that it concerns; another of other arms is not touched."""
+    """A gate leaves a bad block out of the comparison that it concerns, and out of no comparison of other arms."""
     assert refused(bad(), by) == [gate]
     assert refused(good(), by) == []
     assert refused(plain(), by) == []
@@ -131,7 +132,7 @@ def test_a_gate_leaves_a_bad_block_out_and_no_good_one(
 
 
 def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
-    """Transports do; pools of workers do not."""
+    """Transports may differ on the wire; pools of workers may not."""
     one = of_arm(plain(), "wire_bytes", SOCKETS, 0.5)
     assert refused(one, ratio()) == []
     assert refused(one) == [2]
@@ -148,16 +149,17 @@ def test_windows_may_take_more_on_the_wire_for_what_connecting_and_late_replies_
     assert [each.gate for each in gates.wire_differs(windows, more, POOLS)] == [2]
 
 
-def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
-    """A command and a peer have no pool of ours, though the factor stands at its default."""
-    levels: dict[str, Level] = {"executor": "static-pool", "workers": 8, "processes": 1, "language": "python"}
+OTHERS: tuple[dict[str, Level], ...] = ({"service": "./server --port 0"}, {"service": "entity", "language": "go"})
+
+
+@pytest.mark.parametrize("factor", ["workers", "processes"])
+@pytest.mark.parametrize("others", OTHERS, ids=str)
+def test_the_threads_of_somebody_elses_server_are_its_own_affair(factor: str, others: dict[str, Level]) -> None:
+    """A command and a peer may have any threads and processes, though the factors stand at their defaults."""
     seen = Watched(threads=1, processes=3, connections=1, updates=0)
-    assert FACTORS["workers"].fault(levels | {"service": "./server --port 0"}, seen) is None
-    assert FACTORS["workers"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
-    assert FACTORS["workers"].fault(levels | {"service": "stock"}, seen) is not None
-    assert FACTORS["processes"].fault(levels | {"service": "./server --port 0"}, seen) is None
-    assert FACTORS["processes"].fault(levels | {"service": "entity", "language": "go"}, seen) is None
-    assert FACTORS["processes"].fault(levels | {"service": "stock"}, seen) is not None
+    ours: dict[str, Level] = {"executor": "static-pool", "workers": 8, "processes": 1, "language": "python"}
+    assert FACTORS[factor].fault(ours | {"service": "stock"}, seen) is not None
+    assert FACTORS[factor].fault(ours | others, seen) is None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_the_threads_of_somebody_elses_server_are_its_own_affair() -> None:
     ],
 )
 def test_a_pool_of_which_one_thread_ran_all_is_no_pool(words: str, at_work: int | None, refused: bool) -> None:
-    """The gate looks where requests waited: with one client none does, at a low rate few; leader/followers is free."""
+    """A static pool must use several threads, if requests waited. Leader/followers need not."""
     watched = Watched(threads=20, processes=1, connections=16, updates=0, at_work=at_work)
     fault = FACTORS["executor"].fault(dict(read(words).levels), watched)
     assert (fault is not None) is refused
@@ -232,7 +234,7 @@ def test_a_missing_process_refuses_a_block() -> None:
 def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(
     words: str, factor: str, level: Level, others: dict[str, Level]
 ) -> None:
-    """The way of calls belongs to clients that have it. Other clients would send as always, under another name."""
+    """A client that does not have a factor of calls is refused with that factor."""
     seen = Watched(threads=None, processes=None, connections=None, updates=0)
     told = dict(read(words).levels)
     assert FACTORS[factor].fault(told | {factor: level}, seen) is None
@@ -247,22 +249,19 @@ def test_connections_of_windows_are_not_counted_after_them() -> None:
 
 
 def test_a_refusal_says_what_was_seen_and_what_is_allowed() -> None:
-    """A refusal has the measured and the allowed value in one line, and every gate has a name."""
+    """A refusal has the measured and the allowed value in one line. Every gate has a name."""
     (said,) = gates.block_refusals(OF, with_errors(20), POOLS)
     assert said.said == "sockets workers=4: 20 unavailable of 10,020 requests, allowed: 0.1%"
     assert set(gates.NAMES) == {2, 3, 4, 5, 6, 7, 8, 13, 20}
 
 
 def halves(first: float, second: float, noise: float = 0.01, number: int = 10) -> list[Block]:
-    """Blocks in whose halves the ratio is these."""
+    """Blocks with these ratios in the first and in the second half of the rounds."""
     made = []
     for each in range(1, number + 1):
         one = block(OF, dict.fromkeys(OF.arms, 100.0), each, noise)
-        sums = [
-            round(value * (first if of_round < 7 else second)) if arm == place(FOUR) else value
-            for value, of_round, arm in zip(one.slices.sums_ns[ALL], one.slices.round, one.slices.arm, strict=True)
-        ]
-        made.append(with_slices(one, sums_ns={ALL: sums}))
+        by = [first if number < 7 else second for number in one.slices.round]
+        made.append(slowed(one, [b if a == place(FOUR) else 1 for b, a in zip(by, one.slices.arm, strict=True)]))
     return made
 
 
@@ -279,19 +278,18 @@ def halves(first: float, second: float, noise: float = 0.01, number: int = 10) -
     ],
 )
 def test_halves_of_the_blocks_must_not_contradict_each_other(first: float, second: float, contradict: bool) -> None:
-    """Gate 5: the halves contradict each other on two sides of 1, or with one of no difference and the other wholly of
-    one."""
+    """Gate 5: two halves contradict each other on two sides of 1, or if one is equal and the other clearly not."""
     found = [each.gate for each in gates.halves_contradict(OF, halves(first, second, noise=0.04), POOLS)]
     assert found == ([5] if contradict else [])
 
 
 def test_one_block_has_no_halves_to_contradict() -> None:
-    """An interval needs two."""
+    """A single block has no interval of a half."""
     assert not list(gates.halves_contradict(OF, halves(0.5, 2.0, number=1), POOLS))
 
 
 def test_a_load_that_fills_its_core_is_said_to_be() -> None:
-    """Gate 7's note: over 80 % of the time in which it sent; an open loop has other marks."""
+    """Gate 7's note: a load over 80 % of the sending time is limited in a closed loop, and not in an open loop."""
     one = plain()
     active = one.slices.active_ns
     for share, limited in ((0.79, False), (0.81, True)):
@@ -329,17 +327,17 @@ def test_a_percentile_is_carried_by_ten_beyond_it(effective: float, percent: flo
     [(1.06, 1, True), (1.04, 1, False), (0.94, 1, True), (0.96, 1, False), (5.2, 5, False), (5.5, 5, True)],
 )
 def test_no_effect_smaller_than_equal_arms_show_is_concluded(ratio_of: float, against: float, stands: bool) -> None:
-    """Gate 20: they reach 5 % from 1 at their far end."""
+    """Gate 20: equal arms differ by up to 5 %, so a smaller effect is refused."""
     end = gates.far_end(Estimate(1.03, 1.01, 1.05, 10))
     assert end == pytest.approx(gates.far_end(Estimate(0.97, 1 / 1.05, 0.99, 10)))
     found = gates.too_small(Estimate(ratio_of, 0.9 * ratio_of, 1.1 * ratio_of, 10), against, end)
     assert (found is None) == stands
     if found is not None:
-        assert found.said == "equal arms of its transport were told apart, by up to 5.0%"
+        assert found.said == "equal arms of its transport differ by up to 5.0%"
 
 
 def test_gates_take_their_bounds_from_the_sweeps_limits() -> None:
-    """Which are written beside it."""
+    """A gate uses the limits of the sweep."""
     arm, one = ArmSeen({ALL: answered(1000, errors={"internal": 5})}), Arm(read("grpc"))
     assert [each.gate for each in gates.errors(LIMITS, one, arm)] == [4]
     assert not list(gates.errors(replace(LIMITS, errors_share=0.01), one, arm))

@@ -1,4 +1,4 @@
-"""A block's value of a comparison: pairs by their appearance alone, trimmed, robbed rounds left out for all arms."""
+"""Value of a comparison in a block: pairs by appearance, a trimmed mean, and no robbed round for any arm."""
 
 import math
 from dataclasses import replace
@@ -13,14 +13,14 @@ from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.results.observed import ANSWERED_LATE, KEPT, STARTED_LATE, RoundSeen
 from tests.unit.experiments.blocks import pairs
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, slowed, sweep, with_slices
 
 OF = sweep()
 MEANS = {SOCKETS: 100.0, GRPC: 400.0}
 
 
 def test_the_ratio_is_that_of_the_means() -> None:
-    """Typical and whole, where nothing disturbs."""
+    """Without any disturbance, the typical and the whole ratio are the ratio of the means."""
     one = block(OF, MEANS)
     assert ratios.typical(OF, one, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
     assert ratios.whole(OF, one, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
@@ -29,12 +29,10 @@ def test_the_ratio_is_that_of_the_means() -> None:
 
 
 def test_pairs_are_of_one_appearance() -> None:
-    """Common effects on an appearance's slices are in no ratio; paired otherwise they would be in every one."""
+    """An effect on all slices of an appearance is in no ratio."""
     one = block(OF, MEANS)
-    slow = [1 if appearance % 2 else 10 for appearance in one.slices.appearance]
-    sums = [each * times for each, times in zip(one.slices.sums_ns["all"], slow, strict=True)]
-    slowed = with_slices(one, sums_ns={"all": sums})
-    logs, _ = ratios.pair_log_ratios(OF, slowed, ratio())
+    uneven = slowed(one, [1 if appearance % 2 else 10 for appearance in one.slices.appearance])
+    logs, _ = ratios.pair_log_ratios(OF, uneven, ratio())
     assert logs == pytest.approx(np.full(15, math.log(0.25)), rel=1e-3)
 
 
@@ -58,26 +56,19 @@ def test_an_arm_of_two_groups_pairs_with_its_neighbour_alone() -> None:
         for appearance, arm in zip(one.slices.appearance, one.slices.arm, strict=True)
         if of.arms[arm] == third
     }
-    sums = [
-        each * (7 if appearance in beside else 1)
-        for each, appearance in zip(one.slices.sums_ns["all"], one.slices.appearance, strict=True)
-    ]
-    slowed = with_slices(one, sums_ns={"all": sums})
-    assert ratios.whole(of, slowed, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
-    assert ratios.whole(of, slowed, other) == pytest.approx(math.log(3), rel=1e-3)
+    uneven = slowed(one, [7 if appearance in beside else 1 for appearance in one.slices.appearance])
+    assert ratios.whole(of, uneven, ratio()) == pytest.approx(math.log(0.25), rel=1e-3)
+    assert ratios.whole(of, uneven, other) == pytest.approx(math.log(3), rel=1e-3)
 
 
 def test_pauses_are_in_the_whole_ratio_and_not_in_the_typical_one() -> None:
-    """Up to a fifth of the pairs."""
+    """Pauses in up to a fifth of the pairs are in the whole ratio, and not in the typical ratio."""
     one = block(OF, MEANS)
     own = [place for place, arm in enumerate(one.slices.arm) if OF.arms[arm] == SOCKETS]
-    for paused, typical in ((3, math.log(0.25)), (8, math.inf)):
-        sums = list(one.slices.sums_ns["all"])
-        for place in own[:paused]:
-            sums[place] *= 100
-        slowed = with_slices(one, sums_ns={"all": sums})
-        seen = ratios.typical(OF, slowed, ratio())
-        whole = ratios.whole(OF, slowed, ratio())
+    for pauses, typical in ((3, math.log(0.25)), (8, math.inf)):
+        paused = slowed(one, [100 if place in own[:pauses] else 1 for place in range(len(one.slices.arm))])
+        seen = ratios.typical(OF, paused, ratio())
+        whole = ratios.whole(OF, paused, ratio())
         assert seen is not None
         assert whole is not None
         assert whole > math.log(0.25) + 1
@@ -95,7 +86,7 @@ def test_a_pair_of_which_one_slice_is_lost_is_lost() -> None:
 
 
 def test_late_answers_are_in_whole_means() -> None:
-    """A long pause of a server is a part of its mean, though no pair has it; what never began is in none."""
+    """A late answer is in the whole mean and in no pair. A slice that never began is in neither."""
     one = block(OF, MEANS)
     late, never = (with_slices(one, fate=[fate] * 30) for fate in (ANSWERED_LATE, STARTED_LATE))
     assert ratios.whole(OF, late, ratio()) == pytest.approx(ratios.whole(OF, one, ratio()))
@@ -118,9 +109,9 @@ def test_late_answers_are_in_whole_means() -> None:
 )
 def test_a_robbed_round_is_over_a_tick_and_over_a_tenth(ticks: int, duration_s: float, robbed: bool) -> None:
     """A robbed round lost over a tick of 10 ms and over a tenth of the time of two cores."""
-    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks), 2) == robbed
-    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, 0, ticks), 2) == robbed  # by foreign processes
-    assert ratios.is_robbed(LIMITS, RoundSeen(duration_s, ticks - ticks // 2, ticks // 2), 2) == robbed  # by both
+    for stolen in (ticks, 0, ticks - ticks // 2):  # by the hypervisor, by foreign processes, by both
+        seen = RoundSeen(duration_s, stolen, ticks - stolen)
+        assert LIMITS.robbed(seen.lost_ticks, seen.duration_s, 2) == robbed
 
 
 def test_a_robbed_round_is_left_out_for_all_arms() -> None:
@@ -137,8 +128,8 @@ def test_a_robbed_round_is_left_out_for_all_arms() -> None:
 
 @pytest.mark.parametrize(("robbed", "again"), [(0, False), (7, False), (8, True), (15, True)])
 def test_a_block_with_over_half_its_rounds_robbed_is_run_again(robbed: int, again: bool) -> None:
-    """A block with over half of its 15 rounds robbed is run again. If it counts nevertheless, all its rounds do. Else
-    the robbed rounds are left out."""
+    """A block with over half of its 15 rounds robbed is run again, and counts with all rounds. Otherwise robbed rounds
+    are left out."""
     rounds = [RoundSeen(0.2, 9 if number < robbed else 0) for number in range(15)]
     one = replace(block(OF, MEANS), rounds=rounds)
     assert ratios.is_robbed_block(LIMITS, one) == again
@@ -146,7 +137,7 @@ def test_a_block_with_over_half_its_rounds_robbed_is_run_again(robbed: int, agai
 
 
 def test_processor_time_is_over_all_requests_of_a_slice() -> None:
-    """Counted or not."""
+    """Processor time is over all requests of a slice, counted or not."""
     one = block(OF, MEANS)
     twice = [
         each * (2 if OF.arms[arm] == SOCKETS else 1)

@@ -26,8 +26,8 @@ def test_each_figure_has_an_interval_over_the_repetitions() -> None:
 
 
 def test_what_connections_add_is_taken_within_each_repetition() -> None:
-    """The memory of connections is taken within each repetition, so that differences between starts cancel: 2 MiB
-    within 0.3, where starts differ by 10."""
+    """The memory of connections is a difference within each repetition: 2 MiB within 0.3, though starts differ by
+    10."""
     held = judged(ALONE, SEEN).servers[0].with_connections(1_000)
     assert held is not None
     assert held.added_mib.value == pytest.approx(2.0)
@@ -35,12 +35,12 @@ def test_what_connections_add_is_taken_within_each_repetition() -> None:
 
 
 def test_no_interval_of_what_cannot_be_negative_reaches_under_0() -> None:
-    """An idle server's processor time, mostly 0, once not."""
+    """The interval of an idle server's processor time begins at 0, though most values are 0."""
     idle = judged(ALONE, SEEN).servers[0].holding[0].idle_share
     assert idle.low == 0 < idle.value < idle.high
     assert positive_interval([5.0, 5.1], 0.95).low > 0
 
 
 def test_without_repetitions_there_are_no_servers() -> None:
-    """Nothing to take a mean of."""
+    """Without repetitions there are no servers."""
     assert judged(ALONE, []).servers == ()

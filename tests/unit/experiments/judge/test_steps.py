@@ -1,4 +1,4 @@
-"""Steps of a curve: where each leads, and which of them have blocks."""
+"""Steps of a curve: the verdict on each step, and steps without blocks."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ARMS = tuple(Arm(read(f"sockets clients={clients}")) for clients in (1, 2, 3))
 
 
 def curve(*means_us: float, number: int = 10, scatter: float = 0.002, failed: int | None = None) -> Judgement:
-    """This number of blocks of arms with these means. The requests of one arm fail."""
+    """Sweep of this number of blocks, of arms with these means. All requests of one arm may fail."""
     sweep = Sweep("stock", "stock", (Group(ARMS),), (), 4, (10, 14))
     means = dict(zip(ARMS, means_us, strict=True))
     world = World(
@@ -26,7 +26,7 @@ def curve(*means_us: float, number: int = 10, scatter: float = 0.002, failed: in
 
 
 def directions(of: Judgement) -> list[Verdict]:
-    """Directions of every step that has a block."""
+    """Verdicts on the steps that have a block."""
     return [each.verdict(of) for each in steps(of, ARMS)]
 
 
@@ -40,7 +40,7 @@ def directions(of: Judgement) -> list[Verdict]:
     ],
 )
 def test_each_step_leads_somewhere_by_itself(means_us: tuple[float, ...], expected: list[Verdict]) -> None:
-    """A small rise that is certain is a rise, and is small."""
+    """Each step has its own verdict. A small rise that is certain is a rise."""
     found = curve(*means_us)
     assert directions(found) == expected
     ratios = [means_us[1] / means_us[0], means_us[2] / means_us[1]]
@@ -48,11 +48,11 @@ def test_each_step_leads_somewhere_by_itself(means_us: tuple[float, ...], expect
 
 
 def test_a_step_is_open_where_it_is_not_certain_and_at_no_look() -> None:
-    """Blocks that scatter by half show no 10 %; however clear they are, seven of ten blocks decide nothing."""
+    """A step is INCONCLUSIVE for blocks that scatter, and for seven of ten blocks."""
     assert directions(curve(100.0, 110.0, 120.0, scatter=0.5)) == [Verdict.INCONCLUSIVE] * 2
     assert directions(curve(100.0, 200.0, 400.0, number=7)) == [Verdict.INCONCLUSIVE] * 2
 
 
 def test_a_step_with_an_arm_that_gates_left_out_is_missing() -> None:
-    """A step with an arm that gates left out is missing: of two steps the second one stays."""
+    """A step is missing if gates left out one of the two arms. The other step is there."""
     assert [each.above for each in steps(curve(100.0, 130.0, 150.0, failed=0), ARMS)] == [ARMS[2]]

@@ -1,4 +1,4 @@
-"""Stress: rows are of each kind by its own time, the total by the time of all; errors and wrong keys are counted."""
+"""Stress: a kind is measured over its own time, the total over all time. Errors and wrong keys are counted."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tests.unit.experiments.stress_seen import PLAN, SERVER, repetition
 
 
 def test_rows_and_total() -> None:
-    """KB of 1024 bytes; the total is from the first request of any kind to the last."""
+    """A KB has 1024 bytes. The total is from the first request of any kind to the last one."""
     found = judged(PLAN, [repetition(1)])
     rows = {row.kind: row for row in found.rows}
     assert list(rows) == ["new", "update", TOTAL]
@@ -33,7 +33,7 @@ def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
 
 
 def test_a_kind_without_an_answer_has_no_time() -> None:
-    """The kind does not stretch the total to the clock's beginning; its errors count."""
+    """A kind without an answer does not make the total longer. The errors count."""
     seen = repetition(1)
     server = seen.runs[0].seen
     late = replace(server.kinds[0], began_ns=5_000_000_000, ended_ns=6_000_000_000)

@@ -78,7 +78,7 @@ USUAL = World(mean_us)
 
 @cache
 def judged(number: int = 10, world: World = USUAL, looks: tuple[int, ...] = (10, 14)) -> Judgement:
-    """This number of blocks of the world, judged."""
+    """Judgement of this number of blocks of the world."""
     whole = sweep(looks)
     return judge(whole, blocks(whole, number, world))
 

@@ -1,4 +1,4 @@
-"""The index of studies: every study has its question, answer, figure and verdicts; every claim its line."""
+"""Index of studies: every study has its question, answer, figure and verdicts; every claim has a line."""
 
 import re
 from dataclasses import replace
@@ -27,8 +27,11 @@ def entry(name: str, of: Content | None = None) -> Entry:
     )
 
 
+DOCUMENTED = replace(content(FakePart(), Seen(judged())), document="slides, “*Sorting*”")
+
 TWO = Index(
-    (entry("one"), entry("two")), (Missing("three", "What is three?"), Missing("four", "And four?", "It broke."))
+    (entry("one"), entry("two", DOCUMENTED)),
+    (Missing("three", "What is three?"), Missing("four", "And four?", "It broke.")),
 )
 
 
@@ -39,7 +42,7 @@ def page() -> str:
 
 
 def test_every_study_has_its_parts() -> None:
-    """Question, answer, figure, verdicts, report, and where its factors and metrics stand."""
+    """Every study has a question, an answer, a figure, verdicts, a report and links to its factors and metrics."""
     text = markdown(TWO)
     for name in ("one", "two"):
         own = text[text.index(f"## {name}") :].split("\n## ")[0]
@@ -75,11 +78,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
     assert page.count("<img") == page.count('src="data:image/svg+xml;base64,') == 2
     assert re.findall(r'href="([^#][^"]*)"', page) == ["one/report.html", "two/report.html"]
     assert "<script" not in page
-
-
-def test_the_page_has_all_sentences_of_a_claim(page: str) -> None:
-    """The HTML page, which stands alone, has all sentences of a claim."""
-    assert page.count("It has more numbers.") == 4
+    assert page.count("It has more numbers.") == 4, "all sentences of each claim"
 
 
 def test_page_and_markdown_have_the_same_sections(page: str) -> None:
@@ -94,21 +93,20 @@ def test_a_study_without_a_claim_has_no_card() -> None:
     assert "| one | of an earlier server, of an unknown day | 0 |" in text
 
 
-def test_a_study_says_which_document_it_reproduces() -> None:
+def test_a_study_says_which_document_it_reproduces(page: str) -> None:
     """A study names the document that it reproduces, or says that there is none."""
-    of = Index((entry("one"), entry("two", replace(entry("two").content, document="slides, “*Sorting*”"))))
-    none, some = "It reproduces no document.", "It reproduces slides, “*Sorting*”."
-    assert [each in markdown(of) for each in (none, some)] == [True, True]
-    assert [each in html(of) for each in (none, "It reproduces slides, “<em>Sorting</em>”.")] == [True, True]
+    for text, document in ((markdown(TWO), "“*Sorting*”"), (page, "“<em>Sorting</em>”")):
+        assert "It reproduces no document." in text
+        assert f"It reproduces slides, {document}." in text
 
 
 def test_the_words_are_explained_somewhere() -> None:
-    """A link leads there."""
+    """A link leads to the explanation of the words."""
     assert "[What each word and verdict means](words.md#all)" in markdown(replace(TWO, words="words.md#all"))
 
 
 def test_a_claim_is_decided_by_the_part_that_measured_it() -> None:
-    """The numbers name the part, where the main part did not measure it. A claim of the main part stays there."""
+    """A claim that the main part did not measure has the numbers and the name of another part."""
     shown = content(FakePart(), Seen(judged()))
     open_ = not_measured("A read lock is faster.", "part")
     main = replace(shown, claims=(*shown.claims, open_))

@@ -1,4 +1,4 @@
-"""Numbers read well, and never say more than they know."""
+"""Numbers: three digits, and more only where texts would look equal."""
 
 import math
 
@@ -48,12 +48,12 @@ def test_a_ratio_and_its_interval(estimate: Estimate, words: tuple[str, str]) ->
 
 
 def test_one_value_has_no_interval() -> None:
-    """A dash says so."""
+    """One value has a dash as the interval."""
     assert times_between(Estimate(5, -math.inf, math.inf, 1), 1) == NOTHING
     assert times_between(Estimate(5000, 4000, 6000, 3), 1000) == "4.00 to 6.00"
 
 
 def test_small_words() -> None:
-    """Units and shares."""
+    """Units of time, and shares."""
     assert [time_unit([each]) for each in (5.0, 5e3, 5e6)] == [("µs", 1.0), ("ms", 1e3), ("s", 1e6)]
     assert percent(1 - 0.05 / 3) == "98.3 %"

@@ -1,4 +1,4 @@
-"""Panels: points at their own places, scales that are shared, intervals that are seen, and looks that differ."""
+"""Panels: places of points, shared scales, visible intervals, and different looks."""
 
 import math
 from itertools import combinations
@@ -38,7 +38,7 @@ def _languages() -> list[curves.Panel]:
 
 @pytest.mark.slow
 def test_rows_lie_within_the_figure() -> None:
-    """A panel without data says so; the words have every value."""
+    """A panel without data shows a sentence. The alternative text has every value."""
     picture = curves.picture("rows", "Rows", LANGUAGES, _languages())
     figure = picture.draw()
     assert outside(figure) == []
@@ -51,16 +51,19 @@ def test_panels_of_a_row_share_a_scale() -> None:
     """Panels of a row share a scale, also with those of a compared figure. Each begins at 0 and contains its
     intervals."""
     taller = [curves.Panel(panel.title, [_language("Rust", 400)]) for panel in _languages()]
-    theirs, ours, below, _ = (axes.get_ylim() for axes in curves.draw("Title", LANGUAGES, _languages()).axes)
+    theirs, ours, below, _ = (
+        axes.get_ylim() for axes in curves.picture("rows", "Title", LANGUAGES, _languages()).draw().axes
+    )
     assert theirs == ours
     assert theirs[0] == below[0] == 0
     assert below[1] < 135 < ours[1]
-    assert curves.draw("Title", LANGUAGES, _languages(), [_languages(), taller]).axes[2].get_ylim()[1] > 405
+    compared = curves.picture("rows", "Title", LANGUAGES, _languages(), [_languages(), taller]).draw()
+    assert compared.axes[2].get_ylim()[1] > 405
 
 
 def test_every_point_stands_at_its_own_place() -> None:
     """Every point is at its own place on a true axis, beside any other lines. It is hollow where the data say so."""
-    here = curves.draw("Title", LANGUAGES, _languages()).axes[1]
+    here = curves.picture("rows", "Title", LANGUAGES, _languages()).draw().axes[1]
     marks = [line for line in here.lines if line.get_marker() != "None"]
     assert {float(line.get_xdata()[0]) for line in marks} == {2.0, 8.0}  # type: ignore[index, arg-type]
     faces = [line.get_markerfacecolor() for line in marks if line.get_xdata()[0] == 2.0]  # type: ignore[index]
@@ -69,7 +72,7 @@ def test_every_point_stands_at_its_own_place() -> None:
 
 def test_a_name_without_a_transport_has_one_look() -> None:
     """A name without a transport has the same look on both sides, in any order, and no other name has it."""
-    theirs, ours, *_ = curves.draw("Title", LANGUAGES, _languages()).axes
+    theirs, ours, *_ = curves.picture("rows", "Title", LANGUAGES, _languages()).draw().axes
     assert theirs.lines[0].get_color() == ours.lines[-1].get_color() != ours.lines[0].get_color()
 
 
@@ -84,14 +87,14 @@ def test_an_interval_is_seen_on_a_black_bar() -> None:
     """An interval is visible on a black bar by its white halo."""
     black = next(name for name in PROTOCOLS if style.strokes([(name, "")])[name, ""].colour == "#000000")
     shown = bars.Panel("", "ms", [bars.Bar(black, Estimate(100, 90, 110, 10))])
-    axes = bars.draw("Title", [shown]).axes[0]
+    axes = bars.picture("bars", "Title", [shown]).draw().axes[0]
     assert [bool(each.get_path_effects()) for each in axes.collections] == [True]
 
 
 def test_no_line_of_the_grid_strikes_a_number_through() -> None:
-    """A number stands on white."""
+    """A number has a white background over the grid."""
     shown = bars.Panel("", "ms", [bars.Bar("grpc", Estimate(100, 90, 110, 10))])
-    (said,) = bars.draw("Title", [shown]).axes[0].texts
+    (said,) = bars.picture("bars", "Title", [shown]).draw().axes[0].texts
     ground = said.get_bbox_patch()
     assert ground is not None
     assert to_rgb(ground.get_facecolor()) == (1, 1, 1)
@@ -114,10 +117,12 @@ def test_parts_of_a_bar_differ_in_grey() -> None:
 
 
 def test_a_single_value_of_a_formula_is_seen() -> None:
-    """A line of one point has no length."""
+    """A single value of a formula is drawn as a short line."""
     scale = curves.Scale("Clients", "a second", [(1.0, "1"), (64.0, "64")], "foretold", log_x=False, holds_formula=True)
     shown = curves.Panel("", [curves.Line("", "grpc", [(64.0, Estimate(4, 3, 5, 10))], [(64.0, 6.0)])])
-    places = np.asarray(curves.draw("Title", scale, [shown]).axes[0].lines[0].get_xdata(), dtype=float)
+    places = np.asarray(
+        curves.picture("rows", "Title", scale, [shown]).draw().axes[0].lines[0].get_xdata(), dtype=float
+    )
     assert places.min() < 64 < places.max()
 
 
@@ -149,7 +154,7 @@ def test_lines_of_one_transport_differ() -> None:
 
 @pytest.mark.parametrize(("text", "lines"), [("a short one", 1), ("mix=lookup=0.5,trade=0.5 is long", 2), ("", 1)])
 def test_words_are_wrapped_whole(text: str, lines: int) -> None:
-    """No word is broken, however long."""
+    """Words are wrapped, and no word is broken."""
     found = style.wrapped(text, 16)
     assert found.split() == text.split()
     assert len(found.split("\n")) == lines

@@ -1,4 +1,4 @@
-"""The report: questions first, the same content on page and in Markdown, and a note on an unfinished sweep."""
+"""Report: questions first, equal content on the page and in Markdown, and a note on an unfinished sweep."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from experiments.show.content import Content, Seen, content, read
 from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.blocks import World
-from tests.unit.experiments.show.judgements import READ_WRITE, FakePart, judged, mean_us
+from tests.unit.experiments.show.judgements import READ_WRITE, USUAL, FakePart, judged, mean_us
 
 VOID = {"meta", "img", "br", "hr"}
 
@@ -73,32 +73,40 @@ class Nesting(HTMLParser):
             self.faults.append(f"</{tag}>")
 
 
-def shown(number: int = 10, world: World | None = None) -> Content:
+def shown(number: int = 10, world: World = USUAL) -> Content:
     """The part's content for this number of blocks."""
-    judgement = judged(number) if world is None else judged(number, world)
-    return content(FakePart(), Seen(judgement, {"later_part": judged(1)}, environment=MACHINE))
+    return content(FakePart(), Seen(judged(number, world), {"later_part": judged(1)}, environment=MACHINE))
 
 
-def drawn(of: Content) -> dict[str, str]:
-    """Stand-ins for the figures."""
-    return {picture.name: "<svg/>" for picture in of.pictures}
+def html(of: Content) -> str:
+    """Page of this content, with stand-ins for the figures."""
+    return report.html(of, {picture.name: "<svg/>" for picture in of.pictures})
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, 10])
+@pytest.fixture(scope="module")
+def page() -> str:
+    """Page of ten blocks."""
+    return html(shown())
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    """Report of ten blocks in Markdown."""
+    return report.markdown(shown())
+
+
+@pytest.mark.parametrize("number", [0, 3, 10])
 def test_the_page_is_well_formed(number: int) -> None:
     """On the page every tag closes, every link has a target, and no id is there twice, for any content."""
-    of = shown(number)
     nesting = Nesting()
-    nesting.feed(report.html(of, drawn(of)))
+    nesting.feed(html(shown(number)))
     assert (nesting.faults, nesting.open) == ([], [])
     assert len(set(nesting.ids)) == len(nesting.ids)
     assert set(nesting.targets) <= set(nesting.ids)
 
 
-def test_a_question_has_its_sentence_first_and_the_fold_last() -> None:
-    """Sentence, figure, table, and what the numbers mean."""
-    of = shown()
-    page = report.html(of, drawn(of))
+def test_a_question_has_its_sentence_first_and_the_fold_last(page: str) -> None:
+    """A question has, in this order: sentence, figure, table, and the meaning of the numbers."""
     question = page[page.index('id="question-1"') : page.index('id="card"')]
     places = [
         question.index(part)
@@ -108,40 +116,37 @@ def test_a_question_has_its_sentence_first_and_the_fold_last() -> None:
     assert "with &lt;one&gt; client" in question
 
 
-def test_the_level_of_the_intervals_is_explained() -> None:
+def test_the_level_of_the_intervals_is_explained(text: str) -> None:
     """The level of the intervals is explained once, where there are several looks, and so is every mark of the
     tables."""
-    text = report.markdown(shown())
     assert text.count("Each has 0.05 ÷ 2 = 0.025, so a ratio’s interval is of 97.5 %.") == 1
     assert "- **–**: not measured" in text
 
 
-def test_a_report_says_what_its_study_reproduces() -> None:
-    """The document, by its title; then the claims are the original's. Without one they are the study's own."""
+def test_a_report_says_what_its_study_reproduces(text: str) -> None:
+    """A report names the document of its claims. Without a document the claims are the study's own."""
     of = replace(shown(), document="slides, “*Sorting*”")
-    for text in (report.markdown(of), report.html(of, drawn(of))):
-        assert re.search(r"It reproduces slides, “(\*|<em>)Sorting", text)
-        assert "What the original claims" in text
-        assert "What the study claims beforehand" not in text
-    assert "It reproduces" not in report.markdown(shown())
+    for with_document in (report.markdown(of), html(of)):
+        assert re.search(r"It reproduces slides, “(\*|<em>)Sorting", with_document)
+        assert "What the original claims" in with_document
+        assert "What the study claims beforehand" not in with_document
+    assert "It reproduces" not in text
 
 
-def test_a_report_names_the_peers_that_were_left_out() -> None:
-    """Peers of its part that no arm of the sweep is are named; none where the part has no peers."""
+def test_a_report_names_the_peers_that_were_left_out(text: str) -> None:
+    """A report names the part's peers that no arm of the sweep has."""
     of = content(FakePart(peers=("go-entity", "rust-entity")), Seen(judged()))
     assert of.left_out == ("go-entity", "rust-entity")
     assert "are left out: `go-entity`, `rust-entity`." in report.markdown(of)
-    assert "<code>go-entity</code>, <code>rust-entity</code>" in report.html(of, drawn(of))
-    assert "left out: " not in report.markdown(shown())
+    assert "<code>go-entity</code>, <code>rust-entity</code>" in html(of)
+    assert "left out: " not in text
 
 
-def test_page_and_markdown_have_the_same_sections() -> None:
+def test_page_and_markdown_have_the_same_sections(page: str, text: str) -> None:
     """Page and Markdown have the same sections in the same order."""
-    of = shown()
-    page = re.findall(r"<h2[^>]*>(.*?)</h2>", report.html(of, drawn(of)))
-    text = re.findall(r"^## (.*)$", report.markdown(of), re.MULTILINE)
-    assert page == text
-    assert text == [
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == headings
+    assert headings == [
         "Do sockets answer sooner than gRPC?",
         "What the study claims beforehand",
         "More clients",
@@ -152,32 +157,28 @@ def test_page_and_markdown_have_the_same_sections() -> None:
     ]
 
 
-def test_an_unfinished_sweep_says_so() -> None:
+def test_an_unfinished_sweep_says_so(page: str) -> None:
     """An unfinished sweep is named before all else, with its blocks done and planned."""
-    of = shown(3)
-    page = report.html(of, drawn(of))
-    assert "it has 3 of 10 blocks. There are no verdicts." in page
-    assert 'class="state unfinished"' in page
-    assert "unfinished" not in report.html(shown(), drawn(shown())).split("</style>")[1]
-    assert not re.search(r"\*\*(FASTER|SLOWER|EQUIVALENT)\*\*", report.markdown(of).split("## What the original")[0])
+    unfinished = html(shown(3))
+    assert "it has 3 of 10 blocks. There are no verdicts." in unfinished
+    assert 'class="state unfinished"' in unfinished
+    assert "unfinished" not in page.split("</style>")[1]
+    assert not re.search(r"\*\*(FASTER|SLOWER|EQUIVALENT)\*\*", report.markdown(shown(3)).split("## What the")[0])
 
 
-def test_every_arm_is_in_a_fold() -> None:
-    """Every arm is in a fold, also arms of sweeps that ran after it."""
-    assert re.findall(r"<summary>(A.*|L.*)</summary>", report.markdown(shown())) == ["All arms", "Later part"]
+def test_every_arm_is_in_a_fold(text: str) -> None:
+    """Every arm is in a fold, also an arm of a sweep that was measured after it."""
+    assert re.findall(r"<summary>(A.*|L.*)</summary>", text) == ["All arms", "Later part"]
 
 
-def test_what_gates_refuse_is_said() -> None:
+def test_what_gates_refuse_is_said(text: str) -> None:
     """A refusal of a gate is named with the comparison and the gate's value."""
-    text = report.markdown(shown(10, FAILING))
-    assert "| Lookup, 5 clients: read-write ÷ mutex | 4: errors |" in text
-    assert "No gate held anything" in report.markdown(shown())
+    assert "| Lookup, 5 clients: read-write ÷ mutex | 4: errors |" in report.markdown(shown(10, FAILING))
+    assert "No gate refused a comparison." in text
 
 
-def test_the_page_needs_nothing_else() -> None:
-    """No address, no script; figures and styles are in it, and a policy forbids the rest."""
-    of = shown()
-    page = report.html(of, drawn(of))
+def test_the_page_needs_nothing_else(page: str) -> None:
+    """The page has no address and no script. Figures and styles are inside, and a policy forbids everything else."""
     assert "<script" not in page
     assert not re.search(r"(src|href)=\"(?!data:|#)", page)
     assert "default-src 'none'" in page
@@ -187,11 +188,11 @@ def test_every_figure_is_shown_once_with_its_words() -> None:
     """Every figure is shown once with its words: with its question or section, or in a section of its own."""
     extra = Picture("extra", "Extra", "An extra figure.", shown().pictures[0].draw)
     of = replace(shown(), pictures=(*shown().pictures, extra))
-    page = report.html(of, drawn(of))
+    page, text = html(of), report.markdown(of)
     assert page.count("<img") == 3
     assert "Further figures" in page
     for picture in of.pictures:
-        assert f"![{picture.alternative}](figures/{picture.name}.svg)" in report.markdown(of)
+        assert f"![{picture.alternative}](figures/{picture.name}.svg)" in text
 
 
 def test_the_method_is_ten_short_lines() -> None:
@@ -217,9 +218,8 @@ def test_the_method_says_how_long_a_window_is(clients: Sequence[str], words: str
     assert any(words in line for line in report.method(judge(sweep, ())))
 
 
-def test_the_markdown_is_markdown() -> None:
+def test_the_markdown_is_markdown(text: str) -> None:
     """The Markdown's tables are tables, and it has no three empty lines."""
-    text = report.markdown(shown())
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     assert sum(token.type == "table_open" for token in tokens) >= 6
     assert "\n\n\n" not in text
@@ -241,14 +241,18 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_folder_is_read_and_reported(folder: Path) -> None:
-    """The files say what ``texts`` says, so that a recording can be checked."""
+    """The files have the report's texts, with the figures that lie beside them."""
     of = read(folder, {"part": FakePart()})
+    of = replace(of, pictures=of.pictures[:1], sections=())
     assert of.seen.environment == MACHINE
     assert list(of.seen.after) == ["beside", "later"]
     report.write(folder, of)
-    for name, text in report.texts(of).items():
-        assert (folder / name).read_text(encoding="utf-8") == text
-    assert (folder / "figures" / "answers.png").read_bytes().startswith(b"\x89PNG")
+    drawn = {each.name: (folder / "figures" / f"{each.name}.svg").read_text(encoding="utf-8") for each in of.pictures}
+    assert (folder / report.MARKDOWN).read_text(encoding="utf-8") == report.markdown(of)
+    assert (folder / report.HTML).read_text(encoding="utf-8") == report.html(of, drawn)
+    for name, text in drawn.items():
+        assert "<svg" in text
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_folder_of_another_study_is_refused(folder: Path) -> None:
@@ -259,12 +263,13 @@ def test_a_folder_of_another_study_is_refused(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_notebook_shows_what_the_report_shows(folder: Path) -> None:
-    """Figures as PNG, answers and card as Markdown; a wrong name says which there are."""
+    """A notebook has figures as PNG, and answers and card as Markdown. A refusal lists the known names."""
     book = notebook.Notebook(read(folder, {"part": FakePart()}))
     assert "There are no verdicts" in str(book.state())
-    assert book.figure("answers")._repr_png_().startswith(b"\x89PNG")
-    assert book.figure("answers") == book.figure("answers"), "the same bytes"
-    assert str(book.figure("answers")) == book.content.pictures[0].alternative
+    figure = book.figure("answers")
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert figure == book.figure("answers"), "the same bytes"
+    assert str(figure) == book.content.pictures[0].alternative
     assert "Sockets take" in book.answer(1)._repr_markdown_()
     assert "CONFIRMED" in str(book.card())
     assert "| gRPC |" in str(book.points())

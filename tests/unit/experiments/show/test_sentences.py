@@ -1,4 +1,4 @@
-"""Sentences say what the verdict allows: every kind of comparison with every verdict that it can have."""
+"""Sentences: every kind of comparison with every verdict that it can have."""
 
 import re
 from dataclasses import replace
@@ -18,13 +18,22 @@ from experiments.show.sentences import (
     verdict_words,
 )
 from tests.unit.experiments.blocks import World
-from tests.unit.experiments.show.judgements import judged, mean_us
+from tests.unit.experiments.show.judgements import SAME, judged, mean_us
 
 WORDS_MAX = 20
 
 NOISY = World(mean_us, block_noise=0.12, slice_noise=0.3)
 
 Interval = tuple[float, float, float]
+
+
+ALIKE = "take the same time, to within 5 %: ratio"
+OPEN = "Whether sockets or gRPC takes less time is not decided: ratio"
+NEEDED = "About 24 blocks in all would decide it with 80 % power."
+SMALL = "but by less than 5 %."
+GROWN = "5 clients have 2.70 times the latency of 1 client"
+UNKNOWN = "as the clients grow, is not decided"
+TWINS = "Two equal servers (sockets)"
 
 
 def made(name: str, verdicts: tuple[Verdict, ...], ratio: Interval, needed: int | None = 24) -> Judged:
@@ -38,112 +47,67 @@ def made(name: str, verdicts: tuple[Verdict, ...], ratio: Interval, needed: int 
     return replace(one, typical=estimate, whole=estimate, rulings=rulings, refusals=())
 
 
-RATIOS = {
-    Verdict.FASTER: ((0.29, 0.28, 0.30), "Sockets take 0.290 of the time of gRPC (0.280 to 0.300)."),
-    Verdict.SLOWER: ((1.29, 1.2, 1.4), "Sockets take 1.29 times the time of gRPC (1.20 to 1.40)."),
-    Verdict.EQUIVALENT: (
-        (1.01, 0.99, 1.02),
-        "Sockets and gRPC take the same time, to within 5 %: ratio 1.01 (0.99 to 1.02).",
-    ),
-    Verdict.INCONCLUSIVE: (
-        (0.98, 0.9, 1.07),
-        "Whether sockets or gRPC takes less time is not decided: ratio 0.980 (0.900 to 1.070). "
-        "About 24 blocks in all would decide it with 80 % power.",
-    ),
-}
+@pytest.mark.parametrize(
+    ("name", "verdicts", "ratio", "expected"),
+    [
+        ("transport", "FASTER", "0.29 0.28 0.30", "Sockets take 0.290 of the time of gRPC (0.280 to 0.300)."),
+        ("transport", "SLOWER", "1.29 1.2 1.4", "Sockets take 1.29 times the time of gRPC (1.20 to 1.40)."),
+        ("transport", "EQUIVALENT", "1.01 0.99 1.02", f"Sockets and gRPC {ALIKE} 1.01 (0.99 to 1.02)."),
+        ("transport", "INCONCLUSIVE", "0.98 0.9 1.07", f"{OPEN} 0.980 (0.900 to 1.070). {NEEDED}"),
+        ("transport", "FASTER", "0.997 0.996 0.998", f"…(0.996 to 0.998). That is less time, {SMALL}"),
+        ("cpu", "LESS", "0.5 0.49 0.51", "Sockets take 0.500 of the processor time of gRPC (0.490 to 0.510)."),
+        ("cpu", "LESS", "0.997 0.996 0.998", f"… That is less processor time, {SMALL}"),
+        ("growth grpc", "GROWS SUBLINEAR", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): less than 5 times."),
+        ("growth grpc", "GROWS PROPORTIONAL", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): 5 times, to within 5 %."),
+        ("growth grpc", "GROWS SUPERLINEAR", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): more than 5 times."),
+        ("growth grpc", "GROWS INCONCLUSIVE", "2.7 2.6 2.8", f"…. Whether that is 5 times, {UNKNOWN}. {NEEDED}"),
+        ("growth grpc", "FLAT SUBLINEAR", "2.7 2.6 2.8", "…Latency is the same with 5 clients as with 1 client, to wi"),
+        ("growth grpc", "INCONCLUSIVE INCONCLUSIVE", "2.7 2.6 2.8", "…Whether latency differs between 1 client and 5 "),
+        ("growth grpc", "GROWS SUBLINEAR", "4.85 4.8 4.9", "…: less than 5 times, by under 5 %."),
+        ("growth grpc", "GROWS SUBLINEAR", "1.02 1.01 1.03", f"… That is more time, {SMALL}"),
+        ("per client", "SUPERLINEAR", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): more than 5 times."),
+        (SAME.name, "EQUIVALENT", "1 0.97 1.03", f"Two equal servers (sockets) {ALIKE} 1.00 (0.97 to 1.03)."),
+        (SAME.name, "INCONCLUSIVE", "1 0.97 1.03", f"{TWINS} were not told apart: ratio 1.00 (0.97 to 1.03)."),
+        (SAME.name, "FASTER", "1 0.97 1.03", f"{TWINS} were told apart, which is an error: ratio 1.00 (0.97 to 1.03)."),
+    ],
+)
+def test_every_verdict_has_a_sentence(name: str, verdicts: str, ratio: str, expected: str) -> None:
+    """The verdict determines the sentence, and the ratio is inserted. Here ``…`` is before a part of a sentence."""
+    value, low, high = map(float, ratio.split())
+    one = made(name, tuple(Verdict[each] for each in verdicts.split()), (value, low, high))
+    labels = ("sockets", "gRPC") if name in ("transport", "cpu", SAME.name) else ("5 clients", "1 client")
+    said = ratio_sentence(one, *labels)
+    assert expected[1:] in said if expected[0] == "…" else said == expected
 
 
-@pytest.mark.parametrize("verdict", RATIOS, ids=lambda each: each.value)
-def test_a_ratio_has_a_sentence_for_each_verdict(verdict: Verdict) -> None:
-    """The verdict chooses it, the ratio fills it."""
-    ratio, expected = RATIOS[verdict]
-    assert ratio_sentence(made("transport", (verdict,), ratio), "sockets", "gRPC") == expected
-
-
-def test_a_small_difference_says_that_it_is_small() -> None:
-    """A small difference is called small. The interval has the decimals that tell it from 1."""
-    one = made("transport", (Verdict.FASTER,), (0.997, 0.996, 0.998))
-    sentence = ratio_sentence(one, "sockets", "gRPC")
-    assert sentence == (
-        "Sockets take 0.997 of the time of gRPC (0.996 to 0.998). That is less time, but by less than 5 %."
-    )
-    assert verdict_words(one) == "FASTER, by less than 5 %"
-
-
-GROWTH = {
-    (
-        Verdict.GROWS,
-        Verdict.SUBLINEAR,
-    ): "5 clients have 2.70 times the latency of 1 client (2.60 to 2.80): less than 5 times.",
-    (Verdict.GROWS, Verdict.PROPORTIONAL): "(2.60 to 2.80): 5 times, to within 5 %.",
-    (Verdict.GROWS, Verdict.SUPERLINEAR): "(2.60 to 2.80): more than 5 times.",
-    (Verdict.GROWS, Verdict.INCONCLUSIVE): "Whether that is 5 times, as the clients grow, is not decided.",
-    (Verdict.FLAT, Verdict.SUBLINEAR): "Latency is the same with 5 clients as with 1 client, to within 5 %",
-    (Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE): "Whether latency differs between 1 client and 5 clients is not",
-}
-
-
-@pytest.mark.parametrize("verdicts", GROWTH, ids=str)
-def test_growth_is_said_beside_that_of_the_clients(verdicts: tuple[Verdict, Verdict]) -> None:
-    """Both verdicts of growth against the clients have words."""
-    one = made("growth grpc", verdicts, (2.7, 2.6, 2.8))
-    assert GROWTH[verdicts] in ratio_sentence(one, "5 clients", "1 client")
+def test_a_small_difference_has_words() -> None:
+    """Each verdict on a small difference says so."""
+    assert verdict_words(made("transport", (Verdict.FASTER,), (0.997, 0.996, 0.998))) == "FASTER, by less than 5 %"
+    for ratio, words in (
+        ((4.85, 4.8, 4.9), "GROWS, SUBLINEAR, by less than 5 %"),
+        ((1.02, 1.01, 1.03), "GROWS, by less than 5 %, SUBLINEAR"),
+    ):
+        assert verdict_words(made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), ratio)) == words
 
 
 def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
-    """The sentence gives the numbers, says why, and has no verdict on the server."""
+    """Under a limiting load, the sentence has the numbers and the reason, and no verdict on the server."""
     one = replace(made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (2.7, 2.6, 2.8)), load_share=0.9042)
     one = replace(one, rulings=(), together=one.rulings)
     assert ratio_sentence(one, "5 clients", "1 client") == (
         "5 clients have 2.70 times the latency of 1 client (2.60 to 2.80). "
-        "The load took 90 % of its core: that is client and server together, with no verdict on the server."
+        "The load took 90 % of its core. "
+        "So client and server together determine the ratio, and there is no verdict on the server."
     )
     assert verdict_words(one) == "no verdict on the server"
-    assert "client and server together, and no verdict on the server" in listed(one)
+    assert "client and server together determine the ratio, and there is no verdict on the server." in listed(one)
     assert not any(verdict in listed(one) for verdict in ("GROWS", "SUBLINEAR", "no verdict. "))
     judgement = judged()
     said = list(state_sentences(replace(judgement, judged={**judgement.judged, "growth grpc": one})))
     assert said[-1].endswith("no verdict on the server.") == (one.comparison.family == "headline")
-
-
-def test_growth_for_each_client_has_one_verdict() -> None:
-    """Against the clients alone."""
-    one = made("per client", (Verdict.SUPERLINEAR,), (6.0, 5.8, 6.2))
-    assert ratio_sentence(one, "5 clients", "1 client") == (
-        "5 clients have 6.00 times the latency of 1 client (5.80 to 6.20): more than 5 times."
-    )
-
-
-def test_growth_near_that_of_the_clients_says_that_the_difference_is_small() -> None:
-    """Growth near that of the clients is called a small difference, and so is growth near 1."""
-    near_5 = made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (4.85, 4.8, 4.9))
-    assert verdict_words(near_5) == "GROWS, SUBLINEAR, by less than 5 %"
-    assert ratio_sentence(near_5, "5 clients", "1 client").endswith(": less than 5 times, by under 5 %.")
-    near_1 = made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (1.02, 1.01, 1.03))
-    assert verdict_words(near_1) == "GROWS, by less than 5 %, SUBLINEAR"
-    assert "That is more time, but by less than 5 %." in ratio_sentence(near_1, "5 clients", "1 client")
-
-
-@pytest.mark.parametrize(
-    ("verdict", "words"),
-    [(Verdict.EQUIVALENT, "the same time"), (Verdict.INCONCLUSIVE, "not told apart"), (Verdict.FASTER, "an error")],
-)
-def test_equal_servers_are_told_apart_or_not(verdict: Verdict, words: str) -> None:
-    """For an A/A pair no difference is the good result, and no blocks are asked for."""
-    name = next(name for name in judged().judged if name.startswith("same"))
-    sentence = ratio_sentence(made(name, (verdict,), (1.0, 0.97, 1.03)), "sockets", "sockets")
-    assert words in sentence
-    assert "blocks" not in sentence
-
-
-def test_processor_time_is_called_so() -> None:
-    """A comparison of processor time speaks of no response time, and of less or more, never of faster."""
-    small = made("cpu", (Verdict.LESS,), (0.997, 0.996, 0.998))
-    assert ratio_sentence(small, "sockets", "gRPC").endswith("That is less processor time, but by less than 5 %.")
-    one = made("cpu", (Verdict.LESS,), (0.5, 0.49, 0.51))
-    assert (
-        ratio_sentence(one, "sockets", "gRPC") == "Sockets take 0.500 of the processor time of gRPC (0.490 to 0.510)."
-    )
+    every = " ".join(state_sentences(judged(10, World(mean_us, client_share=lambda _: 0.9))))
+    assert "3 headline comparisons have no verdict on the server." in every
+    assert "is decided" not in every, "there is no other headline comparison"
 
 
 def test_what_a_gate_keeps_back_names_the_gate() -> None:
@@ -163,7 +127,7 @@ def test_unknown_blocks_are_said_to_be_unknown() -> None:
 
 
 def test_whole_means_that_disagree_are_said_too() -> None:
-    """The two intervals do not meet."""
+    """A second sentence has the ratio of whole means, if the two intervals do not overlap."""
     one = replace(made("transport", (Verdict.FASTER,), (0.3, 0.29, 0.31)), whole=Estimate(0.4, 0.38, 0.42, 10))
     assert "With every pause counted, the ratio of the means is 0.400 (0.380 to 0.420)." in ratio_sentence(
         one, "a", "b"
@@ -171,7 +135,7 @@ def test_whole_means_that_disagree_are_said_too() -> None:
 
 
 def test_without_verdicts_the_ratio_is_no_verdict() -> None:
-    """An unfinished sweep says first that it is none, and then its number."""
+    """The sentence of an unfinished sweep begins with "No verdict", and then has the number."""
     one = judged(3).judged["transport"]
     assert ratio_sentence(one, "sockets", "gRPC").startswith("No verdict. Sockets take 0.")
     assert ": no verdict, 0." in listed(one)
@@ -180,7 +144,7 @@ def test_without_verdicts_the_ratio_is_no_verdict() -> None:
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_of_too_few_blocks_there_is_no_interval(blocks: int) -> None:
-    """Student's t of two values is dozens of deviations wide: no number to give. Of three it is given."""
+    """Two blocks have no interval in a sentence. Three blocks have one."""
     few, enough = judged(blocks).judged["transport"], judged(3).judged["transport"]
     for said in (ratio_sentence, lambda one, *_: listed(one)):
         assert "(too few blocks for an interval)" in said(few, "sockets", "gRPC")

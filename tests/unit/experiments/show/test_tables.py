@@ -1,4 +1,4 @@
-"""Tables: the judgements, the measurements, and the refused and left out values."""
+"""Tables: judgements, measurements, refusals and lost slices."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ LIMITED = World(mean_us, client_share=lambda arm: 0.9 if arm == SOCKETS[1] else 
 
 
 def test_a_comparison_stands_with_interval_verdict_and_p() -> None:
-    """The head names the confidence of the look."""
+    """A comparison has an interval, a verdict and a p. The head has the confidence of the look."""
     table = tables.comparisons(judged(), judged().judged.values())
     assert "97.5 % interval" in table.head
     line = table.lines[0]
@@ -95,7 +95,7 @@ def test_an_arm_that_sends_one_type_has_one_line() -> None:
 
 
 def test_what_a_gate_leaves_out_of_every_block_is_named() -> None:
-    """A comparison without a value stands with its reason."""
+    """A comparison without a value has a line with the reason."""
     table = tables.refusals(judged(10, FAILING))
     assert [line[0] for line in table.lines] == ["Lookup, 5 clients: read-write ÷ mutex"]
     assert table.lines[0][1] == "4: errors"
@@ -114,7 +114,7 @@ def test_a_block_that_is_left_out_is_named() -> None:
 
 
 def test_lost_slices_are_counted_by_fate() -> None:
-    """Every arm that lost one has a line."""
+    """An arm with lost slices has a line, with their number by fate."""
     judgement = judged(3, World(mean_us, lost=(ANSWERED_LATE, SILENT, SILENT)))
     table = tables.left_out(judgement)
     lost = [sum(int(line[column]) for line in table.lines if line[column] != "–") for column in (3, 4)]
@@ -123,7 +123,7 @@ def test_lost_slices_are_counted_by_fate() -> None:
 
 
 def test_rounds_left_out_are_counted() -> None:
-    """Blocks that lost over half of theirs stand whole, and are named."""
+    """Left out rounds are counted. A block that lost over half of its rounds counts whole, and is named."""
     assert tables.rounds_sentence(judged(3)) == "No round was left out."
     said = "15 of 36 rounds were left out: the hypervisor took the cores."
     assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5))) == said
@@ -134,11 +134,11 @@ def test_rounds_left_out_are_counted() -> None:
 
 
 def test_who_took_the_cores_is_named() -> None:
-    """Where foreign processes are watched, their time stands beside the stolen time, with their names."""
+    """If foreign processes were watched, their time is beside the stolen time."""
     said = tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5, foreign_ticks=30)))
     assert said == (
-        "15 of 36 rounds were left out: others took the cores. In all rounds the hypervisor took 0.0 s of processor "
-        "time, and processes that are none of the sweep's 4.5 s."
+        "15 of 36 rounds were left out: other programs took the cores. In all rounds the hypervisor took 0.0 s of "
+        "processor time, and foreign processes took 4.5 s."
     )
 
 

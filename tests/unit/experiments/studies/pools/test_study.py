@@ -144,7 +144,7 @@ def test_no_process_is_compared_with_itself() -> None:
 def one(verdict: Verdict | None, low: float, high: float) -> CellJudged:
     """A ratio with its interval."""
     ratio = CellRatio("a", "a", (0,), (1,), "response_ms")
-    return CellJudged(ratio, {}, Estimate((low * high) ** 0.5, low, high, 10), 0.01, verdict)
+    return CellJudged(ratio, Estimate((low * high) ** 0.5, low, high, 10), 0.01, verdict)
 
 
 @pytest.mark.parametrize(
