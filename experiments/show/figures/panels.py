@@ -99,13 +99,13 @@ def mark(
     refused: bool = False,
     hollow: bool = False,
 ) -> None:
-    """Draw an estimate's marker and interval at a place. The marker of a refused estimate is a grey cross."""
-    colour = QUIET if refused else stroke.colour
-    span(axes, place, of, colour, ends, across)
+    """Draw an estimate's marker and interval at a place. The marker of a refused estimate is a cross, in the stroke's
+    colour."""
+    span(axes, place, of, stroke.colour, ends, across)
     x, y = (of.value, place) if across else (place, of.value)
     look: Mapping[str, Any] = REFUSED if refused else {"marker": stroke.marker, "markersize": stroke.size}
-    face = "white" if hollow else colour
-    axes.plot([x], [y], color=colour, mfc=face, linestyle="", clip_on=False, zorder=4, **look)
+    face = "white" if hollow else stroke.colour
+    axes.plot([x], [y], color=stroke.colour, mfc=face, linestyle="", clip_on=False, zorder=4, **look)
 
 
 def line(axes: Axes, points: Iterable[tuple[float, float | None]], stroke: Stroke, **look: Any) -> None:

@@ -64,7 +64,7 @@ def content() -> Content:
 
 
 FAILURES = {
-    "server_cost": (ProgramFailed(["server"], "it ended", "a\nb"), "server: it ended; it said: a | b"),
+    "server_cost": (ProgramFailed(["server"], "it ended", "a\nb"), "server: it ended; its error output: a | b"),
     "sort": (UsageError("--out", "it", "another"), "--out: got 'it', allowed: another"),
     "pools": (KeyError("pool"), "KeyError: 'pool'"),
 }

@@ -182,8 +182,8 @@ def test_a_load_that_may_hide_a_difference_has_a_hint(a: str, b: str, load: dict
         ("sockets [::1]:1 --metadata a=b", "--metadata: got 'a=…', allowed: on gRPC and http1"),
         ("[::1]:1 [::1]:2 --metadata a=b --load h2load", "--metadata: got 'a=b', allowed: --load lean or library"),
         ("[::1]:1 [::1]:2 --tls-ca ca.pem --load h2load", "--tls-ca: got 'ca.pem', allowed: --load lean or library"),
-        ("[::1]:1 [::1]:2 --tls-cert c.pem", "--tls-cert: got 'c.pem', allowed: beside --tls-ca FILE and --tls-key"),
-        ("[::1]:1 192.0.2.1:2 --token-file token", "--token-file: got 'token', allowed: beside --tls-ca FILE, or to a"),
+        ("[::1]:1 [::1]:2 --tls-cert c.pem", "--tls-cert: got 'c.pem', allowed: with --tls-ca FILE and --tls-key"),
+        ("[::1]:1 192.0.2.1:2 --token-file token", "--token-file: got 'token', allowed: with --tls-ca FILE, or to a"),
         ("[::1]:1 [::1]:2 --tls-ca ca.pem --call a.B/C", "--call: got 'a.B/C', allowed: with --proto FILE"),
     ],
 )
