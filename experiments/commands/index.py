@@ -5,7 +5,6 @@
 
 import argparse
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,13 +30,10 @@ RECORDED = "quick"
 
 OUT = Path("results/index")
 
-WORDS, WORDS_HEADING = HERE.parent / "README.md", "How two servers are compared"
-"""Page and heading that explain the words and verdicts of every study."""
+WORDS, HEADING = HERE.parent / "README.md", "how-two-servers-are-compared"
+"""Page and anchor of the words and verdicts of every study."""
 
 NO_REASONS: Mapping[str, str] = MappingProxyType({})
-
-LISTS = ("Figures and tables", "Factors and levels", "Metrics", "Claims", "What may not be concluded")
-"""Headings of a study's README to which the page has links, where the README has the heading."""
 
 
 def add_options(parser: Parser) -> None:
@@ -118,7 +114,7 @@ def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_RE
     missing = tuple(
         Missing(name, study.question, why.get(name, "")) for name, study in STUDIES.items() if name not in mains
     )
-    return Index(entries, missing, f"{_way(WORDS, at)}#{_anchor(WORDS_HEADING)}")
+    return Index(entries, missing, f"{_way(WORDS, at)}#{HEADING}")
 
 
 def _entry(name: str, folder: Path, content: Content, further: Sequence[tuple[Path, Content]], at: Path) -> Entry:
@@ -130,7 +126,7 @@ def _entry(name: str, folder: Path, content: Content, further: Sequence[tuple[Pa
         content=content,
         claims=index.merged(content, [each for _, each in further if each is not content]),
         readme=readme.relative_to(ROOT).as_posix(),
-        lists=tuple((heading, f"{way(readme)}#{_anchor(heading)}") for heading in _headings(readme)),
+        guide=way(readme),
         figures=way(folder / gallery.FOLDER),
         report=way(folder / report.MARKDOWN),
         page=way(folder / report.HTML),
@@ -140,13 +136,3 @@ def _entry(name: str, folder: Path, content: Content, further: Sequence[tuple[Pa
 def _way(path: Path, at: Path) -> str:
     """Relative path from the folder ``at`` to a file; empty where the file does not exist."""
     return Path(os.path.relpath(path, at)).as_posix() if path.exists() else ""
-
-
-def _headings(readme: Path) -> list[str]:
-    found = re.findall(r"^## (.+)$", readme.read_text(encoding="utf-8"), re.MULTILINE) if readme.exists() else []
-    return [heading for heading in LISTS if heading in found]
-
-
-def _anchor(heading: str) -> str:
-    """Anchor that GitHub makes for a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

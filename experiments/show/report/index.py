@@ -35,8 +35,8 @@ class Entry:
     """Claims of the study's document, decided by any part that was measured."""
     readme: str
     """Path from the project's root to the study's page: factors, levels, metrics, tables and figures, with commands."""
-    lists: tuple[tuple[str, str], ...] = ()
-    """Headings of the study's page, each with a link."""
+    guide: str = ""
+    """Path from this page to that page."""
     figures: str = ""
     """Folder of the study's figures."""
     report: str = ""

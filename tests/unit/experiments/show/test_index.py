@@ -20,7 +20,7 @@ def entry(name: str, of: Content | None = None) -> Entry:
         content=shown,
         claims=tuple(replace(claim, said=f"{claim.said} It has more numbers.") for claim in shown.claims),
         readme=f"experiments/studies/{name}/README.md",
-        lists=(("Metrics", f"{name}/README.md#metrics"), ("Claims", f"{name}/README.md#claims")),
+        guide=f"{name}/README.md",
         figures=f"{name}/figures",
         report=f"{name}/report.md",
         page=f"{name}/report.html",
@@ -42,7 +42,7 @@ def page() -> str:
 
 
 def test_every_study_has_its_parts() -> None:
-    """Every study has a question, an answer, a figure, verdicts, a report and links to its factors and metrics."""
+    """Every study has a question, an answer, a figure, verdicts, and links to its report and its page."""
     text = markdown(TWO)
     for name in ("one", "two"):
         own = text[text.index(f"## {name}") :].split("\n## ")[0]
@@ -51,7 +51,7 @@ def test_every_study_has_its_parts() -> None:
         assert f"]({name}/figures/answers.svg)" in own
         assert "Its claims: 1 **CONFIRMED**, 1 **NOT TESTABLE**." in own
         assert f"[The report]({name}/report.md)" in own
-        assert f"[Metrics]({name}/README.md#metrics), [Claims]({name}/README.md#claims)." in own
+        assert f"[Its page]({name}/README.md)" in own
 
 
 def test_every_claim_has_its_line() -> None:
