@@ -1,4 +1,4 @@
-"""Every study's page has the headings that the index links to, and commands that the parser accepts."""
+"""Every study's page has its lists, and commands that the parser accepts."""
 
 import re
 import shlex
@@ -9,15 +9,18 @@ from importlib.util import find_spec
 import pytest
 
 from experiments.__main__ import parser
-from experiments.commands.index import HERE, LISTS
+from experiments.commands.index import HERE
 from experiments.studies import STUDIES
 from tests.test_docs import Document, split
 
 PLACEHOLDERS = {"NAME": "all", "PART": "all", "STUDY": "all"}
 """Placeholders in commands, each with a name that can be run."""
 
+LISTS = ("Factors and levels", "Metrics", "What may not be concluded")
+"""Headings of every study's page."""
+
 OF_A_DOCUMENT = ("Figures and tables", "Claims")
-"""Lists on the page of a study that reproduces a document, that is, of a study with claims."""
+"""Further headings on the page of a study that reproduces a document, that is, of a study with claims."""
 
 CLAIMING = [name for name in STUDIES if find_spec(f"experiments.studies.{name}.claims")]
 
@@ -53,7 +56,7 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_page_has_its_lists(name: str) -> None:
     """A page lists factors, metrics and limits. The page of a study with a document also lists figures and claims."""
-    wanted = [heading for heading in LISTS if name in CLAIMING or heading not in OF_A_DOCUMENT]
+    wanted = (*LISTS, *OF_A_DOCUMENT) if name in CLAIMING else LISTS
     assert [heading for heading in wanted if heading not in sections(page(name).text)] == []
 
 
