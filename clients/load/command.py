@@ -137,8 +137,8 @@ class _Interrupts:
 
     @contextmanager
     def listened_to(self) -> Iterator[None]:
-        """Listens within the block. Afterwards the earlier signal handlers are set again. An ignored signal stays
-        ignored."""
+        """Notes signals within the ``with`` block. Afterwards the earlier signal handlers are set again. An
+        ignored signal stays ignored."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             for number, was in before.items():

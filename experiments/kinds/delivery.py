@@ -24,8 +24,8 @@ class DeliveryCell:
     setting: Setting
     seconds: int
     blocks: int | None = None
-    """The cell runs in this number of first blocks. None: in all blocks. A cell that varies little needs fewer
-    blocks."""
+    """Number of blocks, from the first on, in which the cell runs. None: the cell runs in all blocks. A cell that
+    varies little needs fewer blocks."""
 
 
 @dataclass(frozen=True, slots=True)

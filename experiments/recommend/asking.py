@@ -174,8 +174,8 @@ def by_turns(
     """Measures every level once, or until ``is_over`` is true. Then measures the levels near the best level by turns,
     until the rounds agree or the time is up.
 
-    Without ``is_over`` every server was started here, so that other programs can be told from the servers. Raises as
-    ``load`` does.
+    A call without ``is_over`` is for servers that this command started. Only then can the processor time of other
+    programs be told from that of the servers. Raises the errors of ``load``.
     """
     load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()

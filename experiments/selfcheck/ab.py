@@ -3,8 +3,8 @@
 An arm is one setting that is measured. A **triple** is a sweep of ``compare`` with three servers of an echo service: A,
 a second server of the setting of A, and B. B's server computes longer for each request, by 5 % of A's typical response
 time (the factor ``cpu_ms``). The server does not sleep for this time, since a sleep ends some 60 µs late. With one
-connection in a closed loop the response time grows by exactly this time. A's response time is measured before, in
-another block. The number of blocks is fixed, so there is no correction for looks.
+connection in a closed loop the response time grows by exactly this time. A's response time is measured first, in
+a block of its own. The number of blocks is fixed, so there is no correction for looks.
 
 The version of minutes has a triple of each transport. The version for a night has 60 triples, of both transports in
 turn. With 5 % of false differences, more than six A/A pairs are called different in 3 of 100 nights.

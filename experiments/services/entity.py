@@ -57,7 +57,7 @@ class EntityStore:
         new_lock: Callable[[], ReadWriteLock] = ReadWriteLock,
         new_entry: Callable[[str, float, ReadWriteLock], Entry] = Entry,
     ) -> None:
-        """``new_lock`` and ``new_entry`` make the parts. Tests give faulty or slow parts."""
+        """``new_lock`` and ``new_entry`` make the parts. Tests pass functions that make faulty or slow parts."""
         self._new_lock = new_lock
         self._new_entry = new_entry
         self._map_lock = new_lock()  # guards the set of ids in _entries

@@ -244,7 +244,7 @@ class LoadResult:
         """True if clients of a closed loop were so busy that the measured latency includes the clients' own time.
 
         Either one client was busy, or all clients together on their cores. In an open loop lateness shows busy clients.
-        Processor time does not: senders of an open loop wait by busy waiting.
+        Processor time does not show busy clients there: senders of an open loop wait by busy waiting.
         """
         return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 

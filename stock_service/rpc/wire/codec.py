@@ -55,7 +55,8 @@ class Codec(Protocol):
     def room(self) -> bool:
         """True if another call may be started now.
 
-        False while no call is open means that no further call is possible: a new connection is needed.
+        If no call is open and the result is False, this connection can take no further call: a new connection is
+        needed.
         """
 
     def abandon(self, call: int) -> bytes:

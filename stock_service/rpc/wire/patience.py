@@ -25,8 +25,8 @@ BYTES_PER_CREDIT = 1024
 
 PINGS_MAX, PING_NS = 16, 10**9
 """Largest number of PINGs while no call is answered, and the nanoseconds after which one of them is forgotten. A client
-that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and one in five
-minutes.
+that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and then one
+PING in five minutes.
 """
 
 
