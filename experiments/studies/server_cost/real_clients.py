@@ -157,7 +157,7 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
             told = f"{'at most ' * is_open}{_ratio(judgement, load, least)} to {told}"
             exactly = " exact" * bool(bounds)
             ends = f"The lowest{exactly} figure is with {_had(CALLS[least])}, the highest with {_had(CALLS[most])}."
-        yield f"With {load} calls at once, grpc_static answers {told} times plain grpcio's calls."
+        yield f"{_at_once(load)}, grpc_static answers {told} times the calls of plain grpcio."
         yield ends
 
 
@@ -170,7 +170,7 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
             if _name(load, headers, server) in judgement.judged
         ]
         if shown:
-            yield f"With {load} calls at once, times the calls of {name}: {', '.join(shown)}."
+            yield f"{_at_once(load)}, times the calls of {name}: {', '.join(shown)}."
 
 
 def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
@@ -184,8 +184,13 @@ def _is_limited(judgement: Judgement, load: str, headers: str, server: Setting) 
     return is_load_limited(judgement.sweep, judgement.blocks, one.comparison.below)
 
 
+def _at_once(load: str) -> str:
+    connections, calls = LOADS[load]
+    return f"With {connections} connections of {counted(calls, 'call')} each"
+
+
 def _had(calls: str) -> str:
-    return "one block" if calls == CALLS[SAME] else calls
+    return "equal calls" if calls == CALLS[SAME] else calls
 
 
 def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_GRPCIO) -> str:

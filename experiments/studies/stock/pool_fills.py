@@ -171,8 +171,8 @@ def waiting(judgement: Judgement) -> str:
     value, ends = ratio_words(judged[1].typical)
     return (
         f"A Lookup on sockets that waits {WAIT_MS:g} ms takes {at_pool}. "
-        f"With {clients_of(2 * POOL)} it takes {past}, {value} times as long ({ends}): {POOL} are served, and "
-        f"{POOL} wait."
+        f"With {clients_of(2 * POOL)} it takes {past}, {value} times as long as with {POOL} ({ends}): {POOL} are "
+        f"served, and {POOL} wait."
     )
 
 

@@ -245,9 +245,9 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     seen, part = clients_seen(OURS_US, ["same"]), SERVER_COST.parts["real_clients"]
     (answer,), (_, section, others), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     plain = [line for line in answer.details if "a plain grpcio server" in line]
-    for load, line in zip(real_clients.LOADS, plain, strict=True):
+    for sent, line in zip(("32 connections of 1 call", "4 connections of 16 calls"), plain, strict=True):
         begun, ratios = line.removesuffix(".").split("server: ")
-        assert begun == f"With {load} calls at once, times the calls of a plain grpcio "
+        assert begun == f"With {sent} each, times the calls of a plain grpcio "
         of = [each.partition(" (")[0] for each in ratios.split(", ")]
         assert of[0].startswith("at least ")
         planted = [400 / OURS_US[each] for each in real_clients.CALLS]
@@ -280,8 +280,8 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
             "0.5 to at least 8.0",
             "lowest exact figure is with a new traceparent, the highest with a token",
         ),
-        ({}, [*OURS_US], "at least 4.0", "highest figure is with one block"),
-        ({}, [], "0.5 to 4.0", "lowest figure is with a token, the highest with one block"),
+        ({}, [*OURS_US], "at least 4.0", "highest figure is with equal calls"),
+        ({}, [], "0.5 to 4.0", "lowest figure is with a token, the highest with equal calls"),
     ],
 )
 def test_a_ratio_that_is_a_bound_is_said_to_be_one(
@@ -291,7 +291,7 @@ def test_a_ratio_that_is_a_bound_is_said_to_be_one(
     seen = clients_seen({**OURS_US, **ours_us}, limited, replace(SMALL, peers=frozenset()))
     sentence = re.sub(r" \([^)]*\)", "", SERVER_COST.parts["real_clients"].answers(seen)[0].sentence)
     rounded = re.sub(r"\d\.\d+", lambda ratio: f"{round(2 * float(ratio[0])) / 2}", sentence)
-    found = re.findall(r"answers (.*?) times plain grpcio's calls\. The (.*?)\.", rounded)
+    found = re.findall(r"answers (.*?) times the calls of plain grpcio\. The (.*?)\.", rounded)
     assert found == [(said, ends)] * len(real_clients.LOADS)
 
 
