@@ -5,8 +5,8 @@ Zipf's law: the k-th stock in proportion to 1 ÷ k^s (Zipf 1949). By chance, the
 the weights by some 2 % at most. The drawn requests depend only on the seed, the client's number and the connection's
 number.
 
-Every reply is checked. Each request type remembers about a thousand different valid replies. A reply with the bytes of
-a remembered reply costs only one look in a dictionary.
+Every reply is checked. Each request type remembers up to ``REMEMBERED_MAX`` different valid replies. A reply with the
+bytes of a remembered reply costs only one look in a dictionary.
 """
 
 import random

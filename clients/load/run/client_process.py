@@ -38,8 +38,8 @@ READY = "ready"
 """First message of a client: the client waits at the barrier."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""Time after the window for which a client waits before folding its records. A busy server needs this time for its last
-ten replies."""
+"""Time after the window for which a client waits before folding its records. Of ten replies of a busy server, the last
+takes this time."""
 
 _INTERRUPTED_S = 1.0
 """Longest wait of an interrupted process for the calls under way in the threads, in seconds."""

@@ -11,8 +11,8 @@ In an open loop each connection has a part of the schedule, and waits for the ne
 the next due moment makes the next send late. The response time of a late request begins when the request was due (as in
 wrk2).
 
-A fault is recorded, and the request is never retried. The driver then reconnects, and no request's time includes the
-reconnecting.
+A fault is recorded, and the request is never retried. The driver then reconnects. No service time includes the
+reconnecting; in an open loop, the response times of requests that were due meanwhile include it.
 
 The first call on a connection is marked, answered or failed, since its time includes work that happens only once. The
 very first call of the run may wait until the run ends. A client that waits so long is starved, and starvation is not an

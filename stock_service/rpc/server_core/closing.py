@@ -133,7 +133,7 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes connections that may end, and connections whose client takes no bytes.
+        """Closes connections that may end and have all bytes acknowledged, and those whose client takes no bytes.
 
         May be called at any rate. A look that takes longer than ``CLOSING_NS`` continues at the next call, with the
         remaining connections.

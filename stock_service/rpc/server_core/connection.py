@@ -7,7 +7,7 @@ read: from a buffer they would have to be copied.
 
 ``ServedConnection`` is the server's object for a connection. This module has the I/O of a connection;
 ``wire/served_stream.py`` has the state of a connection, with the threads that may change the state. Only the reading
-thread uses the fields that the lock does not guard.
+thread writes the fields that the lock does not guard, except ``gone``: any thread may set and read it.
 """
 
 import fcntl

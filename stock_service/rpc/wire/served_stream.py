@@ -67,7 +67,7 @@ class RequestDecoder(Protocol[Request_co]):
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Takes received bytes; returns the requests that they complete. Raises FramingError, with these requests."""
+        """Takes bytes; returns the requests that they complete. Other bytes: FramingError, with the requests before."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):

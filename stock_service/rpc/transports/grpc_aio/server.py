@@ -82,8 +82,8 @@ class AioServer:
             raise
 
     def stop(self, grace_s: float) -> bool:
-        """See ``transports.Server.stop``. The stop waits for a handler that blocks the loop, as for any handler, at
-        most for the grace.
+        """See ``transports.Server.stop``. The stop waits for a handler that blocks the loop as long as for any other
+        handler: for the grace, and then for ``LAST_S`` and ``CANCEL_S``.
         """
         self._ending = True
         self._health.stop()
