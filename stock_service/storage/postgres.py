@@ -1,8 +1,8 @@
 """The catalog that several replicas share: stocks in one PostgreSQL database. Each replica is a process with two
 sessions.
 
-Group commit: the catalog's own thread ``store-writer`` waits for this replica's turn (the lock on ``state``'s row). Then
-it takes all waiting changes, applies their steps, and commits the changes in one transaction
+Group commit: the catalog's own thread ``store-writer`` waits for this replica's turn (the lock on the row of
+``state``). Then it takes all waiting changes, applies their steps, and commits the changes in one transaction
 (``postgres_session.py``). Then ``store-writer`` wakes the waiting threads, and resumes the waiting requests. So more
 replicas make larger groups. A change is acknowledged only when no crash can undo it.
 

@@ -66,8 +66,8 @@ def polling_behind(poll: Poll) -> Poll:
 class GroupCommit:
     """The tasks of one batch; the last task that ends starts the write to the disk.
 
-    If a batch is a single task, the thread that ran the task flushes unless it is the reading thread, which saves waking
-    another thread. Otherwise another thread flushes. So a thread that still has work never waits for the disk.
+    If a batch is a single task, the thread that ran the task flushes, unless it is the reading thread. This saves
+    waking another thread. Otherwise another thread flushes. So a thread that still has work never waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:
