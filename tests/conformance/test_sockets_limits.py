@@ -17,7 +17,8 @@ from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.sockets import SocketOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, Flood, RawSocket, frame
-from tests.conformance.running import BLOCK, WAIT_S, Limits, Maker, Probe, until
+from tests.conformance.running import BLOCK, ECHO, WAIT_S, Limits, Maker, Probe, until
+from tests.raw_service import raw_service
 
 both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
 
@@ -41,6 +42,23 @@ def test_a_request_that_is_never_whole_ends_its_connection(make: Maker, cut: int
             assert (fault.call, fault.code) == (0, FaultCode.DEADLINE_EXCEEDED)
             assert b"0.05 s" in fault.payload
             assert other.echo()
+
+
+def test_replies_that_nobody_takes_hold_back_the_requests_behind_them() -> None:
+    """For a client that takes no reply the server makes a few large replies, and not all thousand."""
+    made: list[bytes] = []
+
+    def large(payload: bytes) -> bytes:
+        made.append(payload)
+        return bytes(200_000)
+
+    service = raw_service("tests.v1.Large", {"/tests.v1.Large/Get": large, ECHO: bytes})
+    with DISPATCHES[0](service, Limits(queue_limit=4096, options=ServeOptions(pipeline_max=4))) as running:
+        with RawSocket(running.address, receive_bytes=4096) as client, RawSocket(running.address) as other:
+            client.send(b"".join(frame(call, "/tests.v1.Large/Get") for call in range(1, 1001)))
+            for _ in range(50):  # once these are answered, the server has read the client's requests
+                assert other.echo()
+            assert len(made) < 100
 
 
 TRICKLE = "import socket, sys\nclient = socket.socket(fileno=int(sys.argv[1]))\nwhile True: client.send(b'x')"

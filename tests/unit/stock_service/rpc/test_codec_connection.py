@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from stock_service.rpc.codec_connection import CodecConnection
-from stock_service.rpc.errors import DeadlineExceeded, Unavailable
+from stock_service.rpc.errors import DeadlineExceeded, Overloaded, Unavailable
 from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import RequestFrame, encode_reply, request_decoder
@@ -176,6 +176,20 @@ def test_a_server_that_breaks_the_protocol(serve: Serve) -> None:
             connection.call(PATH, b"a", WAIT_S)
         assert connection.call(PATH, b"b", WAIT_S) == b"2"
     assert http2.parse_goaway(said[-1][3])[1] == ErrorCode.PROTOCOL_ERROR
+
+
+def test_a_fault_keeps_the_connection(serve: Serve) -> None:
+    """A refused call leaves the connection open: the next call is answered on the same connection."""
+
+    def script(peer: Peer) -> None:
+        fields = [*BEGIN, (b"grpc-status", b"8"), (b"grpc-message", b"full")]
+        peer.socket.sendall(peer.server.trailers(peer.request(), fields))
+        peer.reply(b"2")
+
+    with closing(serve(script).connect()) as connection:
+        with pytest.raises(Overloaded, match="full"):
+            connection.call(PATH, b"a", WAIT_S)
+        assert connection.call(PATH, b"b", WAIT_S) == b"2"
 
 
 def test_a_call_that_a_stopping_server_refuses(serve: Serve) -> None:
