@@ -225,7 +225,8 @@ def far_end(of: Estimate) -> float:
 
 
 def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
-    """Gate 20: the effect is smaller than the difference between equal arms of the effect's transport."""
+    """Gate 20: refuses an effect that is smaller than ``end``, the largest log-ratio of equal arms of the same
+    transport. None for a larger effect."""
     if abs(math.log(of.value / against)) >= end:
         return None
     return Refusal(20, f"equal arms of its transport differ by up to {math.expm1(end):.1%}")

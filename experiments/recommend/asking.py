@@ -48,7 +48,8 @@ TRIES = 3
 """Most tries of a window in which other processes took the cores."""
 
 BUDGET_S = 15.0
-"""Seconds within which each further round must end. The first round has no limit."""
+"""Limit in seconds from the start of the first round. A further round begins only if it is expected to end within the
+limit. The first round has no limit."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
 """Shortest and longest counted time of a load, in seconds. Between these limits a load lasts ``RESPONSES`` response
@@ -140,8 +141,8 @@ def server_at(address: Address) -> Server:
 
 
 def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
-    """Measures the levels in ascending order, until the rate stops growing. Blocks for half a minute at most. Raises as
-    ``loaded`` does."""
+    """Measures the levels in ascending order, until the rate stops growing. Blocks for about half a minute. Raises
+    the errors of ``loaded``."""
     long_s = alone_s(asked, server, watch)
     load = partial(loaded, asked, server, window_s=window_s(long_s))
     return by_turns(CONNECTIONS, load, "connections", watch, is_over=has_stopped)

@@ -114,7 +114,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
-    """Measures the highest rate of every size. Blocks for half a minute at most. Raises as ``loaded`` does."""
+    """Measures the highest rate of every size. Blocks for about half a minute. Raises the errors of ``loaded``."""
     largest = servers[max(servers)]
     response_s = alone_s(largest.asked, largest.server, watch)
     long_s = window_s(response_s)

@@ -111,7 +111,7 @@ class Window:
     """Replies per second of each client, over the client's own time. Empty if the load program does not report
     times."""
     hosts: Sequence[HostSeen] = ()
-    """Share of each host. Empty if the load was sent from this machine."""
+    """Part of the load that each host sent. Empty if the load was sent from this machine."""
 
 
 @dataclass(frozen=True, slots=True)

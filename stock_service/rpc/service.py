@@ -27,7 +27,7 @@ Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 Answer = Callable[[bytes], bytes]
-"""A method in bytes, from an encoded request to an encoded response; raises a Fault."""
+"""Function of a method, from an encoded request to an encoded response. Raises a Fault."""
 
 CallAnswer = Callable[[Call], bytes]
 """A method from a call to an encoded response; raises a Fault."""

@@ -191,7 +191,7 @@ def _waiting(listener: socket.socket) -> int:
 
 
 def _bytes(connection: socket.socket, queue: int) -> int:
-    """Number of bytes in one of a connection's queues."""
+    """Number of bytes in a queue of the socket. ``queue`` is FIONREAD or TIOCOUTQ."""
     try:
         return int.from_bytes(fcntl.ioctl(connection, queue, bytes(4)), sys.byteorder)
     except OSError:

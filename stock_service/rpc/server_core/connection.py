@@ -183,7 +183,7 @@ class ServedConnection(Generic[Request]):
         """``session`` is the stream's decoder, if the decoder also sends its own bytes."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
-        """Calls ``stream.take``, and then sends the session's own bytes."""
+        """Gives received bytes to ``stream.take``. With a session, it then also sends the session's own bytes."""
         self.bytes = carrier
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
