@@ -219,8 +219,8 @@ class CallTable:
         """
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY and call.begun and not call.waiting:
-                first, flags = call.first
-                call.waiting.append((first, flags | MORE))
+                message, flags = call.latest
+                call.waiting.append((message, flags | MORE))
         self.ready += self.settle_kept()
 
     # ---- the end
@@ -238,12 +238,17 @@ class CallTable:
         and clients may send them again.
         """
         self.say_goaway(self.last, _DRAINING)
-        for stream in list(self.half):
+        unasked = [
+            stream
+            for stream, call in self.kept.items()
+            if call.head.kind is Kind.REPLIES and not (call.waiting or call.begun)
+        ]
+        for stream in [*self.half, *unasked]:
             self.refuse(stream, False, FaultCode.UNAVAILABLE, _DRAINING)
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY or (call.head.kind is Kind.STREAMED and not call.ended):
-                first, flags = call.first
-                call.waiting.append((first, flags | END))  # one that would not end by itself does so behind what waits
+                message, flags = call.latest
+                call.waiting.append((message, flags | END))  # the call ends after its waiting messages
         self.ready += self.settle_kept()
 
     def lose(self) -> None:

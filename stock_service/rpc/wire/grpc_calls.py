@@ -74,8 +74,8 @@ class IncomingCall:
         """Stated decompressed size of a kept call's new compressed messages. The reader of this field sets it back to
         0.
         """
-        self.first = (b"", PLAIN)
-        """First message of a kept call, with the message's flags."""
+        self.latest = (b"", PLAIN)
+        """Latest whole message of a kept call, with the message's flags."""
         self.begun = False
         """True if a message of the kept call has been handed out for an answer."""
         self.busy = False
@@ -106,7 +106,7 @@ class IncomingCall:
                 return (FaultCode.INTERNAL, "more than one message") if len(body) > stop else None
             if len(body) < stop:
                 break
-            if self.head.kind is Kind.REPLIES and (self.waiting or self.begun):
+            if self.head.kind is not Kind.STREAMED and (self.waiting or self.begun):
                 return FaultCode.INTERNAL, "more than one message"
             if len(self.waiting) >= WAITING_MAX:
                 return FaultCode.RESOURCE_EXHAUSTED, f"over {WAITING_MAX} messages of one call wait"
@@ -115,8 +115,7 @@ class IncomingCall:
             self.waiting_bytes += stop
             if compressed:
                 self.unfolds_bytes += unfolds_bytes(message)
-            if not (self.begun or self.first[0]):
-                self.first = message, compressed
+            self.latest = message, compressed
             del body[:stop]
         if self.waiting_bytes + len(body) > window_bytes(message_bytes_max):
             return FaultCode.RESOURCE_EXHAUSTED, "more of a call's messages than the window allows"

@@ -13,8 +13,8 @@ from stock_service.rpc.wire.grpc_session import GrpcSession, SessionError
 from stock_service.rpc.wire.header_blocks import Field, encode_block
 from tests.unit.stock_service.rpc.wire.streams import frames_of
 
-PATH, WATCHED, TALKED = b"/a.Service/Method", b"/a.Service/Watch", b"/a.Service/Talk"
-KINDS = {PATH: Kind.UNARY, WATCHED: Kind.STREAMED_REPLY, TALKED: Kind.STREAMED}
+PATH, WATCHED, TALKED, LISTED = (b"/a.Service/" + name for name in (b"Method", b"Watch", b"Talk", b"List"))
+KINDS = {PATH: Kind.UNARY, WATCHED: Kind.STREAMED_REPLY, TALKED: Kind.STREAMED, LISTED: Kind.REPLIES}
 
 MESSAGE_BYTES_MAX, STREAMS_MAX = 100_000, 8
 

@@ -1,10 +1,23 @@
 """Ends of an old gRPC connection, and changes that watches hear of, without I/O."""
 
+import pytest
+
+from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import PROBE
-from tests.unit.stock_service.rpc.wire.grpc_client_bytes import TALKED, WATCHED, Talk, call, data, head, message
+from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
+    LISTED,
+    PATH,
+    TALKED,
+    WATCHED,
+    Talk,
+    call,
+    data,
+    head,
+    message,
+)
 
 HEARD = http2.frame(http2.PING, http2.ACK, 0, PROBE)
 
@@ -82,6 +95,19 @@ def test_a_stop_ends_an_old_connection_as_any_other() -> None:
         talk.said()
         talk.session.drain()
         assert [frame.kind for frame in talk.said()] == [http2.GOAWAY, http2.HEADERS, http2.RST_STREAM]
+
+
+@pytest.mark.parametrize("sent", [b"", message(b"half")[:-1]])
+@pytest.mark.parametrize("path", [PATH, LISTED])
+def test_a_stop_refuses_a_call_whose_message_is_not_whole(path: bytes, sent: bytes) -> None:
+    """A stop refuses a call whose message is not whole with UNAVAILABLE, also if the method has several replies."""
+    talk = Talk()
+    assert not talk.send(head(1, path) + data(1, sent, ends=False))
+    talk.session.drain()
+    goaway, status, reset = talk.said()
+    assert (goaway.kind, reset.kind) == (http2.GOAWAY, http2.RST_STREAM)
+    assert talk.status([status])[0] == FaultCode.UNAVAILABLE
+    assert not talk.session.occupied
 
 
 def test_a_watch_is_answered_again_after_a_change() -> None:

@@ -32,6 +32,7 @@ WRONG = {
     "no message": (head(1, ends=True), FaultCode.INTERNAL, "no message"),
     "half a message": (head(1) + data(1, message(b"12345")[:-1]), FaultCode.INTERNAL, "half"),
     "two messages": (head(1) + data(1, message(b"1") * 2), FaultCode.INTERNAL, "more than one"),
+    "two to a watch": (head(1, WATCHED) + data(1, message(b"") * 2), FaultCode.INTERNAL, "more than one"),
     "too long": (head(1) + data(1, message(b"")[:1] + b"\x00\x10\x00\x00"), FaultCode.RESOURCE_EXHAUSTED, "1048576"),
     "compressed": (head(1) + data(1, message(b"1", 1)), FaultCode.INTERNAL, "compressed"),
     "encoding": (call(1, grpc_encoding="snappy"), FaultCode.UNIMPLEMENTED, "snappy"),

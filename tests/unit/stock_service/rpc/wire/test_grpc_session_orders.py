@@ -19,6 +19,7 @@ from stock_service.rpc.wire.http2 import ErrorCode
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
     HELLO,
     KINDS,
+    LISTED,
     PATH,
     TALKED,
     WATCHED,
@@ -29,8 +30,6 @@ from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
 )
 from tests.unit.stock_service.rpc.wire.grpc_clients_view import ClientsView, StreamView
 
-LISTED = b"/a.Service/List"
-METHODS = {**KINDS, LISTED: Kind.REPLIES}
 PATHS = (PATH, PATH, PATH, WATCHED, TALKED, LISTED, b"/a.Service/None")
 SIZES = (0, 1, 7, 40, 100, 20_000)
 HOWS = ("reply", "reply", "more", "nothing", "fault", "metadata")
@@ -43,13 +42,11 @@ class Played:
 
     def __init__(self, streams_max: int, window: int) -> None:
         self.now_ns, self.view, self.streams_max = 0, ClientsView(), streams_max
-        self.session = GrpcSession(METHODS, 200, streams_max, lambda: self.now_ns)
+        self.session = GrpcSession(KINDS, 200, streams_max, lambda: self.now_ns)
         self.flying: list[GrpcRequest] = []
         """Requests that no worker has answered."""
         self.replied: Counter[int] = Counter()
         """Bytes of DATA in the replies to each call."""
-        self.listed: list[int] = []
-        """Calls of ``LISTED``."""
         self.session.take_outgoing()
         self.view.settings, self.view.initial_window = 2, window
         self._send(HELLO + http2.settings((http2.INITIAL_WINDOW_SIZE, window)))
@@ -70,7 +67,6 @@ class Played:
     def _begun(self, path: bytes) -> tuple[int, bytes]:
         stream = 2 * len(self.view.streams) + 1
         self.view.streams[stream] = StreamView()
-        self.listed += [stream] * (path == LISTED)
         return stream, head(stream, path)
 
     def _body(self, stream: int, body: bytes, ends: bool) -> bytes:
@@ -149,11 +145,7 @@ class Played:
         self._heard()
 
     def finishes(self) -> None:
-        """The server stops: workers answer all, and the windows are wide. Calls of ``LISTED`` are ended before: a
-        call that is not whole gets no status, and ends with the connection."""
-        for stream in self.listed:
-            if not (self.view.streams[stream].ended_here or self.view.streams[stream].reset_here):
-                self._send(self._body(stream, b"", True))
+        """The server stops: workers answer all, and the windows are wide."""
         self.session.drain()
         self._heard()
         while self.flying or self.session.held_bytes:
