@@ -17,7 +17,7 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints a line for each difference, in the folder and in all folders inside it, and returns the exit code.
 
-    Raises UsageError for a damaged folder. The differences found before it are printed.
+    Raises UsageError for a damaged folder, after the differences in earlier folders have been printed.
     """
     folders = sorted(file.parent for file in options.results.rglob(SWEEP_FILE)) or [options.results]
     code = 0

@@ -92,7 +92,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
 
 
 def _within(sentence: str) -> str:
-    """The sentence with a small letter at its beginning, to follow a colon."""
+    """Sentence with its first letter in lower case, to follow a colon."""
     return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
@@ -119,9 +119,8 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence on the largest number of clients up to which the server was the limit, and not the load.
-
-    Empty for a server that is the limit with the most clients, too.
+    """Sentence on the largest number of clients up to which the load was not the limit, for a comparison with the most
+    clients in which the load was the limit. Empty for other comparisons.
     """
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
@@ -212,7 +211,7 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
-    """Sentence on the number of the pool's threads at work; empty where the server stamped no stages."""
+    """Sentence on the average number of the pool's threads at work; empty where the server stamped no stages."""
     judged = judgement.judged.get("past_pool")
     at_once = at_work(staged, Arm(FIGURES["figure_5"].but(clients=2 * POOL)))
     if judged is not None and judged.rulings and at_once is not None:
@@ -222,7 +221,8 @@ def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the mean latencies at the pool's size and past it, over the blocks of their ratio."""
+    """Sentence on the mean latencies with as many clients as threads and with twice as many, over the blocks from which
+    the ratio of both was computed."""
     judged = judgement.judged.get("past_pool")
     if judged is None:
         return

@@ -39,7 +39,8 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """Figures of the answers, of the original's five figures, of the three servers, and of the parts measured after."""
+    """Figures of the main part: ratios of the answers, the original's five figures, the three servers, the A/A pairs,
+    and the figures of the parts that are measured after the main part."""
     title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
     pictures = [ratios.picture("answers", title, list(headline))]
     panels = {}
@@ -122,7 +123,8 @@ def offered(seen: Seen) -> Sequence[Picture]:
 
 
 CLIENTS = {"library": "own client", "lean": "lean client"}
-"""Words for the two kinds of client: the transport's own client, which users have, and the quick lean client."""
+"""Words for the two kinds of client: the transport's own client, which users have, and our lean client, which adds
+little latency."""
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:
@@ -145,7 +147,8 @@ def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Rows under a figure: the threads that ran requests, as the server stamped them. Empty without stamps."""
+    """Rows under a figure, by number of clients: the number of threads that ran requests, and the average number of
+    threads at work at once, as the server stamped them. Empty without stamps."""
     if staged is None or figure not in POOLED:
         return {}
     own = by_clients(staged, FIGURES[figure])
@@ -170,7 +173,8 @@ def _three(judgement: Judgement) -> Picture:
 
 
 def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
-    """Lines over the clients for each setting at a level of the factor. The other varying factors name a line."""
+    """Lines over the number of clients, one for each setting at a level of the factor. The levels of the other varying
+    factors name a line."""
     arms = dict.fromkeys(arm for arm, _ in found)
     varying = [
         name
@@ -191,7 +195,7 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
 
 
 def _wait_us(judgement: Judgement, arm: Arm, request: str) -> Estimate | None:
-    """Mean wait for the lock; None where no request took a lock."""
+    """Mean wait for the lock in µs, with its interval over blocks; None where no request took a lock."""
     waits = [each.lock_wait.mean_us for each in counted_stages(judgement, arm, request).values() if each.locked]
     return mean_interval(waits, CONFIDENCE) if waits else None
 
