@@ -45,7 +45,7 @@ class Scale:
     """True where other hosts send the load. A part then keeps only the servers that listen beyond loopback."""
     foretell: Callable[[Setting], Foretold] | None = None
     """Function that predicts the results of a setting, for a part with predictions. None before the predictions are
-    made: the part then estimates the rates of its open loops."""
+    made: the open loops of the part then have nominal rates."""
 
 
 @dataclass(frozen=True, slots=True)
