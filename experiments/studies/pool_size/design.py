@@ -70,8 +70,8 @@ SHARES = (0.5, 0.7, 0.9)
 """Rates of open loops, as shares of the foretold capacity."""
 
 SMOKE_ROUNDS = 2
-"""Rounds of ``pool_lookups`` in a block at the scale ``smoke``. ``rows`` recognizes the scale by this number, and not by
-its looks, which ``run`` changes for a part that is measured first."""
+"""Rounds of ``pool_lookups`` in a block at the scale ``smoke``. ``rows`` recognizes the scale by this number. It
+cannot use the looks, which ``run`` changes for a part that is measured first."""
 
 NOMINAL_HZ = 100.0
 """Stand-in, in requests a second, for the capacity of an open loop's server before there is a prediction. Estimates of
