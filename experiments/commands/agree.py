@@ -47,7 +47,7 @@ SEVERAL_VERSIONS = "of several versions"
 THREE_NEEDED = f"{SPREAD_FROM} runs needed"
 
 TAU_SHOWN = 0.0005
-"""Smallest standard deviation that the column ``tau`` shows as a number. A smaller one would be rounded to 0.0%."""
+"""Smallest standard deviation that the column ``tau`` shows as a number. A smaller deviation would round to 0.0%."""
 
 
 def add_options(parser: Parser) -> None:
@@ -55,8 +55,8 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
-    parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
-    keep = f"adds the runs' ratios to a study's {EARLIER_FILE}, for runs of any versions, and prints no table"
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    keep = f"print no table, but add the ratios of the runs, of any versions, to FILE, a study's {EARLIER_FILE}"
     parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
 
 

@@ -48,7 +48,7 @@ def add_options(parser: Parser) -> None:
         help="folders that 'run' wrote, or the folder that 'run all' wrote (default: the recordings)",
     )
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"folder for {index.HTML} and {index.MARKDOWN}")
-    add("--markdown", type=Path, metavar="FILE", help="writes only the Markdown, into this file")
+    add("--markdown", type=Path, metavar="FILE", help="write only the Markdown, into FILE")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ Each part that is not measured with the main part has its own recording. The sto
 main part, ``quick-2``, which is made last. ``run`` measures each recording into ``results/record``, so that the working
 tree does not change meanwhile. At the end the new recordings replace the recordings in ``experiments/studies``, and
 ``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``. If the sources, the commit
-or the machine have changed since, the recording is begun again.
+or the machine have changed since that recording began, the recording is begun again.
 """
 
 import argparse
@@ -47,7 +47,7 @@ _LEFT_OUT = shutil.ignore_patterns(report.HTML, "*.png", "*.tmp")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A part of a study, and the folder of its recording."""
+    """Recording of a part of a study: the study, the part, and the name of the recording's folder."""
 
     study: str
     part: str
@@ -129,7 +129,7 @@ def selected(names: Sequence[str]) -> list[Recording]:
 
 
 def _names(recording: Recording) -> tuple[str, ...]:
-    """Names of a recording: its study, its part, its folder."""
+    """Names that select a recording: its study, its part, and STUDY/FOLDER."""
     return recording.study, recording.part, str(recording)
 
 
@@ -155,7 +155,8 @@ def _span_s(recording: Recording) -> tuple[float, float]:
 
 
 def age(recording: Recording) -> str:
-    """Version of the servers in the kept recording, the age of the recording in days, and the changes since."""
+    """Text on the kept recording: the version of its servers, its age in days, and the sources that have changed since
+    it was made."""
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     made = datetime.fromisoformat(environment.load(recording.folder).before.at)

@@ -31,7 +31,7 @@ sweep, ``FIRST_BLOCKS`` for a sweep that is measured before it."""
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
-    """Adds the argument for the folder that a command reads."""
+    """Adds the argument RESULTS, the folder of results that a command reads."""
     parser.add_argument("results", type=Path, metavar="RESULTS", help=help_text)
 
 

@@ -1,4 +1,4 @@
-"""``run``: measures a part of a study and the parts that follow it, then draws and reports.
+"""``run``: measures a part of a study and the parts before and after it, draws the figures, and writes the report.
 
 The name of a study selects its first part, and the name of a part selects this part. ``all`` selects the first part of
 every study (``run_all``).
@@ -70,11 +70,16 @@ def add_options(parser: Parser) -> None:
     parser.epilog = WORDS
     add(
         "name",
-        choices=ChainMap({ALL: None}, PARTS),  # type: ignore[arg-type]  # names alone are asked for
+        choices=ChainMap({ALL: None}, PARTS),  # type: ignore[arg-type]  # argparse reads the names alone
         metavar="NAME",
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
-    add("--profile", choices=get_args(ProfileName), default="quick", help="duration: seconds, minutes, or far more")
+    add(
+        "--profile",
+        choices=get_args(ProfileName),
+        default="quick",
+        help="size of the run, which takes seconds (smoke), minutes (quick), or far longer (paper)",
+    )
     add(
         "--clients",
         type=integer(1, 64),
@@ -82,7 +87,7 @@ def add_options(parser: Parser) -> None:
         metavar="N",
         help="numbers of clients (default: the part's). For a part with fixed loads they replace these loads",
     )
-    many = "sends the load from every worker of the Dask cluster with this scheduler. Each server gets --clients"
+    many = "send the load from every worker of the Dask cluster with this scheduler, by --clients clients a server"
     add("--cluster", type=address, metavar="HOST:PORT", help=many)
     reached = "with --cluster: address of this machine. Its servers listen there without TLS, and the hosts reach them"
     add("--host", metavar="ADDRESS", help=reached)
@@ -375,6 +380,6 @@ def _unreachable(names: Iterable[str], options: argparse.Namespace) -> list[str]
 
 
 def _new(folder: Path) -> Path:
-    """The folder, or the first of FOLDER-2, FOLDER-3 … that does not exist."""
+    """Folder that does not exist yet: the given folder, or the first of FOLDER-2, FOLDER-3 and so on."""
     names = chain([folder], (folder.with_name(f"{folder.name}-{number}") for number in count(2)))
     return next(each for each in names if not each.exists())

@@ -10,7 +10,7 @@ from stock_service.rpc.process.command_line import Parser
 
 
 def add_options(parser: Parser) -> None:
-    """Adds the argument for the folder."""
+    """Adds the argument RESULTS, the folder to be verified."""
     add_results(parser, "a folder that 'run' or 'compare --out' wrote")
 
 

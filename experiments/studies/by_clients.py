@@ -180,7 +180,7 @@ def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
 
 
 def _lines(seen: Seen) -> Sequence[figure.Line]:
-    """A line for each server, with points in ascending order of clients."""
+    """Lines of the figures, one for each server, with points in ascending order of clients."""
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     labels, of_base = _labels(_bases(sweep)), dict[Setting, list[Point]]()
@@ -222,7 +222,7 @@ def _growth(of: Judged) -> str:
 
 
 def _sooner(of: Judged) -> str:
-    """Sentence on two transports, with the number of clients."""
+    """Sentence on the transport that answers sooner of two, with the number of clients."""
     clients, _, servers = of.comparison.title.partition(": ")
     return f"With {clients}: {ratio_sentence(of, *servers.split(' ÷ '))}"
 
@@ -257,14 +257,14 @@ def _shares(seen: Seen, place: int) -> Iterator[HostSeen]:
 
 
 def _mean(shares: Sequence[HostSeen]) -> str:
-    """Mean latency over a host's windows."""
+    """Text of a host's mean latency in µs over all answered requests of its windows."""
     answered = [(share.requests, share.mean_us) for share in shares if share.mean_us is not None]
     total = sum(requests for requests, _ in answered)
     return number(sum(requests * mean_us for requests, mean_us in answered) / total) if total else NOTHING
 
 
 def _means(lines: Sequence[figure.Line]) -> Iterator[str]:
-    """A sentence for each server, for a sweep with one number of clients."""
+    """Sentences, one for each server, on the mean latency, for a sweep with one number of clients."""
     for line in lines:
         for point in line.points:
             if point.mean_us is not None:

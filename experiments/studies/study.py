@@ -32,8 +32,9 @@ class Scale:
     clients: tuple[int, ...]
     """Numbers of clients, ascending."""
     block_s: float = 60.0
-    """Most seconds of a block's slices."""
+    """Longest time, in seconds, of all slices of a block together."""
     seed: int = 1
+    """Seed of all drawn numbers, such as the order of slices."""
     fixed: bool = False
     """True where the user gave a number of blocks, which replaces the looks of the profile."""
     whole: bool = False
@@ -54,13 +55,18 @@ class Part:
 
     title: str
     sweep: Callable[[Scale], Sweep]
+    """Function that gives the part's sweep at a scale. Raises ValueError for a scale at which the part has no server or
+    decides nothing."""
     answers: Callable[[Seen], Sequence[Answer]]
+    """Function that gives the answers to the part's questions."""
     clients: tuple[int, ...] = ()
     """Numbers of clients, ascending, unless the user gives others. Empty: the numbers of the scale."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Function that gives the part's figures. ``Answer.figure`` is the name of one of these figures."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
+    """Function that gives the document's claims with the verdicts of the part's data."""
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
+    """Function that gives the part's own sections of the report."""
     peers: tuple[str, ...] = ()
     """Names of the peers that the part measures. A peer that is not built is left out."""
     first: str | None = None
@@ -87,7 +93,9 @@ class Study:
     name: str
     question: str
     parts: Mapping[str, Part]
+    """Parts by name."""
     scales: Mapping[ProfileName, Scale]
+    """Size of a run, by profile."""
     document: str = ""
     """Document that the study reproduces: kind, title and origin, in Markdown, to follow the words "It reproduces".
     Empty for a study without a document."""

@@ -210,7 +210,7 @@ def beside(seen: Seen) -> tuple[Beside, ...]:
 
 
 def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Beside:
-    """Arm of two predictions, with its measurement over the blocks that no gate leaves out."""
+    """Arm with its two predictions, and with its measurement over the blocks that no gate leaves out."""
     sweep, arm = judgement.sweep, Arm(foretold.setting)
     place = sweep.arms.index(arm)
     own = [block.arms[place] for block in judgement.blocks if not any(arm_refusals(sweep, block, arm))]

@@ -90,7 +90,7 @@ def _lookups(judgement: Judgement | None) -> Answer:
         )
         for each, above, below in ((each, each.comparison.above, each.comparison.below) for each in judged)
     ]
-    first = sorted({found.index(each) for each in found})  # one of each finding
+    first = sorted({found.index(each) for each in found})  # the first sentence with each finding
     return Answer(
         question,
         " ".join((head, *(told[place] for place in first))),
@@ -382,4 +382,4 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         f"At 70 % of the foretold capacity, the 99th percentile is foretold to within {percent(TAIL_WITHIN)}.", _tails
     ),
 )
-"""Every claim."""
+"""Every claim, in the order of the README."""

@@ -54,8 +54,8 @@ def of_demands(setting: Setting, demands: Demands, cores: int, load_s: float = 0
     """Prediction for a setting from the demands of a request, on a machine with this number of cores. For an open loop
     the function computes for about half a second.
 
-    ``load_s``: processor time of the load for a request, in seconds. Where server and load share the cores, it reduces
-    the server's part of the cores.
+    ``load_s``: processor time of the load for a request, in seconds. Where server and load share the cores, this time
+    reduces the server's part of the cores.
     """
     clients = setting.whole("clients") * setting.whole("connections")
     rate_hz = setting["rate_hz"]

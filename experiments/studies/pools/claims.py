@@ -54,7 +54,7 @@ MUCH_MORE = 10.0
 connections is about ten times the latency with 100, and far more than ten times the latency with 10."""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
-"""Least number of requests to each server in the stress test."""
+"""Least number of requests to each server at which the stress test decides its claim."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:

@@ -89,7 +89,7 @@ STRESS_CONNECTIONS = 1000
 """Connections of each kind of request in the stress test. The three kinds together have three thousand at once."""
 
 FIRST_READ, FIRST_NEW, FIRST_KNOWN = 10**6, 2 * 10**6, 3 * 10**6
-"""First keys of the stress test. The store has the keys 1 to 1000 at the beginning."""
+"""First keys that the stress test reads, that it adds, and that it updates. A server begins with the keys 1 to 1000."""
 
 
 def server(language: str, pool: int, connections: int, verb: str) -> Setting:
@@ -144,7 +144,7 @@ def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
     """Comparisons of two languages. Rust ÷ Go and Go ÷ Python are headlines; Rust ÷ Python follows from these two."""
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
-    executor = ("executor",) if "python" in (one, other) else ()  # a peer's pool is its own
+    executor = ("executor",) if "python" in (one, other) else ()  # a peer has its own pool, and none of our executors
     family = "further" if (one, other) == ("rust", "python") else HEADLINE
     yield from _both(f"{one}_{other}_{verb}", title, above, below, ("language", *executor), family)
 
@@ -261,7 +261,7 @@ def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
     for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("connect_ms", True), ("processing_ms", True)):
         above, below = (_places(cells, pinned, language=language, connections=each) for each in (last, first))
         yield CellRatio(f"connections_{quantity}_{language}", of_connections, above, below, quantity, "connections")
-    for quantity in ("cpu_us", "response_ms"):  # not memory: GET and PUT are asked of one process
+    for quantity in ("cpu_us", "response_ms"):  # not memory: one process serves both GET and PUT
         above, below = (_places(cells, language=language, mix=verb) for verb in ("put", "get"))
         yield CellRatio(f"put_get_{quantity}_{language}", f"{named}: PUT ÷ GET", above, below, quantity, "requests")
 

@@ -214,7 +214,7 @@ def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
 
 
 def original_table(verb: str) -> str:
-    """The document's table as printed. ‡ marks a mean that breaks Little's law."""
+    """One of the document's tables as printed, for a verb. ‡ marks a mean time that breaks Little's law."""
     lines = []
     for row in original.TABLES[verb]:
         cells = {name: f"{getattr(row, name):g}" for name in COLUMNS}

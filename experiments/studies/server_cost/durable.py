@@ -87,7 +87,7 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with a sentence for each comparison."""
+    """Answer on the cost of a store on the disk, with a sentence for each comparison."""
     judged = {name: seen.main.judged[name] for name in SAID if name in seen.main.judged}
     told = [SAID[name].format(ratio_with_ends(each.typical)) for name, each in judged.items()]
     return (

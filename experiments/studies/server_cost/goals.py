@@ -84,7 +84,7 @@ def goals(judgement: Judgement, alone: Sequence[LoneJudged]) -> tuple[Goal, ...]
 
 
 def estimate(of: Estimate, unit: str = "") -> str:
-    """Text of an estimate: ``12.3 µs, 12.1 to 12.5``; a ratio has no unit."""
+    """Text of an estimate with its interval: ``12.3 µs, 12.1 to 12.5``. A ratio has no unit."""
     if not unit:
         value, between = ratio_words(of)
         return f"{value}, {between}" if has_interval(of) else f"{value}, {TOO_FEW}"

@@ -4,12 +4,14 @@ The servers take turns in a block, and each block gives every share. A differenc
 of one arm and the ratio of both arms, which is typical of pairs of neighbouring slices. The functions are pure. The
 shares are
 
-- kernel: the processor time of a Lookup in the kernel, by clock ticks.
+- kernel: the processor time of a Lookup in the kernel, as counted by the kernel in clock ticks.
 - interpreter: the processor time of the null server outside the kernel. The null server is one thread of Python that
   receives requests, and sends a constant in the thinnest framing. All servers have the same interpreter share.
-- protobuf: an echo whose message is encoded and decoded once more − a plain echo, both on sockets.
-- service: a Lookup − an echo on the same server. The lock and the larger reply of a Lookup belong to the service.
-- protocol: the rest: framing or HTTP/2, the protocol's checks, and the executor.
+- protobuf: the processor time of an echo whose message is encoded and decoded once more − that of a plain echo, both on
+  sockets.
+- service: the processor time of a Lookup − that of an echo on the same server. The lock and the larger reply of a
+  Lookup belong to the service.
+- protocol: the rest, that is, framing or HTTP/2, the protocol's checks, and the executor.
 
 A server of another library may spend less in Python than the null server. On grpcio, whose protocol is in C, the
 interpreter's share is a lower bound of Python's share.
@@ -113,8 +115,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def speed(environment: Environment | None) -> str:
-    """Words on the machine's speed in this run, which differs from hour to hour. Empty without a record of the
-    machine."""
+    """Words on the speed of the machine in this run. The speed of a shared machine differs from hour to hour. Empty
+    without a record of the machine."""
     if environment is None:
         return ""
     ends = filter(None, (environment.before, environment.after))

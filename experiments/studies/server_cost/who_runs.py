@@ -124,7 +124,7 @@ def table(seen: Seen) -> str:
             judged = seen.main.judged.get(_name(executor, connections))
             point = found.get((Arm(_server(connections, executor=executor)), ALL))
             cells += [NOTHING if judged is None else value_words(judged.typical), _tail(point)]
-        if Arm(_server(max(CONNECTIONS), executor=executor)) in seen.main.sweep.arms:  # a recording may be older
+        if Arm(_server(max(CONNECTIONS), executor=executor)) in seen.main.sweep.arms:  # not in older recordings
             lines.append(tuple(cells))
     heads = [f"{what}, {_of(each)}" for each in CONNECTIONS for what in ("share of C", "p99.9 ÷ median")]
     return Table(("executor", *heads), tuple(lines), texts=1).markdown

@@ -82,7 +82,7 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the number of messages of each API in a cell, here and in the thesis."""
+    """Sentence on the number of messages of each API at a rate and size, here and in the thesis."""
     arms, own = judgement.sweep.arms, [Arm(of(api, *cell)) for api in _THREE]
     counts = [
         sum(block.arms[arms.index(arm)].answered[ALL].times.count for block in judgement.blocks) if arm in arms else 0
@@ -179,7 +179,7 @@ def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen
     where every ratio lies between ``least`` and ``most``, CONTRADICTED where a ratio lies outside."""
 
     def inside(each: DeliveryRatio) -> bool:
-        apart = each.differs or least < 1 < most  # two that are alike need not differ
+        apart = each.differs or least < 1 < most  # bounds on both sides of 1: the two APIs need not differ
         return apart and least < each.together.low and each.together.high < most
 
     def outside(each: DeliveryRatio) -> bool:

@@ -47,7 +47,7 @@ TABLE_2: Mapping[str, tuple[str, str, str]] = {
     "zeromq": ("little", "much", "reasonable"),
     "nanomsg": ("much", "medium", "excellent"),
 }
-"""Table 2: amount of code, ease of programming, performance."""
+"""Table 2: amount of code, ease of programming, and performance of each API."""
 
 
 HEADLINE, SUCCESSOR = "headline", "nng"
@@ -198,7 +198,7 @@ def bindings(scale: Scale) -> Sweep:
     groups = [Group((*python.values(), *(again for _, _, again in pairs)))]
     if native:
         groups.append(Group((*(python[api] for api in native), *native.values())))
-    rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # a window starts a Python: a tenth of a second
+    rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # each window starts a Python program for 0.1 s
     loaded, turns = equally_loaded(groups, comparisons), Windows(calls=PATTERN_CALLS)
     return Sweep("sockets", "socket_bindings", loaded, tuple(comparisons), rounds, looks, scale.seed, turns)
 

@@ -18,7 +18,7 @@ BESIDE = (
 NOT_HERE = "That was not measured in this run."
 
 NLOGN = 40 / 3
-"""Ratio of 10,000 log 10,000 to 1,000 log 1,000."""
+"""Ratio of 10,000 log 10,000 to 1,000 log 1,000: growth of the time of a sort from 1,000 numbers to 10,000."""
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:

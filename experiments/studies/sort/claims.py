@@ -189,7 +189,8 @@ def _algorithms_differ_less(found: Measured) -> Finding:
 
 
 def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
-    """Least and largest factor between the two sides of any of these comparisons, by their intervals."""
+    """Least and largest factor between the two sides of these comparisons, by the ends of their intervals. Both factors
+    are over 1 where no interval contains 1."""
     least = min(max(each.typical.low, 1 / each.typical.high) for each in judged)
     return least, max(max(each.typical.high, 1 / each.typical.low) for each in judged)
 
@@ -227,7 +228,7 @@ def _is_decided(judged: Judged) -> bool:
 
 
 def _results() -> Iterator[Entry[Measured]]:
-    """Claims of the table of results, one for each N."""
+    """Claims on the mean times in the document's table of results, one claim for each N."""
     for calls in CALLS:
         on = [
             f"{' and '.join(f'{MEAN_US[mechanism, each, calls]:g}' for each in ALGORITHMS)} µs on {label(mechanism)}"

@@ -81,7 +81,7 @@ LONG_CALLS = 200
 """Calls of a window with long arrays. Such a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Numbers of cold runs in a block, by N. Runs of few calls are more, since their mean varies more."""
+"""Numbers of cold runs in a block, by N. A block has more runs of few calls, since their mean varies more."""
 
 SAME_LENGTH = 1000
 """Length of the array that the A/A pairs of ``sort_array_len`` sort."""

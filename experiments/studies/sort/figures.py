@@ -61,24 +61,24 @@ def pictures(seen: Seen) -> Sequence[Picture]:
 
 
 def array_len(seen: Seen) -> Sequence[Picture]:
-    """Figures of the part on long arrays."""
+    """Figures of the part ``sort_array_len``, on arrays of different lengths."""
     found = measured(seen)
     return [_array_len(found), _same(found)]
 
 
 def python_sort(seen: Seen) -> Sequence[Picture]:
-    """Figures of the part on Python."""
+    """Figures of the part ``sort_python``, on Python's transports."""
     found = measured(seen)
     return [_mechanisms(found), _same(found)]
 
 
 def python_array_len(seen: Seen) -> Sequence[Picture]:
-    """Figure of Python's longer arrays."""
+    """Figure of the part ``sort_python_array_len``, on longer arrays on Python's transports."""
     return [_array_len(measured(seen))]
 
 
 def _panels(found: Measured, calls: int) -> list[bars.Panel]:
-    """Panels of one figure of the document: mean by mechanism and algorithm.
+    """Panels of one figure of the document, which has the mean by mechanism and algorithm for one N (``calls``).
 
     The first panel has the document's means. The second panel has our means with the document's way to connect. The
     third panel has our means of runs that connect before their first call.

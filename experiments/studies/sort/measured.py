@@ -67,7 +67,7 @@ class Measured:
 
 
 def measured(seen: Seen) -> Measured:
-    """All measurements of a part."""
+    """Measurements of a part, by name."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
     cold = seen.of(ColdJudged) or ColdJudged()
@@ -104,7 +104,8 @@ def mean(rows: Sequence[ColdRow], mechanism: str, algorithm: str, calls: int, wi
 
 
 def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: bool) -> Paid | None:
-    """The fit a + b ÷ N, and the timed one-off cost; None where too little was measured."""
+    """One-off cost of a mechanism with an algorithm, from the fit a + b ÷ N and as timed, in one reading; None where
+    too little was measured."""
     of = go(mechanism, algorithm)
     fit, seen_us = one_off(rows, of, with_connect), paid_once(rows, of, with_connect)
     return None if fit is None or seen_us is None else Paid(fit, seen_us)
@@ -163,5 +164,5 @@ def _by_block(rows: Sequence[ColdRow], of: Setting, calls: int, column: str) -> 
 
 
 def _ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Estimate | None:
-    """Ratio of two means in the blocks that have both."""
+    """Ratio above ÷ below of two means, over the blocks that have both means; None without such a block."""
     return geometric_interval((above[at] / below[at] for at in sorted(above.keys() & below.keys())), CONFIDENCE)

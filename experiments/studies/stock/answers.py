@@ -143,7 +143,8 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Sentence on the throughput, which grew where latency grew by less than the clients (Little's law)."""
+    """Sentences on the growth of the throughput, one for each server whose latency grew by less than the number of
+    clients: by Little's law such a server answers more requests a second."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
@@ -180,7 +181,11 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer by a Lookup that computes and by a Lookup that waits: for both the load is far from its limit."""
+    """Answer to question 4, from a Lookup that computes and from a Lookup that waits. For both the load is far from its
+    limit.
+
+    ``waiting``: the part ``past_pool``. ``staged``: the part ``stages``. Each is None where it was not measured.
+    """
     apart = ("Another part measures a Lookup that waits: `python -m experiments run past_pool`.",)
     computing = (grown(judgement, name, f"computing on {label(Arm(base))}") for name, base in COMPUTING.items())
     second = () if waiting is None else (pool_fills.waiting(waiting),)

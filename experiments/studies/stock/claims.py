@@ -173,7 +173,7 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Finding by Trade ÷ Lookup under read and write locks, divided by Trade ÷ Lookup under one mutex.
+    """Finding from the ratio Trade ÷ Lookup under read and write locks, divided by Trade ÷ Lookup under one mutex.
 
     The division cancels what messages and work add to a Trade.
     """

@@ -305,7 +305,7 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
 
 
 def _queueing(judgement: Judgement, arms: Sequence[Arm]) -> Answer:
-    """Answer on the time that a Lookup waits for a thread, and on the whole time that it spends in the server."""
+    """Answer on the time that a Lookup waits for a thread, and on the whole time that a Lookup spends in the server."""
     sentences = []
     for arm in (each for each in STAGED if each in arms):
         if seen := counted_stages(judgement, arm, "lookup").values():

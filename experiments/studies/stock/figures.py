@@ -92,8 +92,8 @@ def stages_of(seen: Seen) -> Sequence[Picture]:
 
 
 def over_clients(name: str, title: str, factor: str) -> Painter:
-    """Function for a part's figure over the clients: a panel for each level of the factor, a line for each other
-    setting."""
+    """Function that gives a part's figure of latency over the number of clients: a panel for each level of ``factor``,
+    and a line for each setting of the other factors."""
 
     def pictures(seen: Seen) -> Sequence[Picture]:
         found = points(seen.main.sweep, seen.main.blocks)
@@ -105,7 +105,7 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
 
 
 def pools(seen: Seen) -> Sequence[Picture]:
-    """Figure of latency by the pool's size and the number of clients."""
+    """Heat map of the latency by the pool's size and the number of clients."""
     shown = points_of(seen.main, (arm for arm in seen.main.sweep.arms if arm.setting["workers"] in POOLS))
     title = "Mean latency, by the size of the pool and the number of clients"
     return [heat_map.picture("pool_by_clients", title, [heat_map.Field("Lookup on sockets", shown)])]
@@ -201,5 +201,5 @@ def _wait_us(judgement: Judgement, arm: Arm, request: str) -> Estimate | None:
 
 
 def _share(wait_us: Estimate | None, point: Point) -> Estimate | None:
-    """The wait in per cent of the latency that the clients saw."""
+    """Wait for the lock in per cent of the latency that the clients saw; None where either is unknown."""
     return wait_us.over(point.mean_us.value / 100) if wait_us and point.mean_us else None

@@ -53,14 +53,14 @@ THREE_EVERY = 5
 
 GRPC = setting(transport="grpc", executor="thread-pool")
 SOCKETS = setting(transport="sockets", executor="static-pool")
-"""Lookup with one client, on both servers as started."""
+"""Settings of a Lookup with one client, on both servers as started."""
 
 ON_PLAIN = GRPC.but(service=PLAIN)
-"""Lookup on a plain grpcio server: a ``ThreadPoolExecutor`` with as many threads as ``GRPC``, and none of our code."""
+"""Setting of a Lookup on a plain grpcio server, with as many threads as ``GRPC`` has and none of our code."""
 
 STATIC = setting(transport="grpc_static", executor="static-pool")
 GRPCIO = GRPC.but(executor="static-pool")
-"""Lookup on gRPC with the executor of sockets: on our own gRPC server, and on grpcio."""
+"""Settings of a Lookup on gRPC with the executor of sockets: on our own gRPC server, and on grpcio."""
 
 THREE = (SOCKETS, STATIC, GRPCIO)
 """Settings of three servers that have the same executor, pool and lock."""
@@ -83,7 +83,7 @@ COMPUTING = {
     f"computing_{base.text('transport')}": base.but(workers=POOL, cpu_ms=COMPUTE_MS, client="lean")
     for base in (SOCKETS, GRPC)
 }
-"""Requests that compute, on figure 5's pool: settings with one connection, by the comparisons' names."""
+"""Settings of a Lookup that computes, on the pool of figure 5 with one connection, by the names of comparisons."""
 
 POOLED = ("figure_4", "figure_5")
 """Figures that show the number of threads that ran the requests."""
@@ -341,7 +341,8 @@ def clients_of(count: int) -> str:
 
 
 def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
-    """Groups of at most six arms, for arms without a comparison."""
+    """Groups of at most six arms, for arms without a comparison. ``every``: rounds from one measurement of a group to
+    the next."""
     return tuple(Group(tuple(arms[first : first + 6]), every=every) for first in range(0, len(arms), 6))
 
 
