@@ -106,7 +106,7 @@ def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[
     for each in planned:
         takes = "measured already" if each.name in done else f"about {span(each.least_s, each.most_s)}"
         lines.append(f"  {each.name:14} {takes}")
-    lines += ["Each study is its main part, with the parts after it. These parts are left out:"]
+    lines += ["Of each study the main part is measured, with the parts before and after it. These parts are left out:"]
     lines += [f"  {each.name:14} {', '.join(each.others)}" for each in planned if each.others]
     part = next((each.others[0] for each in planned if each.others), "NAME")
     return [*lines, f"This command measures one part: {PROGRAM} run {part}"]

@@ -4,7 +4,7 @@ The servers take turns in a block, and each block gives every share. A differenc
 of one arm and the ratio of both arms, which is typical of pairs of neighbouring slices. The functions are pure. The
 shares are
 
-- kernel: the processor time of a Lookup in the kernel, as counted by the kernel in clock ticks.
+- kernel: the processor time of a Lookup in the kernel, sampled by clock ticks.
 - interpreter: the processor time of the null server outside the kernel. The null server is one thread of Python that
   receives requests, and sends a constant in the thinnest framing. All servers have the same interpreter share.
 - protobuf: the processor time of an echo whose message is encoded and decoded once more − that of a plain echo, both on
