@@ -138,7 +138,7 @@ def _reachable(base: Setting) -> bool:
 
 
 def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
-    """Pairs of servers that differ in the transport alone; sockets stand first."""
+    """Pairs of servers that differ in the transport alone. In a pair with sockets, sockets are first."""
     for one, other in combinations(bases, 2):
         if [name for name, level in one.levels if other[name] != level] == ["transport"]:
             yield (one, other) if one["transport"] == "sockets" else (other, one)
@@ -170,7 +170,7 @@ def _of(base: Setting, clients: int) -> Setting:
 
 
 def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
-    """Label of each server: its transport, and those of its other levels that not all servers share."""
+    """Labels of servers, by setting. A label has the transport, and the further levels that not all servers share."""
     said = {base: [f"{name}={shown(level)}" for name, level in base.said() if name != "transport"] for base in bases}
     alike = set.intersection(*map(set, said.values()))
     return {

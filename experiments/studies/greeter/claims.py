@@ -1,4 +1,4 @@
-"""The answers to the study's questions, and the replication card: every claim, judged by our data. Pure.
+"""The answers to the study's questions, and the replication card: every claim, judged by our data. Pure functions.
 
 The document asks three questions: the round trip of one client; throughput with one client and with two; and the way in
 which both were measured. The third question is two questions here: wall clock or processor time, and synchronous or

@@ -248,8 +248,8 @@ ARMS_MIN = 12
 """Fewest arms that can decide a claim on the share of hits."""
 
 NEAR = 0.05
-"""Largest difference between the load of an open loop, as a share of the capacity, and ``USUAL``, at which the claim on
-tails counts the loop."""
+"""Tolerance of the claim on tails, which is about loads of ``USUAL``, as a share of the foretold capacity: the claim
+counts the open loops whose share differs from ``USUAL`` by less."""
 
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")

@@ -1,4 +1,4 @@
-"""Durable trades on sockets: a store on the disk, beside the same server in memory, and beside a bare fdatasync.
+"""Durable trades on sockets: a store on the disk, compared with the same server in memory and with a bare fdatasync.
 
 The load program is ``load.c``. Its traders (connections) wait for each reply, trade one stock, and send no request ids.
 Server and load have a core each. Stores lie in the working folder.

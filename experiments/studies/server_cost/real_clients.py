@@ -1,4 +1,4 @@
-"""Clients whose header blocks differ from call to call: ``grpc_static`` (our own server) beside other gRPC servers.
+"""Comparison of ``grpc_static``, our own gRPC server, with others, for clients whose header blocks differ by call.
 
 The load program is on grpc-go. A load is 32 connections with one call at once, or 4 connections with 16 calls at once.
 All calls of a load are of one kind: equal calls, calls with a token, with a deadline of 2 s, with a new W3C traceparent

@@ -128,8 +128,8 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the spread of response times at the client. This spread decides nothing, since the claim is about
-    another metric."""
+    """Sentence on the spread of response times at the client at a rate and size. This spread decides nothing, since the
+    claim is about the timer at the receiver."""
     others = [spread_log_ratios(judgement, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
     if any(len(each) < 2 for each in others):
         return ABSENT

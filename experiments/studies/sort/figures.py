@@ -247,8 +247,7 @@ def _mean(of: Estimate | None) -> tuple[str, str]:
 
 
 def paid_once(found: Measured) -> Table:
-    """Table of the fit a + b ÷ N of each mechanism and algorithm, for both ways to connect, beside the timed one-off
-    cost."""
+    """Table of the fit a + b ÷ N and of the timed one-off cost, for each mechanism, algorithm and way to connect."""
     lines = []
     for mechanism, (algorithm, name), connects in product(
         MECHANISMS, ALGORITHMS.items(), ("before", "in its first call")

@@ -1,10 +1,10 @@
-"""Measurements of the study by name: comparisons and means of its sweeps, and readings of its cold runs. Pure.
+"""Measurements of the study by name: comparisons and points of its sweeps, ratios and costs from its cold runs.
 
 A cold run is a fresh client that makes N calls on a fresh connection. The original connected before its loop on
 net/rpc, and inside its first timed call on gRPC. So the mean of a cold run has two readings: with connecting, and
 without connecting. In the original's reading a mean of gRPC is with connecting, and a mean of net/rpc is without
 connecting. A cell is a mechanism, an algorithm and an N. A ratio is computed from the means of two cells in one block;
-the interval of the ratio is over the blocks.
+the interval of the ratio is over the blocks. The functions are pure.
 """
 
 from collections.abc import Mapping, Sequence

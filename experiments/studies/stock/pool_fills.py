@@ -96,7 +96,8 @@ TITLES: Mapping[str, str] = {"pool_fills": _WORK, "past_pool": f"Past the pool, 
 """Title of each part's figure."""
 
 WINDOWS = Windows(warm_up_s=0.06, duration_s=0.16)
-"""A request of the slowest arm takes 20 ms: the warm-up has three such requests, and the window eight."""
+"""Windows of the sweeps. A request of the slowest arm takes 20 ms: three such requests fit into the warm-up, and eight
+into the window."""
 
 ROUNDS_SHARE = 5
 """Divisor of the scale's number of rounds. Few rounds suffice, since the latency of a request that waits varies by only
