@@ -3,8 +3,8 @@
 An arm is one server under one load. An arm has two rates: of each client, and of all clients together. The clocks (wall
 clock, and processor time of client and server) give the cost of a reply. Each quantity is computed for each block. The
 interval of a quantity is Student's t interval over the logarithms of the blocks' values, so that the interval lies
-above 0. Blocks that a gate refuses are left out. Rounds in which other programs took the cores are left out too, except
-from the rate of each client. In a block of cold runs a quantity is the mean over the block's runs.
+above 0. Left out are blocks that a gate refuses, and rounds in which other programs took the cores. In a block of cold
+runs a quantity is the mean over the block's runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class Rates:
     total_hz: Estimate
     """Rate of the server: all clients together."""
     client_hz: Estimate
-    """Mean over the clients of the rate of one client, in the client's own time, over all windows of a block."""
+    """Mean over the clients of the rate of one client, in the client's own time."""
     response_us: Estimate
     """Mean time of a call."""
     wall_us: Estimate
@@ -147,8 +147,8 @@ def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
 
 
 def _mean_rate_hz(block: Block, place: int) -> float | None:
-    """Mean rate of the clients over all windows of an arm in a block; None without a window. All windows have the same
-    number of calls, so the rate (all calls ÷ all time) is the harmonic mean."""
+    """Mean rate of the clients over the counted windows of an arm in a block; None without a window. All windows have
+    the same number of calls, so the rate (all calls ÷ all time) is the harmonic mean."""
     rates_hz = [hz for window in block.arms[place].windows for hz in window.clients_hz]
     return harmonic_mean(rates_hz) if rates_hz else None
 
