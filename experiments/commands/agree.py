@@ -1,8 +1,9 @@
-"""``python -m experiments agree RESULTS…``: whole runs from different hours, combined in one table.
+"""``python -m experiments agree RESULTS…``: one table that combines whole runs of different hours.
 
-The command reads folders of results and measures nothing. The table is text or Markdown; ``judge/agreement.py``
-computes its numbers. Runs of different sweeps and incomplete runs are refused in one line. Runs of several versions
-stand in one table, but are not combined. The differences between versions are named below the table.
+A whole run ended at a look (a declared number of blocks), and so has verdicts. The command reads folders of results and
+measures nothing. ``judge/agreement.py`` computes the numbers of the table, and this module writes the table as text or
+as Markdown. An incomplete run, or a run of another sweep, is refused in one line. The table lists runs of several
+versions, but does not combine these runs. Lines below the table name the differences between versions.
 """
 
 import argparse
@@ -46,7 +47,7 @@ SEVERAL_VERSIONS = "of several versions"
 THREE_NEEDED = f"{SPREAD_FROM} runs needed"
 
 TAU_SHOWN = 0.0005
-"""Smallest deviation that is shown as a number: a smaller deviation would be shown as 0.0%."""
+"""Smallest standard deviation that the column ``tau`` shows as a number. A smaller deviation would round to 0.0%."""
 
 
 def add_options(parser: Parser) -> None:
@@ -54,8 +55,8 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
-    parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
-    keep = f"adds the runs' ratios to a study's {EARLIER_FILE}, for runs of any versions, and prints no table"
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    keep = f"print no table, but add the ratios of the runs, of any versions, to FILE, a study's {EARLIER_FILE}"
     parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
 
 
@@ -71,7 +72,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def earlier_run(folder: Path) -> EarlierRun:
-    """The whole run of a folder, in the form of the file of ``--keep``. Raises UsageError."""
+    """Record of a folder's whole run for the file of ``--keep``. Raises UsageError for a run without verdicts.
+
+    The record has the mean log-ratio of each headline comparison, with its variance, where two blocks or more have one.
+    """
     judgement, of = whole_run(folder), environment.load(folder)
     logs = {each.comparison.name: list(each.log_ratios.values()) for each in judgement.comparisons("headline")}
     ratios = {
@@ -84,7 +88,10 @@ def earlier_run(folder: Path) -> EarlierRun:
 
 
 def table(folders: Sequence[Path], markdown: bool = False) -> str:
-    """Text of the table of these runs, with a line break at the end. UsageError for runs that cannot be compared."""
+    """Text of the table, of its legend and of the sentences below it, with a line break at the end.
+
+    Raises UsageError for fewer than two folders, a folder given twice, an incomplete run, and runs of different sweeps.
+    """
     if len(folders) < 2:
         raise UsageError("RESULTS", " ".join(map(str, folders)) or None, "two folders of results or more")
     twice = [
@@ -106,13 +113,13 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
 
 
 def run_sources(folder: Path) -> Sources:
-    """Fingerprint of the sources of a folder's run; empty where it was not recorded. Raises UsageError."""
+    """Fingerprint of the sources of a folder's run; empty where the folder has no fingerprint. Raises UsageError."""
     return environment.load(folder).sources if (folder / environment.ENVIRONMENT_FILE).exists() else {}
 
 
 def versions(found: Sequence[Agreement]) -> Iterator[str]:
-    """A line for each run of another version than the first run: the differing sources, and the number of comparisons
-    that they change."""
+    """Lines, one for each run whose version differs from the version of the first run. A line names the sources that
+    differ, and counts the comparisons that these sources concern."""
     for place in sorted({place for each in found for place in each.apart}):
         apart = [each.apart[place] for each in found if place in each.apart]
         named = dict.fromkeys(name for names in apart for name in names)
@@ -121,8 +128,8 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
-    """Sentences with three counts of comparisons: decided by every run; of several versions, so that their runs are not
-    compared; with runs that contradict each other."""
+    """Sentences that count comparisons: those that every run decided, those whose runs are of several versions and are
+    therefore not compared, and those whose runs contradict each other."""
     decided, apart = sum(each.decided == runs for each in found), sum(bool(each.apart) for each in found)
     against = sum(bool(each.contradictions) for each in found)
     told = [f"Every one of the {runs} runs decided {decided} of the {counted(len(found), 'comparison')}."]
@@ -139,7 +146,8 @@ def _has(number: int) -> str:
 
 
 def whole_run(folder: Path) -> Judgement:
-    """Judgement of a folder's run. UsageError for a run without verdicts: one that did not end at a look."""
+    """Judgement of a folder's run. Raises UsageError for a run that did not end at a look: such a run has no
+    verdicts."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     judgement = judge(sweep, blocks)
     if judgement.look is None:
@@ -174,7 +182,7 @@ def _tau_words(pooled: Pooled) -> str:
 
 
 def _text(lines: Sequence[tuple[str, ...]]) -> str:
-    """The table in columns, for a terminal."""
+    """Table as plain text in aligned columns, for a terminal."""
     table = [HEAD, *lines]
     widths = [max(len(line[place]) for line in table) for place in range(len(HEAD))]
     return "".join(
@@ -183,5 +191,5 @@ def _text(lines: Sequence[tuple[str, ...]]) -> str:
 
 
 def _legend(line: str) -> str:
-    """The meanings of the columns, on a line each."""
+    """Legend of the table, a line for each column. ``line``: format string for a column's name and meaning."""
     return "".join(f"{line}\n".format(name, meaning) for name, meaning in LEGEND)

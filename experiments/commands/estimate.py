@@ -1,4 +1,4 @@
-"""Estimated duration of a measurement, from its numbers of slices, windows and starts. Pure."""
+"""Estimated duration of a measurement, from its numbers of slices, windows and starts. The functions are pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,16 +9,18 @@ from experiments.kinds import Plan
 from experiments.peers import PEER_CLIENT
 
 REPORT_S = 8.0
-"""Seconds for drawing and reporting."""
+"""Estimated seconds for drawing the figures and writing the report."""
 
 START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
-"""Seconds for the start of a block's processes; for a slice; and for a window, in addition to its set duration."""
+"""Estimated seconds. ``START_S``: for the start of a block's processes. ``SLICE_S``: for a slice. ``WINDOW_S``: for a
+window, in addition to the warm-up and the duration that the sweep declares."""
 
 CALL_S = 1e-4
-"""Seconds for a call of a peer's client in a closed loop."""
+"""Estimated seconds for one call of a peer's client (a program in another language) in a closed loop."""
 
 GROUP_START_S, SERVER_START_S = 0.2, 0.15
-"""Seconds for a group whose servers start for its turn: for the group, and for each server."""
+"""Estimated seconds for the start of a group's servers just before the group's turn: ``GROUP_START_S`` once for the
+group, and ``SERVER_START_S`` for each server."""
 
 
 def block_s(sweep: Sweep) -> float:
@@ -31,7 +33,8 @@ def block_s(sweep: Sweep) -> float:
 
 
 def _starts_s(sweep: Sweep) -> float:
-    """Seconds for the starts of all servers that start for the turn of their group."""
+    """Estimated seconds in a block for starting servers, in a sweep whose servers start before each turn of their
+    group."""
     total_s = 0.0
     for group in sweep.groups:
         turns = group.times * -(-sweep.rounds // group.every)

@@ -1,6 +1,7 @@
 """``index``: one page of all studies, in HTML and in Markdown, from folders of results or from the recordings.
 
-``experiments/studies/README.md`` is the page of the recordings, in Markdown only.
+A recording is a folder of results that the repository keeps. ``experiments/studies/README.md`` is the page of the
+recordings, in Markdown only.
 """
 
 import argparse
@@ -26,12 +27,12 @@ HERE = Path(experiments.studies.__file__).parent
 ROOT = HERE.parents[1]
 
 RECORDED = "quick"
-"""Name of the recording of a study's main part that the page shows."""
+"""Folder name of the recording that the page shows for a study's main part."""
 
 OUT = Path("results/index")
 
 WORDS, HEADING = HERE.parent / "README.md", "how-two-servers-are-compared"
-"""Page and anchor of the words and verdicts of every study."""
+"""Page that explains the terms and verdicts of all studies, and the anchor of the explanation on this page."""
 
 NO_REASONS: Mapping[str, str] = MappingProxyType({})
 
@@ -47,7 +48,7 @@ def add_options(parser: Parser) -> None:
         help="folders that 'run' wrote, or the folder that 'run all' wrote (default: the recordings)",
     )
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"folder for {index.HTML} and {index.MARKDOWN}")
-    add("--markdown", type=Path, metavar="FILE", help="writes only the Markdown, into this file")
+    add("--markdown", type=Path, metavar="FILE", help="write only the Markdown, into FILE")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -75,7 +76,7 @@ def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_
 
 
 def recordings() -> Iterator[Path]:
-    """Folders of the recordings that exist, of every part of every study."""
+    """Folders of the recordings: one for each part of a study that has a recording."""
     for name, study in STUDIES.items():
         for part in study.parts:
             folder = HERE / name / "recorded" / (RECORDED if part == name else part)
@@ -84,16 +85,20 @@ def recordings() -> Iterator[Path]:
 
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
-    """Folders that hold a sweep: each given folder, or the folders inside it where it holds no sweep itself."""
+    """Folders of results. A given folder with a sweep stands for itself. A given folder without a sweep, such as the
+    folder of ``run all``, is replaced by the folders inside it that have a sweep, if there are any."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
 
 
 def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_REASONS) -> Index:
-    """Index of these folders' content, for a page in the folder ``at``. A study's servers by numbers of clients
-    (``run all --clients``) stand in for a missing main part. UsageError where the main part of a study is given twice,
-    or is missing and another part is given."""
+    """Index of the content of folders of results, with links that are relative to the page's folder ``at``.
+
+    Where a study's main part is missing, the part that measures the same servers by numbers of clients
+    (``run all --clients``) takes its place. Raises UsageError where the main part of a study is given twice, and where
+    a further part of a study is given without the main part.
+    """
     mains: dict[str, tuple[Path, Content]] = {}
     further: dict[str, list[tuple[Path, Content]]] = {}
     for folder, content in found.items():

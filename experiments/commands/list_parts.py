@@ -11,7 +11,7 @@ def add_options(_: Parser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Prints each part on a line, with its question or title."""
+    """Prints a line for each part: its name, then the study's question for a main part, or else the part's title."""
     width = max(map(len, PARTS))
     for name, (study, part) in PARTS.items():
         print(f"{name:{width}}  {study.question if name in STUDIES else part.title}")

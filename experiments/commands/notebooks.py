@@ -1,8 +1,9 @@
 """Notebooks with their outputs: every cell is run, and the value of its last line is kept in Jupyter's format.
 
 The cells run in this process, which takes seconds; one kernel for each notebook would take minutes. The files have no
-execution counts, times or Python version. Two machines draw slightly different pixels: within that difference the kept
-picture stays. The numbers of a picture are also kept as text, which is compared exactly.
+execution counts, times or Python version. Two machines draw slightly different pixels. So a new picture replaces the
+kept picture only if more pixels differ than ``alike`` allows, or if the numbers of the picture differ. These numbers
+are kept as text beside the picture, and compared exactly.
 """
 
 import ast
@@ -33,23 +34,25 @@ METADATA = {
 PICTURE, WORDS, MARKDOWN = "image/png", "text/plain", "text/markdown"
 
 LEVELS, SHARE = 48, 1 / 1000
-"""Brightness, of 255, by which a different pixel differs at least; largest share of different pixels in like
-pictures."""
+"""Limits of ``alike``. A pixel counts as different if its brightness (0 to 255) differs by more than ``LEVELS``. Of
+alike pictures, at most the share ``SHARE`` of the pixels is different."""
 
 
 def open_folder(folder: str) -> Notebook:
-    """A folder of results for a notebook, which shows it piece by piece. Takes seconds. Raises UsageError."""
+    """Content of a folder of results, for a notebook that shows the content piece by piece. Takes seconds. Raises
+    UsageError."""
     return Notebook(recording.read(Path(folder).resolve()))
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Every notebook with its recomputed text. Blocks for a minute. Raises UsageError."""
+    """File of every notebook, with the recomputed text of the file. Blocks for a minute. Raises UsageError."""
     for file in sorted(NOTEBOOKS.glob("*.ipynb")):
         yield file, filled(file)
 
 
 def filled(file: Path) -> str:
-    """Text of a notebook with its outputs. A UsageError of a cell is raised with the notebook's name."""
+    """Text of a notebook's file, with the outputs of its cells, which this function runs. Raises UsageError with the
+    notebook's name where a cell raises UsageError."""
     notebook = json.loads(file.read_text(encoding="utf-8"))
     notebook["metadata"] = METADATA
     names: dict[str, object] = {}
@@ -77,7 +80,8 @@ def _run(source: str, file: Path, names: dict[str, object]) -> object:
 
 
 def _outputs(shown: object, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Outputs of a cell, in the format of Jupyter's files. ``before``: the outputs that the file has."""
+    """Outputs of a cell in the format of Jupyter's files. ``shown``: the value of the cell's last line. ``before``: the
+    outputs that the file has; a picture among them is kept if the new picture is alike."""
     match shown:
         case None:
             return []
@@ -97,6 +101,7 @@ def _picture(shown: Drawn, before: dict[str, Any]) -> dict[str, Any]:
 
 
 def alike(png: bytes, kept: str) -> bool:
-    """True where two pictures differ no more than two machines' drawings of one figure. ``kept`` is in Base64."""
+    """True where two pictures differ by no more than drawings of one figure on two machines do. ``png``: bytes of the
+    new PNG file. ``kept``: the kept PNG file in Base64."""
     one, other = (np.asarray(Image.open(BytesIO(each)).convert("L"), int) for each in (png, b64decode(kept)))
     return one.shape == other.shape and bool((np.abs(one - other) > LEVELS).mean() <= SHARE)

@@ -1,15 +1,16 @@
 """``pages``: writes the numbers of the recordings into pages and notebooks, so that no number is typed.
 
-The command writes the index of studies, each recorded report, and the outputs of each notebook (``notebooks.py``). In
-``filled_pages`` it writes the text between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``. FOLDERS, such as
-``STUDY/quick*``, are folders in ``experiments/studies/STUDY/recorded``. With a ``?`` after FOLDERS the recording may be
-missing: the page then has the text ``NOT_YET``. QUANTITY is one of these:
+The command writes the index of studies, each recorded report, and the outputs of each notebook (``notebooks.py``). On
+the pages of ``filled_pages`` the command writes the text between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``.
+FOLDERS is a pattern, such as ``STUDY/quick*``, for the names of recordings in ``experiments/studies/STUDY/recorded``.
+With a ``?`` after FOLDERS the recording may be missing: the page then has the text ``NOT_YET``. QUANTITY is either
 
-- the name of a comparison: its ratio. ``1÷`` before the name gives the inverse, ``interval`` after it the interval;
-- ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks. An arm is one measured setting;
-- one of ``QUANTITIES``.
+- the name of a comparison, for its ratio. ``1÷`` before the name gives the inverse of the ratio, and ``interval`` after
+  the name gives the interval of the ratio;
+- ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks. An arm is a server under a load;
+- or one of ``QUANTITIES``.
 
-With ``--check`` nothing is written, and the pages that differ are named.
+With ``--check`` the command writes nothing, and prints the pages that it would change.
 """
 
 import argparse
@@ -42,23 +43,23 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
 MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
-"""A marked text: the folders, the quantity, and the present text."""
+"""Pattern of a marked text. Its groups are the folders, the quantity, and the text between the two markers."""
 
 MEASURING = ("compare", "recommend")
-"""Commands that measure and have a README."""
+"""Commands that measure, and whose README may have marked texts."""
 
 WIDTH = 118
-"""Characters of a line of a page."""
+"""Most characters in a line of the answers that the command writes into a page."""
 
 NOT_YET = "not recorded yet"
 
 LATENCY = "latency"
 
 BRACKETS = "Brackets: the interval over blocks."
-"""Sentence on the brackets after a ratio."""
+"""Sentence that explains the brackets after a ratio."""
 
 Runs = Sequence[tuple[Path, Content]]
-"""Recordings, each with its folder."""
+"""Folder and content of each recording that a marker names. The first recording is the first by name."""
 
 
 def add_options(parser: Parser) -> None:
@@ -67,7 +68,8 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the pages that change, and prints their paths. Returns the exit code. Raises UsageError, OSError."""
+    """Writes the pages that change, and prints their paths; with ``--check`` prints the paths alone. Returns the exit
+    code: ``DIFFERS_EXIT`` where ``--check`` found such a page. Blocks for a minute. Raises UsageError, OSError."""
     changed = {page: text for page, text in chain(written(), notebooks.written()) if text != _text(page)}
     for page, text in changed.items():
         if not options.check:
@@ -77,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Every page except notebooks, each with its recomputed text. Raises UsageError."""
+    """File of every page except the notebooks, with the recomputed text of the file. Raises UsageError."""
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made({folder: _read(folder) for folder in recordings()}, HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
@@ -94,7 +96,8 @@ def filled_pages() -> Iterator[Path]:
 
 
 def filled(text: str, page: Path) -> str:
-    """The text of a page with the numbers of the recordings. UsageError for a marker without a recording."""
+    """Text of a page with the numbers of the recordings in its marked texts. Raises UsageError for a marker whose
+    recording or quantity does not exist."""
 
     def one(found: re.Match[str]) -> str:
         folders, quantity, _ = found.groups()
@@ -104,7 +107,7 @@ def filled(text: str, page: Path) -> str:
 
 
 def _said(folders: str, quantity: str, page: Path) -> str:
-    """The text for a marker of a page."""
+    """Text between the markers of a quantity. ``page``: the page that a UsageError names."""
     study, _, name = folders.removesuffix("?").partition("/")
     found = sorted(HERE.glob(f"./{study}/recorded/{name}/{SWEEP_FILE}"))
     if not found and folders.endswith("?"):
@@ -120,8 +123,8 @@ def _said(folders: str, quantity: str, page: Path) -> str:
 
 
 def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
-    """Mean latency of an arm's requests, or mean duration of a stage that the server stamped. UsageError where the arm
-    has neither."""
+    """Mean latency of an arm's requests, or mean duration of a stage that the server stamped, as text with a unit.
+    Raises UsageError where the arm has no such time."""
     sweep, blocks = judgement.sweep, judgement.blocks
     means_us: list[float] = []
     for arm in (each for each in sweep.arms if each.name == name):
@@ -136,7 +139,9 @@ def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
 
 
 def _ratio(runs: Runs, quantity: str, page: Path) -> str:
-    """Text of the typical ratio of each run, or of its interval."""
+    """Text of a comparison's typical ratio: the ratio of a single run, or the least and the greatest ratio of several
+    runs. Where the quantity ends in ``interval``: the interval of each run. Raises UsageError for a comparison that a
+    run lacks."""
     of = quantity.removeprefix("1÷ ")
     name = of.removesuffix(" interval")
     for folder, content in runs:
@@ -151,7 +156,7 @@ def _ratio(runs: Runs, quantity: str, page: Path) -> str:
 
 
 def _minutes(runs: Runs) -> str:
-    """Minutes of each run, from the first reading of the machine to the last, rounded up."""
+    """Duration of each run in minutes, rounded up: from the first record of the machine's state to the last."""
     return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
 
 
@@ -162,12 +167,13 @@ def _took_s(folder: Path) -> float:
 
 
 def _versions(runs: Runs) -> str:
-    """Versions of the runs. Equal versions stand once."""
+    """Versions of the runs in words. A version that several runs have is named once."""
     return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
 
 
 def _answers(runs: Runs) -> str:
-    """Every answer of the first run, each on new lines. With several runs, each answer has the ratios of all runs."""
+    """Lines with every answer of the first run. With several runs, the least and the greatest ratio over all runs
+    follow each answer."""
     (_, first), *others = runs
     lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
     for place, answer in enumerate(first.answers, 1):
@@ -189,14 +195,15 @@ def _begun(runs: Runs) -> str:
 
 
 def _changes(runs: Runs) -> Iterator[str]:
-    """A sentence on the sources that have changed since the runs. The full list stands in the reports."""
+    """Sentence on the sources that have changed since the runs: the first such source, and the number of others. The
+    reports list all. Empty where no source has changed."""
     first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
     if first:
         yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """Least and greatest ratio over the runs, as text."""
+    """Least and greatest ratio of a comparison over the runs, as text."""
     name = judged.comparison.name
     return spread_words(
         [content.judgement.judged[name].typical.value for _, content in runs if name in content.judgement.judged]
@@ -212,12 +219,17 @@ QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "pairs": lambda runs: _table(("A/A pair", "ratio of each run"), _pairs(runs)),
     "recordings": lambda runs: _table(("recording", "servers"), _recordings(runs)),
 }
-"""Quantities other than ratios and times: all answers of the first run; its first answer, in one line; the version; the
-duration in minutes; the number of runs; a table of A/A pairs; a table of recordings."""
+"""Functions that write the quantities other than ratios and times.
+
+``answers``: all answers of the first run. ``first``: the first of these answers, in one line. ``version``: the versions
+of the runs. ``minutes``: their durations. ``runs``: their number. ``pairs``: a table of A/A pairs. ``recordings``: a
+table of the runs' folders and versions.
+"""
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:
-    """A/A pairs (equal arms) of the first run, each with its ratios in all runs."""
+    """Lines of the table of A/A pairs (two servers with one setting): a pair of the first run, and its least and
+    greatest ratio over all runs."""
     for each in runs[0][1].judgement.judged.values():
         if each.comparison.kind == "same":
             yield each.comparison.title.removeprefix("A/A: "), _in_all(each, runs)
@@ -234,7 +246,7 @@ def _table(head: tuple[str, str], lines: Iterator[tuple[str, str]]) -> str:
 
 @cache
 def _read(folder: Path) -> Content:
-    """Content of a recording. The content is cached, since several pages use it."""
+    """Content of a recording. The content is cached, since several pages need the content."""
     return read(folder)
 
 

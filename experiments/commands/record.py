@@ -5,7 +5,7 @@ Each part that is not measured with the main part has its own recording. The sto
 main part, ``quick-2``, which is made last. ``run`` measures each recording into ``results/record``, so that the working
 tree does not change meanwhile. At the end the new recordings replace the recordings in ``experiments/studies``, and
 ``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``. If the sources, the commit
-or the machine have changed since, the recording is begun again.
+or the machine have changed since that recording began, the recording is begun again.
 """
 
 import argparse
@@ -39,15 +39,15 @@ AGAIN = ("stock", "quick-2")
 """Study whose main part is recorded twice, and name of the second recording."""
 
 SCRATCH = Path("results/record")
-"""Folder where recordings are measured, and where they stay until the last one has ended."""
+"""Folder where recordings are measured, and where they stay until the last recording has ended."""
 
 _LEFT_OUT = shutil.ignore_patterns(report.HTML, "*.png", "*.tmp")
-"""Files of a folder of results that git does not keep."""
+"""Filter for ``shutil.copytree``, which leaves out the files of a folder of results that git does not keep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A part of a study, and the folder of its recording."""
+    """Recording of a part of a study: the study, the part, and the name of the recording's folder."""
 
     study: str
     part: str
@@ -80,7 +80,8 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures the recordings that ``scratch`` lacks, then replaces the kept recordings. Returns the exit code. Blocks.
+    """Measures the recordings that ``SCRATCH`` lacks, then replaces the kept recordings and writes the pages. Returns
+    the exit code. Blocks for hours.
 
     Raises UsageError, OSError; KeyboardInterrupt, with every whole block kept.
     """
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
             failed.append(f"{each} is to be measured again: its sources were changed meanwhile")
     for each in (each for each in chosen if each.mark.exists()):
         put(each)
-    print("".join(f"{line}\n" for line in failed), end="", flush=True)  # before the pages, which may be refused
+    print("".join(f"{line}\n" for line in failed), end="", flush=True)  # before the pages, which may raise UsageError
     pages.run(argparse.Namespace(check=False))
     print(f"{counted(len(chosen) - len(failed), 'recording')} replaced: `git add` and commit them")
     return FAILED_EXIT if failed else 0
@@ -118,7 +119,8 @@ def every() -> Iterator[Recording]:
 
 
 def selected(names: Sequence[str]) -> list[Recording]:
-    """Recordings with these names; all recordings if no name is given. UsageError for the name of no recording."""
+    """Recordings with these names; all recordings if no name is given. Raises UsageError for a name that no recording
+    has."""
     known = list(every())
     for name in names:
         if not any(name in _names(each) for each in known):
@@ -127,12 +129,13 @@ def selected(names: Sequence[str]) -> list[Recording]:
 
 
 def _names(recording: Recording) -> tuple[str, ...]:
-    """Names of a recording: its study, its part, its folder."""
+    """Names that select a recording: its study, its part, and STUDY/FOLDER."""
     return recording.study, recording.part, str(recording)
 
 
 def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[str]:
-    """Lines before the start: the whole duration; each recording's duration, and the version of the kept recording."""
+    """Lines that are printed before the start: the estimated duration of all recordings; then each recording, with its
+    own duration and the version of its kept recording. ``done``: recordings that are measured already."""
     took = {each: (0.0, 0.0) if each in done else _span_s(each) for each in chosen}
     least_s, most_s = (sum(seconds[place] for seconds in took.values()) for place in (0, 1))
     lines = [f"{counted(len(chosen), 'recording')}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -152,7 +155,8 @@ def _span_s(recording: Recording) -> tuple[float, float]:
 
 
 def age(recording: Recording) -> str:
-    """Version of the servers in the kept recording, the age of the recording in days, and the changes since."""
+    """Text on the kept recording: the version of its servers, its age in days, and the sources that have changed since
+    it was made."""
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     made = datetime.fromisoformat(environment.load(recording.folder).before.at)
@@ -165,7 +169,8 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Version of a folder and of the folders inside it: the first version that is not the present version, if any."""
+    """Version of the servers that a folder and the folders inside it measured. If some of these versions differ from
+    the present sources: the first such version. ``UNKNOWN`` for a folder without results."""
     settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
     found = [version.of(each, settings) for each in _environments(folder)] if settings else []
     return next((each for each in found if not each.is_this), found[0]) if found else UNKNOWN
@@ -181,7 +186,8 @@ def _changed(found: Version) -> str:
 
 
 def _hindrance(folder: Path) -> str:
-    """Reason why an interrupted recording cannot be resumed; empty where it can. Blocks for some 0.5 s."""
+    """Reason why ``run`` would refuse to resume an interrupted recording; empty where ``run`` would resume it. Blocks
+    for some 0.5 s."""
     found = _version(folder)
     if not found.is_this:
         return _changed(found)
@@ -191,7 +197,7 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """True where ``scratch`` has a complete recording of the present sources."""
+    """True where the recording's ``scratch`` is complete, and measured the present sources."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 
@@ -208,7 +214,7 @@ def measure(recording: Recording) -> int:
         shutil.rmtree(recording.scratch)
     command = [sys.executable, "-m", "experiments", "run", recording.part, "--out", str(recording.scratch)]
     command += ["--resume"] * recording.scratch.exists()
-    with subprocess.Popen(tied(command), process_group=0) as measuring:  # own group: Ctrl-C reaches it below, once
+    with subprocess.Popen(tied(command), process_group=0) as measuring:  # Ctrl-C reaches `run` below alone
         try:
             code = measuring.wait()
         except KeyboardInterrupt:
@@ -221,11 +227,12 @@ def measure(recording: Recording) -> int:
 
 
 def put(recording: Recording) -> None:
-    """Replaces the kept recording by the complete one in ``scratch``. An interruption loses neither. Raises OSError."""
+    """Replaces the kept recording by the complete recording in ``scratch``. After an interruption the complete
+    recording still has its mark, so that the next ``record`` replaces the kept recording. Raises OSError."""
     fresh = recording.folder.with_name(f"{recording.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.copytree(recording.scratch, fresh, ignore=_LEFT_OUT)
     shutil.rmtree(recording.folder, ignore_errors=True)
     fresh.rename(recording.folder)
-    recording.mark.unlink()  # before the folder: a mark beside half a folder would replace the kept recording by it
+    recording.mark.unlink()  # before the folder: with a mark, the next `record` would keep a partly deleted folder
     shutil.rmtree(recording.scratch)

@@ -1,4 +1,4 @@
-"""A folder of results: its content, its recomputed texts, and the sweeps that its part could have. For all commands."""
+"""Content of a folder of results, its recomputed texts, and the sweeps that its part could have, for all commands."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -26,16 +26,18 @@ DIFFERS_EXIT = 1
 """Exit code where a difference was found."""
 
 AFTER_BLOCKS, FIRST_BLOCKS = 3, 1
-"""Blocks of a sweep without verdicts, measured after a part's own sweep or before it."""
+"""Numbers of blocks of a sweep without verdicts: ``AFTER_BLOCKS`` for a sweep that is measured after a part's own
+sweep, ``FIRST_BLOCKS`` for a sweep that is measured before it."""
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
-    """Adds the argument for the folder that a command reads."""
+    """Adds the argument RESULTS, the folder of results that a command reads."""
     parser.add_argument("results", type=Path, metavar="RESULTS", help=help_text)
 
 
 def read(folder: Path) -> Content:
-    """Reads a folder of results, and the content of its part. Raises UsageError."""
+    """Content of a folder of results: judged measurements, answers, claims and figures of the folder's part. Raises
+    UsageError."""
     name = read_sweep(folder).part
     parts = {name: PARTS[name][1]} if name in PARTS else {}
     found = content.read(folder, parts, recorded_beside(folder))
@@ -43,8 +45,9 @@ def read(folder: Path) -> Content:
 
 
 def recorded_beside(folder: Path) -> Mapping[str, Path]:
-    """Folders of further parts, by the parts' names. Their results decide some claims of the folder's part. Such a
-    folder lies next to the given folder, or among the recordings of its own study."""
+    """Folders of the further parts whose results decide some claims of the folder's part, by the names of the further
+    parts. A further part's folder lies next to the given folder, or among the recordings of the further part's study.
+    Parts without such a folder are left out."""
     name = read_sweep(folder).part
     if name not in PARTS:
         return {}
@@ -58,8 +61,8 @@ def recorded_beside(folder: Path) -> Mapping[str, Path]:
 
 
 def expected(folder: Path) -> Expected:
-    """Recomputed content of a folder. A sweep of ``compare`` is made from its two sides. A sweep of an unknown part has
-    no expected content. Raises UsageError."""
+    """Texts and designs that ``verify`` expects in a folder, recomputed. For a sweep of ``compare`` the design is made
+    from the two sides of the comparison. For a sweep of an unknown part nothing is expected. Raises UsageError."""
     sweep = read_sweep(folder)
     if sweep.part == COMPARED:
         return Expected({}, (Design(of_compare(sweep), (), ()),))
@@ -86,12 +89,14 @@ def _is_inside(folder: Path, name: str) -> bool:
 
 
 def beside(part: Part) -> tuple[str, ...]:
-    """Names of the parts that are measured before and after a part. Each has a folder of its name."""
+    """Names of the parts that are measured before and after a part, each into a folder of its name inside the part's
+    folder."""
     return (*([part.first] if part.first else []), *part.also, *part.after)
 
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
-    """Sweeps of a part at every scale that ``run`` can have: each profile, sender, number of clients and of blocks."""
+    """Designs of a part at every scale that ``run`` can choose: each profile, sender of the load (this machine or other
+    hosts), set of numbers of clients, and numbers of blocks."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     counts = sorted({arm.connections for arm in sweep.arms})
@@ -104,14 +109,14 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
         several = [scale, *(replace(scale, clients=tuple(counts[:most])) for most in range(1, len(counts) + 1))]
         looks = {usual.looks, *_few_blocks(study, part, usual), *([sweep.looks] if sweep.fixed else [])}
         for each, at in product(several, looks):
-            with suppress(ValueError):  # a scale without a decision
+            with suppress(ValueError):  # a scale at which the part decides nothing
                 asked = replace(each, looks=at)
                 made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)
                 yield Design(made, part.runs(asked), beside(part))
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
-    """Looks of a part without verdicts: a part that is measured before or after another part."""
+    """Looks of a part where the part is measured before or after another part, without verdicts."""
     for other in study.parts.values():
         if study.parts.get(other.first or "") is part:
             yield (min(FIRST_BLOCKS, scale.looks[-1]),)
@@ -120,7 +125,8 @@ def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, .
 
 
 def _foretold(folder: Path, found: Content) -> str:
-    """Predictions of a part for its arms, from its first measurements."""
+    """Text of the file of predictions: the predictions of a part for its arms, recomputed from the sweep that was
+    measured before the part."""
     _, part = PARTS[found.judgement.sweep.part]
     assert part.first is not None
     assert part.foretell is not None
@@ -128,7 +134,7 @@ def _foretold(folder: Path, found: Content) -> str:
     told = [part.foretell(first, arm.setting) for arm in found.judgement.sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)
-    if text == prediction.text(kept, written_at):  # equal as read: the file may lack later factors
+    if text == prediction.text(kept, written_at):  # equal once read: the file may lack factors that were added later
         return (folder / FORETOLD_FILE).read_text(encoding="utf-8")
     return text
 

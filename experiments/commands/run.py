@@ -1,4 +1,4 @@
-"""``run``: measures a part of a study and the parts that follow it, then draws and reports.
+"""``run``: measures a part of a study and the parts before and after it, draws the figures, and writes the report.
 
 The name of a study selects its first part, and the name of a part selects this part. ``all`` selects the first part of
 every study (``run_all``).
@@ -70,11 +70,16 @@ def add_options(parser: Parser) -> None:
     parser.epilog = WORDS
     add(
         "name",
-        choices=ChainMap({ALL: None}, PARTS),  # type: ignore[arg-type]  # names alone are asked for
+        choices=ChainMap({ALL: None}, PARTS),  # type: ignore[arg-type]  # argparse reads the names alone
         metavar="NAME",
         help=f"a study, a part of one ('list' prints them), or {ALL!r} studies",
     )
-    add("--profile", choices=get_args(ProfileName), default="quick", help="duration: seconds, minutes, or far more")
+    add(
+        "--profile",
+        choices=get_args(ProfileName),
+        default="quick",
+        help="size of the run, which takes seconds (smoke), minutes (quick), or far longer (paper)",
+    )
     add(
         "--clients",
         type=integer(1, 64),
@@ -82,7 +87,7 @@ def add_options(parser: Parser) -> None:
         metavar="N",
         help="numbers of clients (default: the part's). For a part with fixed loads they replace these loads",
     )
-    many = "sends the load from every worker of the Dask cluster with this scheduler. Each server gets --clients"
+    many = "send the load from every worker of the Dask cluster with this scheduler, by --clients clients a server"
     add("--cluster", type=address, metavar="HOST:PORT", help=many)
     reached = "with --cluster: address of this machine. Its servers listen there without TLS, and the hosts reach them"
     add("--host", metavar="ADDRESS", help=reached)
@@ -93,7 +98,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures, draws and reports. Returns the exit code. Blocks.
+    """Measures a part or all studies, draws the figures, and writes the report. Returns the exit code. Blocks.
 
     Raises UsageError, ProgramFailed, a Fault; KeyboardInterrupt after Ctrl-C, with every whole block kept.
     """
@@ -155,7 +160,8 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 
 
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
-    """The plan for a part that is measured into a folder, by the predictions that the folder has."""
+    """Plan for measuring a part into a folder: its sweep, and its estimated duration. The sweep uses the predictions
+    that the folder has."""
     study, part = PARTS[name]
     unmeasured = tuple(each for each in study.parts if each not in (name, *beside(part)))
     scale = scale_of(study, part, options)
@@ -173,7 +179,7 @@ def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
 
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
-    """Files and folders that the measurement of a part leaves, in addition to its sweep."""
+    """Names of the files and folders that the measurement of a part leaves, in addition to the files of the sweep."""
     return (
         *([FORETOLD_FILE] if part.first else []),
         *(kind_of(plan).form.plan_file for plan in part.runs(scale)),
@@ -182,7 +188,8 @@ def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
-    """The sweeps that are measured after a part, by name: first the sweeps with verdicts, then the sweeps without."""
+    """Sweeps that are measured after a part, by the parts' names: first the sweeps with verdicts, then the sweeps
+    without verdicts."""
     few = replace(scale, looks=(AFTER_BLOCKS,), fixed=False)
     scales = dict.fromkeys(part.also, scale) | dict.fromkeys(part.after, few)
     return {name: _sweep(study.parts[name], of) for name, of in scales.items()}
@@ -193,7 +200,7 @@ def _after_s(study: Study, part: Part, scale: Scale) -> float:
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:
-    """The command that continues an interrupted run."""
+    """Command that continues an interrupted run."""
     words = ["run", options.name, "--profile", options.profile, "--seed", str(options.seed)]
     if options.clients is not None:
         words += ["--clients", *map(str, options.clients)]
@@ -205,7 +212,8 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
 
 
 def conclusion(found: Content) -> list[str]:
-    """Lines of the answers. After an undecided answer stands the command that would decide it."""
+    """Lines that print the answers: a question, its answer, and for an undecided answer the command that would decide
+    the question."""
     lines = [""]
     for answer in found.answers:
         lines += [answer.question, f"  {answer.sentence}"]
@@ -238,8 +246,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
 
 
 def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> Scale:
-    """Measures the first part, and returns the scale with the predictions that follow from it. Returns the given scale
-    for a part without predictions."""
+    """Measures the part that ``part.first`` names, and returns the scale with the predictions that follow from the
+    results. Returns the given scale for a part without predictions."""
     if part.first is None or part.foretell is None:
         return scale
     if not resume:
@@ -252,13 +260,13 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 
 
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
-    """The sweep that is measured before a part. Only for a part with ``first``."""
+    """Sweep that is measured before a part. Only for a part with ``first``."""
     assert part.first is not None
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
 
 def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
-    """Measures a run of another kind, into the folder of the sweep."""
+    """Measures a run of another kind than a sweep, such as cold starts, into the folder of the sweep."""
     kind = kind_of(plan)
 
     def began(done: int) -> None:
@@ -283,15 +291,16 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 
 def part_for(name: str, options: argparse.Namespace) -> str:
-    """Name of the part that is measured: the part ``name``, or its servers by numbers of clients. The latter for a load
-    from other hosts, and where ``--clients`` is given for a part with fixed loads."""
+    """Name of the part to measure: ``name``, or the part with the same servers by numbers of clients (``by_clients``).
+    The part by numbers of clients is measured with ``--cluster``, and with ``--clients`` where ``name`` has fixed
+    loads."""
     study, part = PARTS[name]
     by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
     return f"{name}{SUFFIX}" if by_clients or options.cluster is not None else name
 
 
 def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
-    """The scale that the options ask for."""
+    """Scale of a part's run: the scale of the profile, with the seed, the clients and the blocks of the options."""
     usual = study.scales[options.profile]
     return replace(
         usual,
@@ -305,7 +314,8 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """The sweep of a part at a scale. UsageError where this number of blocks or clients decides nothing."""
+    """Sweep of a part at a scale. Raises UsageError where this number of blocks or clients decides nothing, and where
+    no peer of the part is built."""
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:
@@ -315,20 +325,23 @@ def _sweep(part: Part, scale: Scale) -> Sweep:
 
 
 def _left_out(parts: Iterable[Part]) -> list[str]:
-    """A line for each peer of these parts that is not built here. The line says how to build the peer."""
+    """Lines, one for each peer of these parts that is not built here. A line says how to build the peer."""
     peers = dict.fromkeys(name for part in parts for name in part.peers)
     return [f"left out: {why_absent(name)}" for name in peers if not is_built(name)]
 
 
 def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
-    """Names of the hosts of ``--cluster``; empty without ``--cluster``. Raises UsageError where only one of
-    ``--cluster`` and ``--host`` is given, and where a host would have no client."""
+    """Names of the hosts of ``--cluster``; empty without ``--cluster``.
+
+    Raises UsageError where only one of ``--cluster`` and ``--host`` is given, where ``--host`` is a wildcard address,
+    where Dask is not installed, and where a host would have no client.
+    """
     if (options.cluster is None) != (options.host is None):
         lacking, given = ("--host", "--cluster") if options.host is None else ("--cluster", "--host")
         raise UsageError(lacking, "nothing", f"an address, together with {given}")
     if options.cluster is None:
         return ()
-    with suppress(ValueError):  # the name of a host
+    with suppress(ValueError):  # the option is the name of a host, not an address
         if ip_address(options.host).is_unspecified:
             raise UsageError("--host", options.host, "the one address of this machine that the hosts reach")
     if find_spec("distributed") is None:
@@ -344,7 +357,7 @@ def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _check_hosts(folder: Path, hosts: Sequence[str]) -> None:
-    """Refuses a resumed run with other hosts than those of its blocks. Raises UsageError."""
+    """Refuses to resume a run whose blocks were loaded by other hosts. Raises UsageError."""
     shares = (
         {share.name for share in window.hosts}
         for block in read_blocks(folder)
@@ -358,7 +371,7 @@ def _check_hosts(folder: Path, hosts: Sequence[str]) -> None:
 
 
 def _unreachable(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """A line for each server of these parts that a load from other hosts leaves out."""
+    """Lines, one for each server of these parts that a load from other hosts leaves out."""
     found = []
     for study, part in (PARTS[name] for name in names if options.cluster is not None):
         with suppress(ValueError):  # no server at this scale: the measurement will print the line
@@ -367,6 +380,6 @@ def _unreachable(names: Iterable[str], options: argparse.Namespace) -> list[str]
 
 
 def _new(folder: Path) -> Path:
-    """The folder, or the first of FOLDER-2, FOLDER-3 … that does not exist."""
+    """Folder that does not exist yet: the given folder, or the first of FOLDER-2, FOLDER-3 and so on."""
     names = chain([folder], (folder.with_name(f"{folder.name}-{number}") for number in count(2)))
     return next(each for each in names if not each.exists())

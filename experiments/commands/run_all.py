@@ -1,8 +1,8 @@
 """``run all``: the main parts of all studies, one after the other; then the index of all studies.
 
 A main part includes the parts that are measured before and after it. Each study has its own folder, so that it can be
-resumed. After a failed study the next study begins: the error is printed in one line, and the exit code is 1. Left out:
-the measurement of a study, which is a parameter, and the other parts of studies.
+resumed. After a failed study the next study begins: the error is printed in one line, and the exit code is 1. The
+module ``run`` hands over the function that measures a study. The other parts of the studies are not measured.
 """
 
 import sys
@@ -28,29 +28,30 @@ ALL = "all"
 FAILED_EXIT = 1
 
 Measure = Callable[[str, Path], Content]
-"""Measures the main part of a study into a folder, or resumes it there, and writes the report. Blocks."""
+"""Function that measures a study's main part into a folder, or resumes it there, and writes the report. Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A study to be measured."""
+    """Plan for measuring a study."""
 
     name: str
+    """Name of the part to be measured: the study's name, with a suffix where the part is by numbers of clients."""
     least_s: float
     """Estimated seconds, if the first look decides."""
     most_s: float
     """Estimated seconds, if only the last look decides."""
     others: tuple[str, ...]
-    """Parts of the study that are not measured here."""
+    """Names of the study's parts that are not measured."""
     sweep: Sweep | None = None
     """The sweep to be measured; None where the options do not fit the part. The measurement then prints the reason."""
     beside: tuple[str, ...] = ()
-    """Files and folders that the measurement leaves, in addition to those of the sweep."""
+    """Names of the files and folders that the measurement leaves, in addition to the files of the sweep."""
 
 
 def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measure: Measure, again: str) -> int:
-    """Measures the studies that the folder lacks, and writes the index. Prints one answer for each study. Returns the
-    exit code. Blocks.
+    """Measures the studies that the folder lacks, and writes the index. Prints the first answer of each study. Returns
+    the exit code. Blocks.
 
     ``left_out``: lines on servers that cannot be measured here. ``again``: the command that resumes this run. Raises
     KeyboardInterrupt, with every whole block kept; OSError where the index cannot be written.
@@ -83,7 +84,8 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
 
 
 def is_whole(folder: Path, planned: Planned) -> bool:
-    """True where the folder has a completed measurement of the study: its report, and all its files."""
+    """True where the folder has a complete measurement of the plan: its report, all its files, and the planned sweep,
+    which ended at a look."""
     if not all((folder / name).exists() for name in (report.MARKDOWN, *planned.beside)):
         return False
     try:
@@ -96,21 +98,22 @@ def is_whole(folder: Path, planned: Planned) -> bool:
 
 
 def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[str]:
-    """Lines before the start: the studies, the folder, the duration, and the parts that are left out."""
+    """Lines that are printed before the start: the studies, the folder, the estimated duration, and the parts that are
+    left out. ``done``: names of the studies that are measured already."""
     to_do = [each for each in planned if each.name not in done]
     least_s, most_s = sum(each.least_s for each in to_do), sum(each.most_s for each in to_do)
     lines = [f"{len(planned)} studies into {folder}, one after the other; about {span(least_s, most_s)} in all:"]
     for each in planned:
         takes = "measured already" if each.name in done else f"about {span(each.least_s, each.most_s)}"
         lines.append(f"  {each.name:14} {takes}")
-    lines += ["Each study is its main part, with the parts after it. These parts are left out:"]
+    lines += ["Of each study the main part is measured, with the parts before and after it. These parts are left out:"]
     lines += [f"  {each.name:14} {', '.join(each.others)}" for each in planned if each.others]
     part = next((each.others[0] for each in planned if each.others), "NAME")
     return [*lines, f"This command measures one part: {PROGRAM} run {part}"]
 
 
 def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: Mapping[str, str]) -> list[str]:
-    """A line for each study: its first answer, or the reason for a missing answer."""
+    """Lines, one for each study: its first answer, or the reason for a missing answer."""
     lines = []
     for each in planned:
         answers = found[each.name].answers if each.name in found else ()
@@ -132,6 +135,6 @@ def span(least_s: float, most_s: float) -> str:
 
 
 def _line(error: Exception) -> str:
-    """An error in one line. An error whose cause is inside this program has its type before it."""
+    """Text of an error in one line. The type stands before the text of an error whose cause is inside this program."""
     said = " ".join(str(error).split())
     return said if isinstance(error, StockServiceError | OSError) else f"{type(error).__name__}: {said}"

@@ -10,14 +10,14 @@ from stock_service.rpc.process.command_line import Parser
 
 
 def add_options(parser: Parser) -> None:
-    """Adds the argument for the folder."""
+    """Adds the argument RESULTS, the folder to be verified."""
     add_results(parser, "a folder that 'run' or 'compare --out' wrote")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints a line for each difference, in the folder and in all folders inside it, and returns the exit code.
 
-    Raises UsageError for a damaged folder. The differences found before it are printed.
+    Raises UsageError for a damaged folder, after the differences in earlier folders have been printed.
     """
     folders = sorted(file.parent for file in options.results.rglob(SWEEP_FILE)) or [options.results]
     code = 0

@@ -32,8 +32,8 @@ class _Studies(Mapping[str, Study]):
 class _Parts(Mapping[str, tuple[Study, Part]]):
     """Parts of all studies by name. The first part of a study has the study's name.
 
-    A part's name with ``SUFFIX`` behind it finds the same servers under any numbers of clients (``by_clients``). Such
-    names are not listed.
+    The name of a part, followed by ``SUFFIX``, finds the part with the same servers under any numbers of clients
+    (``by_clients``). Iteration leaves out the names with ``SUFFIX``.
     """
 
     def __getitem__(self, name: str) -> tuple[Study, Part]:

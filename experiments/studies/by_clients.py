@@ -1,12 +1,13 @@
 """The servers of a part with fixed loads, under the numbers of clients that the user gives.
 
-Most parts have fixed loads, such as 16 connections, or the calls of the original. ``run NAME --clients 1 2 4`` measures
-the sweep of this module instead. Each server of the part gets its usual requests, in a closed loop, by each number of
-clients. The largest number of clients is compared with the smallest. Servers that differ in the transport alone are
-compared with each other under the largest number. A load program opens a connection for each client.
+Most parts have fixed loads, such as 16 connections, or the calls of the original document. For such a part
+``run NAME --clients 1 2 4`` measures the sweep of this module instead. Each server of the part gets its usual requests,
+in a closed loop, from each number of clients. The latency under the largest number of clients is compared with the
+latency under the smallest. Servers that differ in the transport alone are compared with each other under the largest
+number. A load program opens a connection for each client.
 
-Some peers (programs in other languages) have a load program that makes only one client. The lean client replaces such
-a program where it speaks the protocol. Else the server is left out.
+Some peers (programs in other languages) have a load program that makes only one client. Where our lean client speaks
+the peer's protocol, the lean client replaces the load program. Else the server is left out.
 
 With ``--cluster`` the clients are on other hosts. Then every part is measured by this module, in windows. Servers that
 listen on the loopback alone are left out. Loads by load programs and by peers' own clients are left out too.
@@ -48,7 +49,8 @@ LINES_MAX = 6
 """Largest number of lines in a figure."""
 
 FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
-"""Windows of a load from other hosts, and the rounds of a block. The hosts may begin 0.1 s apart."""
+"""Windows of a load from other hosts, and the number of rounds in a block of such a load. The windows are long, since
+the hosts may begin 0.1 s apart."""
 
 BEYOND = (
     "How the servers compare without the network to the hosts: each latency includes the round trip, and a long round "
@@ -61,7 +63,7 @@ _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
 
 
 def by_clients(name: str, part: Part) -> Part:
-    """The part with the servers of ``part`` and any numbers of clients."""
+    """Part that measures the servers of ``part`` under any numbers of clients. ``name``: the name of ``part``."""
     return Part(
         title=f"{part.title}, by the number of clients",
         sweep=partial(_sweep, name, part),
@@ -83,8 +85,11 @@ def is_fixed(part: Part, scale: Scale) -> bool:
 
 
 def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
-    """Sweep of each server of the part by each number of clients. Raises UsageError where every load program makes one
-    client."""
+    """Sweep of each server of the part by each number of clients.
+
+    Raises UsageError where every load program makes one client, and where other hosts send the load but no server
+    listens for them. Raises ValueError where no server of the part is built here.
+    """
     bases = _bases(part.sweep(replace(scale, peers=frozenset(part.peers))))
     if not bases:
         given = " ".join(map(str, scale.clients))
@@ -119,28 +124,29 @@ def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
 
 
 def unreachable(part: Part, scale: Scale) -> Sequence[str]:
-    """Names of the part's servers that clients on other hosts do not reach."""
+    """Labels of the part's servers that clients on other hosts cannot load."""
     bases = _bases(part.sweep(scale))
     labels = _labels(bases) if bases else {}
     return [labels[base] for base in bases if not _reachable(base)]
 
 
 def _reachable(base: Setting) -> bool:
-    """True for a server of this project under its own load client, without a price updater. Only such a server may
-    listen beyond the loopback; the updater runs on this machine alone."""
+    """True for a server that other hosts can load: a server of this project, under this project's load client, and
+    without a price updater. Other servers listen on the loopback alone, and the updater runs on this machine alone."""
     ours = base["language"] == PYTHON and base["build"] == RELEASE and base["service"] in (STOCK, *SERVICES)
     return ours and base["transport"] in TRANSPORTS and base["client"] in CLIENT_KINDS and not base["updater"]
 
 
 def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
-    """Pairs of servers that differ in the transport alone; sockets stand first."""
+    """Pairs of servers that differ in the transport alone. In a pair with sockets, sockets are first."""
     for one, other in combinations(bases, 2):
         if [name for name, level in one.levels if other[name] != level] == ["transport"]:
             yield (one, other) if one["transport"] == "sockets" else (other, one)
 
 
 def _bases(of: Sweep) -> tuple[Setting, ...]:
-    """Settings of a sweep's servers under one client. Servers whose load program makes only one client are left out."""
+    """Settings of a sweep's servers, each under one client. A server whose load program can make only one client has
+    the lean client, or is left out."""
     found = dict.fromkeys(_base(arm.setting) for arm in of.arms if not arm.copy)
     return tuple(base for base in found if base is not None)
 
@@ -164,7 +170,7 @@ def _of(base: Setting, clients: int) -> Setting:
 
 
 def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
-    """Label of each server: its transport, and the levels that other servers lack."""
+    """Labels of servers, by setting. A label has the transport, and the further levels that not all servers share."""
     said = {base: [f"{name}={shown(level)}" for name, level in base.said() if name != "transport"] for base in bases}
     alike = set.intersection(*map(set, said.values()))
     return {
@@ -174,7 +180,7 @@ def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
 
 
 def _lines(seen: Seen) -> Sequence[figure.Line]:
-    """A line for each server, with points in ascending order of clients."""
+    """Lines of the figures, one for each server, with points in ascending order of clients."""
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     labels, of_base = _labels(_bases(sweep)), dict[Setting, list[Point]]()
@@ -216,7 +222,7 @@ def _growth(of: Judged) -> str:
 
 
 def _sooner(of: Judged) -> str:
-    """Sentence on two transports, with the number of clients."""
+    """Sentence on the transport that answers sooner of two, with the number of clients."""
     clients, _, servers = of.comparison.title.partition(": ")
     return f"With {clients}: {ratio_sentence(of, *servers.split(' ÷ '))}"
 
@@ -251,14 +257,14 @@ def _shares(seen: Seen, place: int) -> Iterator[HostSeen]:
 
 
 def _mean(shares: Sequence[HostSeen]) -> str:
-    """Mean latency over a host's windows."""
+    """Text of a host's mean latency in µs over all answered requests of its windows."""
     answered = [(share.requests, share.mean_us) for share in shares if share.mean_us is not None]
     total = sum(requests for requests, _ in answered)
     return number(sum(requests * mean_us for requests, mean_us in answered) / total) if total else NOTHING
 
 
 def _means(lines: Sequence[figure.Line]) -> Iterator[str]:
-    """A sentence for each server, for a sweep with one number of clients."""
+    """Sentences, one for each server, on the mean latency, for a sweep with one number of clients."""
     for line in lines:
         for point in line.points:
             if point.mean_us is not None:

@@ -32,20 +32,21 @@ class Scale:
     clients: tuple[int, ...]
     """Numbers of clients, ascending."""
     block_s: float = 60.0
-    """Most seconds of a block's slices."""
+    """Longest time, in seconds, of all slices of a block together."""
     seed: int = 1
+    """Seed of all drawn numbers, such as the order of slices."""
     fixed: bool = False
     """True where the user gave a number of blocks, which replaces the looks of the profile."""
     whole: bool = False
-    """True for every level and count of the study's document. False for fewer."""
+    """True where the sweep has every level and count of the study's document. False where the sweep has fewer."""
     peers: frozenset[str] = frozenset(PEERS)
     """Names of the peers (programs in other languages) that are built here. A part leaves out the arms of other
     peers."""
     hosts: bool = False
     """True where other hosts send the load. A part then keeps only the servers that listen beyond loopback."""
     foretell: Callable[[Setting], Foretold] | None = None
-    """Function that predicts a setting, for a part with predictions. None before the predictions are made: the part
-    then estimates its rates."""
+    """Function that predicts the results of a setting, for a part with predictions. None before the predictions are
+    made: the open loops of the part then have nominal rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,18 @@ class Part:
 
     title: str
     sweep: Callable[[Scale], Sweep]
+    """Function that gives the part's sweep at a scale. Raises ValueError for a scale at which the part has no server or
+    decides nothing."""
     answers: Callable[[Seen], Sequence[Answer]]
+    """Function that gives the answers to the part's questions."""
     clients: tuple[int, ...] = ()
     """Numbers of clients, ascending, unless the user gives others. Empty: the numbers of the scale."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
-    """Pictures beside the figures of the answers."""
+    """Function that gives the part's figures. ``Answer.figure`` is the name of one of these figures."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
+    """Function that gives the document's claims with the verdicts of the part's data."""
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
+    """Function that gives the part's own sections of the report."""
     peers: tuple[str, ...] = ()
     """Names of the peers that the part measures. A peer that is not built is left out."""
     first: str | None = None
@@ -76,17 +82,20 @@ class Part:
     beside: tuple[str, ...] = ()
     """Names of parts, of any study, whose recordings decide some claims of this part."""
     runs: Callable[[Scale], Sequence[Plan]] = lambda _: ()
-    """Plans of runs of other kinds. The runs are made after the sweep, into the part's own folder."""
+    """Function that gives the plans of runs of other kinds, such as cold starts. The runs are measured after the sweep,
+    into the part's own folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A question and its parts; the first is the main one."""
+    """A question, and the parts that answer the question. The first part is the main part."""
 
     name: str
     question: str
     parts: Mapping[str, Part]
+    """Parts by name."""
     scales: Mapping[ProfileName, Scale]
+    """Size of a run, by profile."""
     document: str = ""
     """Document that the study reproduces: kind, title and origin, in Markdown, to follow the words "It reproduces".
     Empty for a study without a document."""

@@ -1,13 +1,13 @@
-"""The answers to the study's questions, and the replication card: every claim, judged by our data. Pure.
+"""The answers to the study's questions, and the replication card: every claim, judged by our data. Pure functions.
 
 The document asks three questions: the round trip of one client; throughput with one client and with two; and the way in
 which both were measured. The third question is two questions here: wall clock or processor time, and synchronous or
-asynchronous. The fifth question is this project's.
+asynchronous. The fifth question, C++ or Python, is this project's.
 
-The document's programs are in C++, so C++ decides a claim; Python's number stands beside it. A claim about comparisons
-takes their verdicts. A claim about clocks or first calls takes an interval of 95 % over blocks, once the sweep stands
-at a look. A claim about the document's machine alone is NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the
-C++ peer is not built.
+The document's programs are in C++. So the numbers of C++ decide a claim, and the numbers of Python are stated with
+them. A claim about comparisons is decided by the verdicts on the comparisons. A claim about clocks or first calls is
+decided by an interval of 95 % over blocks, once the sweep is at a look. A claim about the document's machine alone is
+NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the C++ peer is not built.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -163,7 +163,8 @@ def _language(judgement: Judgement) -> Answer:
 
 
 def _told(judgement: Judgement, asked: Mapping[str, tuple[str, str]]) -> tuple[tuple[Judged, ...], dict[str, str]]:
-    """Comparisons that have a value, and a sentence on each, by name. ``asked``: words for both sides, by name."""
+    """Comparisons that have a value, and a sentence on each of them by the comparison's name. ``asked``: words for both
+    sides of each comparison, by its name."""
     found = {name: judgement.judged[name] for name in asked if name in judgement.judged}
     return tuple(found.values()), {name: ratio_sentence(each, *asked[name]) for name, each in found.items()}
 
@@ -179,7 +180,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _of_cpp(finding: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
-    """The finding, for results with arms in C++, the original's language. For other results it is NOT TESTABLE."""
+    """Function that gives the finding for results with arms in C++, the original's language, and NOT TESTABLE for other
+    results."""
 
     def found(seen: Seen) -> Finding:
         has_cpp = any(arm.setting == ONE["cpp"] for arm in seen.main.sweep.arms)
@@ -194,7 +196,8 @@ def _round_trip(seen: Seen) -> Finding:
 
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
-    """Verdict CONTRADICTED where a call that is timed in this way takes over 5 % longer or shorter than the others."""
+    """Verdict from cold runs on the document's way to time a call: connecting and the first call of a fresh client.
+    CONTRADICTED where this time is over 5 % longer or shorter than the time of the other calls."""
     run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
         return "INCONCLUSIVE", "No cold run counts."
@@ -226,7 +229,8 @@ def _context(ours: Iterable[str]) -> Finding:
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """Verdict with one call at a time: rate × mean time is 1. The document's own two numbers give 3.6 to 7.2."""
+    """Verdict from rate × mean time, which is 1 with one call at a time. CONTRADICTED where our product is 1 to within
+    5 %, since the document's own two numbers give 3.6 to 7.2."""
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
     said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
@@ -238,17 +242,23 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Verdict on the rate of both clients together. This rate falls if latency grows by more than the clients do."""
+    """Verdict on the rate of two clients together ÷ the rate of one. This ratio is under 1 if latency grows by more
+    than the clients do."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
 def _share_falls(seen: Seen) -> Finding:
-    """Verdict on the rate of one client, which is 1 ÷ latency. This rate falls if latency grows."""
+    """Verdict on the rate of one client of two ÷ the rate of a client alone. A client's rate is 1 ÷ latency, so the
+    ratio is under 1 if latency grows."""
     return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
 
 
 def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
-    """Verdict by the growth of latency: with one call at a time a client's rate is 1 ÷ latency."""
+    """Verdict on a rate, from the growth of latency: with one call at a time a client's rate is 1 ÷ latency.
+
+    ``ruling``: place of the ruling on the growth that decides. ``confirming``: verdict of the ruling that confirms the
+    claim. ``rate``: words for the ratio of rates, with ``{}`` for the number.
+    """
     judged = judgement.judged.get("clients_cpp")
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
     if judged is None or not judged.rulings:
@@ -262,7 +272,8 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
-    """Verdict that is never CONFIRMED: both clocks read the same time where a client computes the whole time."""
+    """Verdict from wall clock ÷ processor time. CONTRADICTED where the clocks differ by over 5 %. Never CONFIRMED,
+    since both clocks also read the same time where a client computes the whole time."""
     found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
         return "INCONCLUSIVE", "No block counts."

@@ -1,10 +1,11 @@
 """The numbers of the document, and the sweeps of the study: SayHello over gRPC, in windows by turns, and from cold.
 
 The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on its
-author's machine. Its numbers are context, as that is another machine. Each number has its unit and its place.
+author's machine. The document's numbers are context, since they are of another machine. Each number has its unit and
+its place in the document.
 
-A window is a fresh program that makes 1000 calls of each client, as the original's program did. Client and server are
-in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The two
+A window is a fresh load program that makes 1000 calls for each client, as the original's program did. Client and server
+are in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The two
 servers are also compared under one client, our lean client, which uses no gRPC library.
 
 Each language has four loads: one client, two clients, one asynchronous client, and one client with ten calls under way.
@@ -25,22 +26,24 @@ from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.studies.study import Scale
 
 LATENCY_MS = (1.0, 2.0)
-"""Question 1: the round trip of one call of one client, at least and at most."""
+"""Question 1: least and greatest round trip of one call of one client, in ms."""
 
 ONE_CLIENT_HZ = 3600.0
-"""Question 2: "about" this rate, with one client."""
+"""Question 2: throughput with one client, in messages a second. The document says "about"."""
 
 TWO_CLIENTS_HZ = 3300.0
-"""Question 2: "about" this rate, with two clients. One of the two clients printed it."""
+"""Question 2: throughput with two clients, in messages a second. The document says "about". One of the two clients
+printed this rate."""
 
 TERMINAL_HZ = 3297.24
-"""Question 2, the last line of one client's terminal: 1000 calls ÷ the time of the loop."""
+"""Question 2: messages a second in the last line of one client's terminal, that is, 1000 calls ÷ the time of the
+loop."""
 
 CALLS = 1000
 """Question 3: calls of a client in the loop that was timed."""
 
 CLIENTS = (1, 2)
-"""Question 2: clients at once, each a program in its own terminal."""
+"""Question 2: numbers of clients at once. A client was a program in its own terminal."""
 
 
 def implied_ms() -> float:
@@ -57,10 +60,10 @@ LABELS = {"cpp": "C++", "python": "Python"}
 """Names of the languages for people, in the order of tables and figures."""
 
 IN_FLIGHT = 10
-"""Calls under way at once of the asynchronous client with several calls."""
+"""Number of calls that the asynchronous client with several calls has under way at once."""
 
 COLD_RUNS = 3
-"""Cold runs of each cell in a block: the first call of a fresh program varies."""
+"""Cold runs of each cell in a block. There are several, since the first call of a fresh program varies."""
 
 _GREETER = setting(service="greeter", transport="grpc", mix="say-hello")
 
@@ -74,7 +77,7 @@ SAME_CLIENT = {each: _GREETER.but(language=each, client="lean") for each in LABE
 """Setting of a server under our lean client, by the server's language."""
 
 LIBRARY = _GREETER.but(client="library")
-"""Setting of our load client's grpcio client, which stands beside the Python program."""
+"""Setting of our load client on grpcio, whose cold runs are compared with the Python program's."""
 
 
 def asynchronous(language: str, in_flight: int = 1) -> Setting:
@@ -83,12 +86,12 @@ def asynchronous(language: str, in_flight: int = 1) -> Setting:
 
 
 def languages(scale: Scale) -> tuple[str, ...]:
-    """Languages whose programs are here."""
+    """Languages whose programs are built here."""
     return tuple(each for each in LABELS if each == "python" or PEER in scale.peers)
 
 
 def greeter(scale: Scale) -> Sweep:
-    """Sweep of every arm: each language alone, and the two languages beside each other."""
+    """Sweep of the comparisons within each language, and of C++ ÷ Python where both are built here."""
     own, groups, comparisons = languages(scale), list[Group](), list[Comparison]()
     for added, asked in (*map(_within, own), *([_between()] if len(own) > 1 else [])):
         groups += added

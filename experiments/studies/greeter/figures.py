@@ -1,4 +1,4 @@
-"""Figures and tables of the study: the original's numbers beside ours, cold runs, rates and clocks. Pure."""
+"""Figures and tables of the study: the original's numbers beside ours, cold runs, rates, clocks. Pure functions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from experiments.studies.greeter.rates import (
 )
 
 ORIGINAL = "the original, C++"
-"""Name in place of a transport for the original's numbers, which gives them another colour."""
+"""Name that the original's numbers have in place of a transport. Figures colour rows by this name."""
 
 GRPC = "grpc"
 
@@ -106,7 +106,7 @@ def _same(judgement: Judgement) -> Iterator[Judged]:
 
 
 def _given(name: str, value: float) -> costs.Row:
-    """A number of the document, which has no interval."""
+    """Row of a figure for a number of the document, which has no interval."""
     return costs.Row(name, ORIGINAL, exact(value))
 
 
@@ -120,7 +120,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def original_table(seen: Seen) -> str:
-    """Table of every number of the document, with ours in both languages."""
+    """Table of every number of the document, with our number in each language."""
     cold, one, pair = all_from_cold(seen), by_language(seen.main, ONE), by_language(seen.main, TWO)
     low, high = design.LATENCY_MS
     two_hz = f"about {design.TWO_CLIENTS_HZ:,.0f}/s ({design.TERMINAL_HZ:,}/s on the terminal)"
@@ -147,7 +147,8 @@ def original_table(seen: Seen) -> str:
 
 
 def cold_table(rows: Sequence[ColdRow]) -> str:
-    """Table of each client's connecting, first call and others, ms."""
+    """Table of the cold runs of each client: times of connecting, of the first call and of the other calls in ms, and
+    ratios of these times."""
     clients = {f"{name}: its greeter client": ONE[language] for language, name in LABELS.items()}
     lines = tuple(
         (
@@ -163,7 +164,7 @@ def cold_table(rows: Sequence[ColdRow]) -> str:
 
 
 def rates_table(judgement: Judgement) -> str:
-    """Table of every arm's rates and clocks."""
+    """Table of the rates and clocks of every arm, an arm being a server under a load."""
     lines, limited = [], False
     for language, name in LABELS.items():
         for what, of in (

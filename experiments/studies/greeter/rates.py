@@ -1,9 +1,10 @@
-"""Rates and clocks of each arm over the blocks, and their words. Pure.
+"""Rates and clocks of each arm over the blocks, and texts for them. Pure functions.
 
-An arm is one server under one load. Its rates are those of each client and of all clients together; its clocks give the
-cost of a reply. Each value is computed for a block. Its interval is Student's t over the blocks' logarithms, so that it
-lies above 0. Rounds that were robbed of time are left out, and blocks that a gate refuses. The value of a block of cold
-runs is a mean over its runs.
+An arm is one server under one load. An arm has two rates: of each client, and of all clients together. The clocks (wall
+clock, and processor time of client and server) give the cost of a reply. Each quantity is computed for each block. The
+interval of a quantity is Student's t interval over the logarithms of the blocks' values, so that the interval lies
+above 0. Left out are blocks that a gate refuses, and rounds in which other programs took the cores. In a block of cold
+runs a quantity is the mean over the block's runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +31,8 @@ NOT_MEASURED = f"Not measured: the peer {PEER} was not built. `make peers` build
 
 
 def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """Sentence on a comparison, or on the reason why it is missing."""
+    """Sentence on a comparison, or on the reason why the comparison has no value. ``above``, ``below``: words for both
+    sides."""
     judged = judgement.judged.get(name)
     if judged is not None:
         return ratio_sentence(judged, above, below)
@@ -54,7 +56,8 @@ def microseconds(of: Estimate) -> str:
 
 
 def ends(of: Estimate, factor: float) -> str:
-    """Interval in brackets, as `` (0.102 to 0.108)``; empty where there is none."""
+    """Interval in brackets, after a space, such as `` (0.102 to 0.108)``; empty without an interval. ``factor``:
+    divisor of the interval's ends."""
     between = times_between(of, factor)
     return "" if between == NOTHING else f" ({between})"
 
@@ -68,34 +71,38 @@ class Rates:
     total_hz: Estimate
     """Rate of the server: all clients together."""
     client_hz: Estimate
-    """Rate of each client over the client's own time: the mean of the clients."""
+    """Mean over the clients of the rate of one client, in the client's own time."""
     response_us: Estimate
-    """The mean time of a call."""
+    """Mean time of a call."""
     wall_us: Estimate
-    """Wall clock a reply, of all clients together: 1 ÷ rate."""
+    """Wall-clock time for each reply, of all clients together: 1 ÷ rate."""
     client_cpu_us: Estimate
-    """Processor time of the clients' program, with the threads of its library."""
+    """Processor time of the clients' program, all its threads, for each reply."""
     server_cpu_us: Estimate
+    """Processor time of the server, all its threads, for each reply."""
     wall_over_cpu: Estimate
-    """The wall clock ÷ the clients' processor time."""
+    """Wall-clock time ÷ the processor time of the clients' program."""
     rate_times_response: Estimate
-    """Mean time of a call × rate: the calls under way, by Little's law."""
+    """Rate × mean time of a call: by Little's law the mean number of calls under way."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromCold:
-    """Times of runs of a fresh program; µs."""
+    """Times of cold runs in µs. A cold run is a fresh client program with a fresh connection."""
 
     connect_us: Estimate
+    """Time of connecting."""
     first_us: Estimate
     """Time of the first call, without connecting."""
     as_timed_us: Estimate
     """Time of connecting and of the first call together. A program that connects within its first call times both, as
     the original's program does."""
     rest_us: Estimate
-    """Mean of the other calls of the run."""
+    """Mean time of the other calls of a run."""
     first_over_rest: Estimate
+    """Time of the first call ÷ mean time of the other calls."""
     as_timed_over_rest: Estimate
+    """Time of connecting and of the first call together ÷ mean time of the other calls."""
 
 
 def rates(judgement: Judgement, of: Setting) -> Rates | None:
@@ -130,8 +137,8 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 
 def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
-    """Sums over the counted windows of an arm in a block: replies, responses, wall clock, the clients' processor
-    time."""
+    """Sums over the counted windows of an arm in a block: number of replies, response times, wall-clock time, and the
+    clients' processor time; times in ns."""
     slices = block.slices
     own = ratios.used(judgement.sweep.limits, block) & (ratios.column(slices.arm) == place)
     columns = {"replies": slices.counts[ALL], "response_ns": slices.sums_ns[ALL]}
@@ -140,7 +147,8 @@ def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
 
 
 def _mean_rate_hz(block: Block, place: int) -> float | None:
-    """Rate over windows with the same number of calls: all calls ÷ all time, which is the harmonic mean."""
+    """Mean rate of the clients over the counted windows of an arm in a block; None without a window. All windows have
+    the same number of calls, so the rate (all calls ÷ all time) is the harmonic mean."""
     rates_hz = [hz for window in block.arms[place].windows for hz in window.clients_hz]
     return harmonic_mean(rates_hz) if rates_hz else None
 
@@ -152,12 +160,12 @@ def by_language(judgement: Judgement, settings: Mapping[str, Setting]) -> dict[s
 
 
 def cold_runs(seen: Seen) -> ColdJudged:
-    """Judged cold runs; without rows where none were measured."""
+    """Judged cold runs; without rows where no cold run was measured."""
     return seen.of(ColdJudged) or ColdJudged()
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
-    """Times of the runs of 1000 calls; None where these runs were not measured."""
+    """Times of a setting's cold runs of 1000 calls; None where these runs were not measured."""
     own = [row for row in rows if row.cell.setting == of and row.cell.calls == CALLS]
 
     def over(value: Callable[[ColdRow], float]) -> Estimate | None:

@@ -1,18 +1,20 @@
-"""Prediction beside measurement: throughputs, the smallest pool or load that is enough, the effect of waiting. Pure.
+"""Comparison of predictions with measurements: throughputs, the smallest sufficient pool or load, the gain of threads.
 
-An arm is one server under one load. Its measurement is the median over blocks, of throughputs or of 99th percentiles. A
-prediction is of a server with its cores to itself. Other programs take the cores for a block or two; a median resists
-such blocks. Blocks that a gate refuses for an arm are left out of the arm's measurement.
+An arm is one server under one load. The measurement of an arm is the median over blocks of its throughput, or of its
+99th percentile. A prediction is for a server with its cores to itself. Other programs may take the cores for a block or
+two; a median resists such blocks. Blocks that a gate refuses for an arm are left out of the arm's measurement.
 
-A prediction rests on the medians of its basis over the same blocks. Before the sweep, predictions are also written
-down. These earlier predictions are of other minutes, in which a shared machine may be half as fast, or twice. They give
-the rates of the open loops, and their own hits are counted.
+A prediction for an arm rests on other arms, the basis (``design.basis``), by medians over the same blocks. A hit is an
+arm whose measurement is near its prediction. Before the sweep, predictions are also written down. These earlier
+predictions are of other minutes, in which a shared machine may be half as fast, or twice as fast. The earlier
+predictions give the rates of the open loops, and their hits are counted apart.
 
-The error of an arm is measured ÷ foretold − 1. Of several pools, or numbers of clients, the smallest that is enough is
-the first whose throughput reaches ``USEFUL_SHARE`` of the highest. It is determined twice: from the predictions, and
-from the measurements.
+The error of an arm is measured ÷ foretold − 1. Of several pools, or of several numbers of clients, the smallest that is
+enough is the first whose throughput reaches ``USEFUL_SHARE`` of the highest throughput. This smallest pool, or number,
+is found twice: from the predictions, and from the measurements.
 
-The effect of waiting is the throughput of 16 threads ÷ that of one: 1 ms of computing, with longer and longer waits.
+The gain of threads is the throughput of 16 threads ÷ the throughput of one, for requests with 1 ms of computing and
+longer and longer waits. The functions are pure.
 """
 
 import math
@@ -47,10 +49,10 @@ from experiments.studies.pool_size.design import (
 from experiments.studies.pool_size.prediction import foretell
 
 THROUGHPUT_WITHIN = 0.10
-"""Largest share by which the throughput of a hit differs from its prediction."""
+"""Largest share by which the measured throughput of a hit differs from the predicted throughput."""
 
 TAIL_WITHIN = 0.25
-"""Largest share by which the 99th percentile of a hit differs from its prediction."""
+"""Largest share by which the measured 99th percentile of a hit differs from the predicted percentile."""
 
 STEPS_MIN = 3
 """Fewest pools, or numbers of clients, that test a prediction. With two, every prediction is within one step."""
@@ -58,15 +60,17 @@ STEPS_MIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """An arm, with its prediction and its measurement."""
+    """Arm, with its prediction and its measurement."""
 
     foretold: Foretold
+    """Prediction from the basis in the sweep's blocks."""
     written: Foretold
     """Prediction that was written down before the sweep."""
     throughput_hz: Estimate | None
-    """None where no block counts."""
+    """Measured throughput in replies a second; None where no block counts."""
     p99_s: float | None
-    """None where there are too few requests for the percentile."""
+    """Measured 99th percentile of the response times in seconds. None for a closed loop, and where there are too few
+    requests for the percentile."""
 
     @property
     def setting(self) -> Setting:
@@ -80,22 +84,22 @@ class Beside:
 
     @property
     def work(self) -> Work:
-        """Work of each of its requests."""
+        """Work that each request of the arm does in addition to the Lookup or Trade."""
         return work_of(self.setting)
 
     @property
     def is_open(self) -> bool:
-        """True for an open loop: its requests are due at a rate."""
+        """True for an open loop, whose requests are due at a rate."""
         return self.setting["rate_hz"] is not None
 
     @property
     def workers(self) -> int:
-        """Threads in its pool."""
+        """Number of threads in the server's pool."""
         return self.setting.whole("workers")
 
     @property
     def clients(self) -> int:
-        """Connections that send."""
+        """Number of connections that send requests."""
         return self.setting.whole("clients") * self.setting.whole("connections")
 
     @property
@@ -115,17 +119,17 @@ class Beside:
 
     @property
     def ratio(self) -> Estimate | None:
-        """Measured ÷ foretold throughput. Its interval is that of the measurement."""
+        """Measured ÷ foretold throughput. The interval is the interval of the measurement."""
         return self.throughput_hz and self.throughput_hz.over(self.foretold.throughput_hz)
 
     @property
     def is_hit(self) -> bool:
-        """True where the throughput is near its prediction."""
+        """True where the throughput is within ``THROUGHPUT_WITHIN`` of the prediction."""
         return self._is_near(self.foretold)
 
     @property
     def was_hit(self) -> bool:
-        """True where the throughput is near the prediction that was written down before the sweep."""
+        """True where the throughput is within ``THROUGHPUT_WITHIN`` of the prediction written down before the sweep."""
         return self._is_near(self.written)
 
     def _is_near(self, told: Foretold) -> bool:
@@ -134,7 +138,8 @@ class Beside:
 
     @property
     def tail_ratio(self) -> float | None:
-        """Measured ÷ foretold 99th percentile of an open loop. None where the foretold queue grows without end."""
+        """Measured ÷ foretold 99th percentile of an open loop. None without a measured percentile, and where the
+        foretold queue grows without end."""
         foretold_s = self.foretold.response_s
         return None if self.p99_s is None or math.isinf(foretold_s) else self.p99_s / foretold_s
 
@@ -148,7 +153,7 @@ Key = TypeVar("Key")
 
 
 def grouped(every: Iterable[Beside], key: Callable[[Beside], Key]) -> dict[Key, list[Beside]]:
-    """Arms by a key, such as their work, in the order of their first arms."""
+    """Arms grouped by a key, such as their work. The groups are in the order of their first arms."""
     found: dict[Key, list[Beside]] = {}
     for each in every:
         found.setdefault(key(each), []).append(each)
@@ -157,23 +162,26 @@ def grouped(every: Iterable[Beside], key: Callable[[Beside], Key]) -> dict[Key, 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Ascending steps: pools with equal numbers of clients, or numbers of clients on one pool. The question is the
-    smallest step that is enough."""
+    """Ascending steps: sizes of pools with equal numbers of clients, or numbers of clients on one pool. Each step has a
+    throughput, foretold and measured. The smallest step that is enough is the first with ``USEFUL_SHARE`` of the
+    highest throughput."""
 
     what: str
+    """Model and work in words."""
     beside: str
     """Levels that all steps share: ``64 clients``."""
     noun: str
-    """Word for a step: ``thread`` or ``client``."""
+    """Word for the unit of a step: ``thread`` or ``client``."""
     steps: tuple[int, ...]
+    """Sizes of the pools, or numbers of clients."""
     foretold: int
-    """Place of the smallest step that is enough, by the predictions."""
+    """Place in ``steps`` of the smallest step that is enough, by the predictions."""
     seen: int
-    """Place of the smallest step that is enough, by the measurements."""
+    """Place in ``steps`` of the smallest step that is enough, by the measurements."""
 
     @property
     def is_hit(self) -> bool:
-        """True where the two places are one step apart at most."""
+        """True where the foretold and the measured place are at most one step apart."""
         return abs(self.foretold - self.seen) <= 1
 
 
@@ -185,8 +193,8 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 
 @lru_cache(maxsize=2)
 def told(seen: Seen) -> Mapping[Setting, Foretold]:
-    """Predictions for the arms on which no prediction rests, in the sweep's order. Before the first block these are the
-    predictions written down before the sweep. Keeps the last two results."""
+    """Predictions for the arms on which no prediction rests, by setting, in the sweep's order. Before the first block
+    these are the predictions that were written down before the sweep. The last two results are cached."""
     sweep = seen.main.sweep
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
     written = {each.setting: each for each in seen.foretold}
@@ -196,13 +204,13 @@ def told(seen: Seen) -> Mapping[Setting, Foretold]:
 
 @lru_cache(maxsize=2)
 def beside(seen: Seen) -> tuple[Beside, ...]:
-    """Every arm of the sweep that has a prediction, in the sweep's order. Keeps the last two results."""
+    """Every arm of the sweep that has a prediction, in the sweep's order. The last two results are cached."""
     written = {each.setting: each for each in seen.foretold}
     return tuple(_beside(seen.main, foretold, written[setting]) for setting, foretold in told(seen).items())
 
 
 def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Beside:
-    """Measurement of an arm beside its predictions, over the blocks that no gate leaves out."""
+    """Arm with its two predictions, and with its measurement over the blocks that no gate leaves out."""
     sweep, arm = judgement.sweep, Arm(foretold.setting)
     place = sweep.arms.index(arm)
     own = [block.arms[place] for block in judgement.blocks if not any(arm_refusals(sweep, block, arm))]
@@ -219,12 +227,14 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Ladders of pools: for every model and work with at least ``least`` pools, at the largest number of clients."""
+    """Ladders of pool sizes, at the largest number of clients: one for every model and work with at least ``least``
+    pools."""
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Ladders of clients: for every model and work with several numbers of clients, on the largest pool."""
+    """Ladders of numbers of clients, on the largest pool: one for every model and work with at least ``STEPS_MIN``
+    numbers."""
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 
@@ -232,7 +242,8 @@ _NOUNS = {"workers": "thread", "connections": "client"}
 
 
 def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tuple[Ladder, ...]:
-    """Ladders of closed loops that differ in the factor ``steps`` alone, with the factor ``other`` at its largest."""
+    """Ladders of closed loops that differ in the factor ``steps`` alone, with the factor ``other`` at its largest
+    level. A ladder has at least ``least`` steps."""
     closed = [each for each in every if not each.is_open and each.throughput_hz is not None]
     found = []
     for of_kind in grouped(closed, lambda each: each.setting.but(workers=1, connections=1)).values():
@@ -248,21 +259,23 @@ def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tup
 
 
 BEGINS = 0.05
-"""Smallest gain that counts."""
+"""Smallest gain of throughput that counts, as a share: 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Throughput with 16 threads ÷ throughput with one, for one work, that is, one kind of request."""
+    """Gain of threads (throughput with 16 threads ÷ throughput with one) for one work, that is, one kind of request."""
 
     share: float
-    """Share of waiting in one worker's time for a request."""
+    """Share of waiting in the time of one worker for a request."""
     foretold: float
+    """Gain by the predictions."""
     measured: Estimate
+    """Gain by the measurements, with its interval."""
 
 
 def gains(seen: Seen) -> tuple[Gain, ...]:
-    """Gains of every measured work of the series, by ascending share."""
+    """Gains of threads on sockets, one for each measured work of ``IO_SERIES``, by ascending share of waiting."""
     found, foretold = [], told(seen)
     for judged in seen.main.judged.values():
         above, below = (foretold.get(arm.setting) for arm in (judged.comparison.above, judged.comparison.below))
@@ -279,5 +292,5 @@ def gains(seen: Seen) -> tuple[Gain, ...]:
 
 
 def begins(found: Sequence[Gain]) -> Gain | None:
-    """The first gain whose whole interval is over ``BEGINS``."""
+    """First gain of an ascending series whose whole interval is over 1 + ``BEGINS``; None without such a gain."""
     return next((each for each in found if each.measured.n > 1 and each.measured.low > 1 + BEGINS), None)

@@ -1,8 +1,9 @@
-"""The answers to the study's questions, and the claims made before the measurement. Pure.
+"""The answers to the study's questions, and the claims that were made before the measurement. Pure functions.
 
-The claims are common advice on Python's threads, and the promise of the model. A claim about pools takes the verdicts
-of comparisons. A claim about predictions counts arms (an arm is one server under one load): an arm is within the limit,
-or outside the limit, only where its whole interval is. No claim is judged before the sweep's look.
+The claims are common advice on Python's threads, and the accuracy that the model promises. A claim about pools is
+decided by the verdicts on comparisons. A claim about predicted throughputs counts arms (an arm is one server under one
+load): an arm is within the limit, or outside the limit, only where its whole interval is. No claim is judged before the
+sweep is at a look.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +41,7 @@ LOOPBACK = "The time that a network between client and server adds: here it is t
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to every question, in the order in which one asks them."""
+    """Answers to all questions of the main part, in order."""
     every = beside(seen)
     return _lookups(seen.after.get("pool_lookups")), _begins(seen), _best(every), _error(every), _kinds(every)
 
@@ -54,20 +55,22 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_one``. All predictions rest on the values of its table of arms."""
+    """Answer of the part ``pool_one``, which points to the table of arms. All predictions rest on the values of this
+    table."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 
 
 def gains_from_threads(judged: Judged) -> bool | None:
-    """True where more threads answer sooner, by 5 % or more; None where it is not decided."""
+    """True where the comparison decides that more threads answer sooner by 5 % or more. False where the comparison
+    decides otherwise. None where nothing is decided."""
     if not judged.decided:
         return None
     return judged.verdict is Verdict.FASTER and not judged.by_less_than_5
 
 
 def compared(judgement: Judgement) -> tuple[Judged, ...]:
-    """The comparisons of pools that have a value."""
+    """Comparisons of pools that have a value; A/A pairs are left out."""
     return tuple(each for each in judgement.judged.values() if each.comparison.kind != "same")
 
 
@@ -87,7 +90,7 @@ def _lookups(judgement: Judgement | None) -> Answer:
         )
         for each, above, below in ((each, each.comparison.above, each.comparison.below) for each in judged)
     ]
-    first = sorted({found.index(each) for each in found})  # one of each finding
+    first = sorted({found.index(each) for each in found})  # the first sentence with each finding
     return Answer(
         question,
         " ".join((head, *(told[place] for place in first))),
@@ -220,8 +223,11 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences on the closed loops of a model, each beside another model's loop with the same clients and work. Both
-    have their largest pool."""
+    """Sentences on the closed loops of a model, compared with another model under the same clients and work. Each model
+    has its largest pool.
+
+    ``every``: all arms. ``who``: subject and verb of the sentences, for ``model``.
+    """
     loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
     largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
     for (of, work, clients), each in largest.items():
@@ -236,13 +242,14 @@ def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterat
 
 
 SHARE = 10 / 12
-"""Share of the arms whose predictions must be hits."""
+"""Least share of the arms, or of the ladders, that must be hits to confirm a claim: ten of twelve."""
 
 ARMS_MIN = 12
-"""Fewest arms that can confirm or contradict a share."""
+"""Fewest arms that can decide a claim on the share of hits."""
 
 NEAR = 0.05
-"""Largest difference between the share of an open loop and ``USUAL``, the share that the claim names."""
+"""Tolerance of the claim on tails, which is about loads of ``USUAL``, as a share of the foretold capacity: the claim
+counts the open loops whose share differs from ``USUAL`` by less."""
 
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
@@ -270,7 +277,11 @@ def _without_gil(seen: Seen) -> Finding:
 def _of_work(
     is_asked: Callable[[Work], bool], gain: bool = True, needs_cores: bool = False
 ) -> Callable[[Seen], Finding]:
-    """Judges a kind of work over all models with a GIL. ``gain``: True where the claim is that more threads gain."""
+    """Function that judges a claim on a kind of work, over all models with a GIL.
+
+    ``is_asked``: True for the works of the claim. ``gain``: True where the claim is that more threads gain.
+    ``needs_cores``: True for a claim that needs two cores.
+    """
 
     def finding(seen: Seen) -> Finding:
         if needs_cores and _has_one_core(seen):
@@ -282,7 +293,7 @@ def _of_work(
 
 
 def _works(seen: Seen, with_gil: bool) -> Iterator[tuple[Judged, Work]]:
-    """Comparisons of pools with their work, on an interpreter with a GIL or without one."""
+    """Comparisons of pools, each with the work of its requests, on an interpreter with a GIL or without a GIL."""
     for each in compared(seen.main):
         of = each.comparison.above.setting
         if (model_of(of) != NO_GIL) == with_gil:
@@ -294,7 +305,8 @@ def _has_one_core(seen: Seen) -> bool:
 
 
 def _all(judgement: Judgement, own: Sequence[Judged], gain: bool) -> Finding:
-    """Verdict on a claim that more threads gain in all these comparisons, or in none of them."""
+    """Finding on a claim that more threads gain in all these comparisons (``gain`` is True), or in none of them
+    (``gain`` is False)."""
     if not own:
         return _NOT_MEASURED
     said = " ".join(f"{each.comparison.title}: {ratio_words(each.typical)[0]}, {verdict_words(each)}." for each in own)
@@ -370,4 +382,4 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         f"At 70 % of the foretold capacity, the 99th percentile is foretold to within {percent(TAIL_WITHIN)}.", _tails
     ),
 )
-"""Every claim."""
+"""Every claim, in the order of the README."""

@@ -1,17 +1,22 @@
 """Sweeps of the study ``pool_size``: work in a request × pool × clients, on threads and on an event loop.
 
-The study has three sweeps. ``pool_one`` comes first: one client of one worker. It gives the rates of the open loops.
+An arm is one server under one load. A model is a kind of server, such as threads on sockets. Work is what a request
+does in addition to the Lookup or Trade. The study has three sweeps.
 
-The main sweep has a row for each model (a kind of server) and work. A row holds every pool with the most clients, every
-number of clients on the largest pool, and an open loop at shares of the foretold capacity. By turns with the rows stand
-the arms of ``pool_one`` again (an arm is one server under one load); the predictions rest on these arms. So a
-prediction and its measurement are of the same minutes: a shared machine may be twice as fast in one minute as in
-another. The servers of a group start for the turn of the group: there are more servers than may be alive at once.
+``pool_one`` comes first, and measures one client of one worker. The predictions from this sweep give the rates of the
+open loops.
 
-``pool_lookups`` asks the pure Lookup by turns of slices, since its effects are small.
+The main sweep has a row for each model and work. A row has every pool with the most clients, every number of clients on
+the largest pool, and an open loop at shares of the foretold capacity. The main sweep also measures the arms of
+``pool_one`` again, by turns with the rows, and the predictions rest on these arms. So a prediction and its measurement
+are of the same minutes: a shared machine may be twice as fast in one minute as in another. The servers of a group start
+just before the turn of the group, since the sweep has more servers than may be alive at once.
 
-Server and load have a core each. A hash lets the interpreter go, and a free-threaded interpreter holds no thread up.
-Both need a second core, so there neither server nor load is bound to a core.
+``pool_lookups`` measures the pure Lookup in slices, since the effects of the pool on a pure Lookup are small.
+
+Server and load have a core each, except where the server can use a second core: work that hashes releases the GIL, a
+free-threaded Python has no GIL, and each of two processes has a GIL of its own. There neither server nor load is bound
+to a core.
 """
 
 from collections.abc import Iterator
@@ -56,8 +61,8 @@ MODELS: dict[str, Setting] = {
         _SOCKETS.but(build=FREE_THREADED, placement=FREE),
     )
 }
-"""Models by their names. Each of the two processes has a pool. The last model needs a free-threaded Python on this
-machine."""
+"""Models by their names. In the model of two processes each process has a pool. The last model needs a free-threaded
+Python on this machine."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
 
@@ -65,18 +70,20 @@ SHARES = (0.5, 0.7, 0.9)
 """Rates of open loops, as shares of the foretold capacity."""
 
 SMOKE_ROUNDS = 2
-"""Rounds of the Lookups in a block at the scale ``smoke``. This number tells the scale apart: its looks do not, where
-the part comes first."""
+"""Rounds of ``pool_lookups`` in a block at the scale ``smoke``. ``rows`` recognizes the scale by this number. It
+cannot use the looks, which ``run`` changes for a part that is measured first."""
 
 NOMINAL_HZ = 100.0
-"""Rate of an open loop before there is a prediction. The number of windows does not depend on the rate."""
+"""Stand-in, in requests a second, for the capacity of an open loop's server before there is a prediction. Estimates of
+the duration do not depend on the rate."""
 
 BUSY = 64
-"""Connections that keep one worker busy: the largest number of the sweep."""
+"""Number of connections that keep one worker busy. No arm has more."""
 
 PROBE_MS, LOOP_PROBE_MS = 0.1, 1.0
-"""Waits that measure the cost of waiting: on threads, and on an event loop. They are short, so that caches are still
-warm afterwards. The clock of an event loop counts whole milliseconds, so that its wait is one millisecond."""
+"""Milliseconds that a request waits in the arms that measure the cost of waiting: ``PROBE_MS`` on threads,
+``LOOP_PROBE_MS`` on an event loop. The waits are short, so that caches are still warm afterwards. The clock of an event
+loop counts whole milliseconds."""
 
 OPEN_CONNECTIONS = 64
 
@@ -86,41 +93,42 @@ class Work(Inside):
     """Work that every request does in addition to the Lookup or Trade."""
 
     durable: bool = False
-    """True for a trade, which is answered once it is on the disk; False for a Lookup."""
+    """True for a Trade that is answered once it is on the disk. False for a Lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A model and a work. Every pool is tried with the largest number of clients, and every number of clients on the
-    largest pool."""
+    """Model and work, with the pools and loads to be measured. Every pool is measured with the largest number of
+    clients, and every number of clients on the largest pool."""
 
     model: str
+    """Name of the model."""
     work: Work
     pools: tuple[int, ...]
-    """Sizes of the pools, ascending. An event loop has no pool, and a single number here."""
+    """Sizes of the pools, ascending. An event loop has no pool: its row has the single number 1."""
     clients: tuple[int, ...]
     """Numbers of connections, ascending."""
     tail_of: int | None = None
-    """Size of the pool on which an open loop is tried."""
+    """Size of the pool on which an open loop is measured; None for a row without an open loop."""
 
     @property
     def base(self) -> Setting:
-        """Setting of its server, with the default pool."""
+        """Setting of the row's server, with the default pool."""
         return with_work(MODELS[self.model], self.work)
 
     @property
     def pooled(self) -> tuple[Arm, ...]:
-        """Every pool with the most clients."""
+        """Arms of every pool with the most clients."""
         return tuple(Arm(self.base.but(workers=pool, connections=self.clients[-1])) for pool in self.pools)
 
     @property
     def loaded(self) -> tuple[Arm, ...]:
-        """Every number of clients on the largest pool."""
+        """Arms of every number of clients on the largest pool."""
         return tuple(Arm(self.base.but(workers=self.pools[-1], connections=each)) for each in self.clients)
 
 
 def with_work(of: Setting, work: Work) -> Setting:
-    """The same server with this work, and as many cores as it can use."""
+    """Setting of the same server with this work. With work that hashes, neither server nor load is bound to a core."""
     options = asdict(work)
     kept = {"store": SQLITE, "mix": "trade"} if options.pop("durable") else {}
     return of.but(**options, **kept, placement=FREE if work.hash_ms else of["placement"])
@@ -184,14 +192,14 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """Rows of a scale: all rows, the rows of a quarter of an hour, or a few. Rows that need a free-threaded Python are
-    left out where none is installed."""
+    """Rows of a scale: ``PAPER``, ``QUICK`` or ``SMOKE``. Rows that need a free-threaded Python are left out where none
+    is installed."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
 
 def pool_size(scale: Scale) -> Sweep:
-    """The sweep of every row of the scale."""
+    """Sweep of every row of the scale, and of the arms on which the predictions rest."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     paired = set[Level]()  # transports that have an A/A pair
@@ -220,8 +228,8 @@ def pool_one(scale: Scale) -> Sweep:
 
 
 def _of_one(scale: Scale) -> Iterator[Group]:
-    """Groups of each model and placement of the scale: a worker with one client, a busy worker, and a worker that
-    waits."""
+    """Groups of the arms on which predictions rest, for each model and placement of the scale: a worker with one
+    client, a busy worker, a worker that waits, and for durable trades a worker that commits."""
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     for plain in dict.fromkeys(no_work(each) for each in wanted):
         yield Group((Arm(plain), busy(plain)))
@@ -236,7 +244,7 @@ def basis(of: Setting) -> tuple[Arm, ...]:
 
 
 def pool_lookups(scale: Scale) -> Sweep:
-    """Sweep of a Lookup with 8 and with 64 threads beside one thread, on sockets and on gRPC with its own executor."""
+    """Sweep of a Lookup with 8 and with 64 threads ÷ with one thread, on sockets, and on gRPC with its own executor."""
     groups, comparisons = list[Group](), list[Comparison]()
     for model in (SOCKETS, GRPC):
         alone = MODELS[model].but(connections=16, workers=1)
@@ -253,17 +261,17 @@ def pool_lookups(scale: Scale) -> Sweep:
 
 
 def one(of: Setting) -> Setting:
-    """The same setting with one worker and one client."""
+    """Setting of the same server with one process, one worker and one client, in a closed loop."""
     return of.but(processes=1, workers=1, clients=1, connections=1, rate_hz=None)
 
 
 def no_work(of: Setting) -> Setting:
-    """The same setting without work, and with the placement of its model."""
+    """Setting of the same server without work: a Lookup in memory, with the placement of the model."""
     return with_work(of, LOOKUP).but(store=MEMORY, mix="lookup")
 
 
 def busy(plain: Setting) -> Arm:
-    """Arm of one worker that always has a request."""
+    """Arm of one worker that always has a request, since ``BUSY`` connections send."""
     return Arm(plain.but(connections=BUSY))
 
 
@@ -290,7 +298,7 @@ def named(work: Work) -> str:
 
 
 def _compared(row: Row) -> tuple[Comparison, ...]:
-    """Comparison of the largest pool with the smallest, where there are several pools."""
+    """Comparison of a row's largest pool with its smallest pool; none for a row with one pool."""
     if len(row.pools) == 1:
         return ()
     above, below = row.pooled[-1], row.pooled[0]
@@ -299,7 +307,7 @@ def _compared(row: Row) -> tuple[Comparison, ...]:
 
 
 def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
-    """The arms in groups of the largest size. Compared arms come first, so that they share a group."""
+    """Groups of the largest allowed size. Compared arms must stand first in ``arms``, so that they share a group."""
     most = GROUP_ARMS[-1]
     return (Group(arms[begin : begin + most]) for begin in range(0, len(arms), most))
 

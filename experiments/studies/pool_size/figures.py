@@ -1,4 +1,4 @@
-"""Figures and tables of the study: each has predictions and measurements. Pure."""
+"""Figures and tables of the study, each with predictions and measurements. Pure functions."""
 
 import math
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, named
 FORETOLD = "foretold, from one client of one worker"
 
 PANELS = 4
-"""Largest number of panels side by side: those of the first rows."""
+"""Largest number of panels in a figure. A figure with more has the first panels alone."""
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figures of every question."""
+    """Figures of all questions of the main part."""
     every = beside(seen)
     lookups = seen.after.get("pool_lookups")
     judged = () if lookups is None else compared(lookups)
@@ -49,7 +49,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def effect(seen: Seen) -> Picture:
-    """Throughput of 16 threads ÷ throughput of one, by the share of waiting."""
+    """Figure of the throughput of 16 threads ÷ the throughput of one, over the share of waiting."""
     found = gains(seen)
     line = Line(
         "16 threads ÷ 1 thread",
@@ -65,7 +65,7 @@ def effect(seen: Seen) -> Picture:
 
 
 def pools(every: Sequence[Beside]) -> Picture:
-    """Throughput over the pool's size: a panel for each work, a line for each model."""
+    """Figure of the throughput over the pool's size: a panel for each work, a line for each model."""
     closed = [each for each in every if not each.is_open and each.model != AIO]
     panels = []
     for work, of_work in grouped(closed, lambda each: each.work).items():
@@ -81,7 +81,7 @@ def pools(every: Sequence[Beside]) -> Picture:
 
 
 def prediction(every: Sequence[Beside]) -> Picture:
-    """Measured ÷ foretold throughput of every closed loop."""
+    """Figure of the measured ÷ foretold throughput of every closed loop."""
     closed = grouped((each for each in every if not each.is_open), lambda each: each.what)
     rows = [
         Off(what, [(f"{each.workers}/{each.clients}", each.ratio) for each in own if each.ratio is not None])
@@ -92,7 +92,7 @@ def prediction(every: Sequence[Beside]) -> Picture:
 
 
 def tails(every: Sequence[Beside]) -> Picture:
-    """The 99th percentile at shares of the capacity: a panel for each row."""
+    """Figure of the 99th percentile at shares of the capacity, for open loops: a panel for each model and work."""
     panels = []
     for what, own in grouped((each for each in every if each.is_open), lambda each: each.what).items():
         at = [(100 * (each.share_now or 0), each.foretold.response_s, each.p99_s) for each in own]
@@ -107,14 +107,15 @@ def tails(every: Sequence[Beside]) -> Picture:
 
 
 def _load(own: Sequence[Beside]) -> str:
-    """Threads of a row, and its largest rate."""
+    """Words for the number of threads and the largest rate of a row's open loops."""
     most = max(own, key=lambda each: each.share or 0)
     threads = "" if most.model == AIO else f"{counted(most.workers, 'thread')}, "
     return f"{threads}up to {number(float(str(most.setting['rate_hz'])))}/s"
 
 
 def loop(every: Sequence[Beside]) -> Picture:
-    """Throughput over clients, with the same work: a panel for each of gRPC's models, so that no line hides another."""
+    """Figure of the throughput over the number of clients, with the same work: a panel for each model on gRPC, so that
+    no line hides another."""
     closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
     panels = []
     for work, of_work in grouped(closed, lambda each: each.work).items():
@@ -131,7 +132,8 @@ def loop(every: Sequence[Beside]) -> Picture:
 
 
 def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
-    """Measured points of one model, beside their predictions."""
+    """Line of a figure: the measured points of one model, and their predictions. ``over``: ``workers`` or ``clients``,
+    the quantity of the axis."""
 
     def place(of: Beside) -> float:
         return float(of.clients if over == "clients" else of.workers)
@@ -146,11 +148,11 @@ def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
 
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
-"""Words for the resource that is busy first."""
+"""Words for the resource that is busy first, by its name in predictions."""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with every arm, whether or not its prediction was a hit."""
+    """Sections with the tables of all arms with a prediction, of the least that is enough, and of the demands."""
     every = beside(seen)
     told = [
         Section("Prediction beside measurement", throughput_table(every)),
@@ -165,7 +167,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def throughput_table(every: Sequence[Beside]) -> str:
-    """Table of every closed loop."""
+    """Table of the foretold and the measured throughput of every closed loop."""
     lines = [
         (
             each.model,
@@ -187,7 +189,7 @@ def throughput_table(every: Sequence[Beside]) -> str:
 
 
 def tail_table(every: Sequence[Beside]) -> str:
-    """Table of every open loop, whose requests are due at a rate."""
+    """Table of the foretold and the measured 99th percentile of every open loop."""
     lines = [
         (
             each.model,
@@ -216,7 +218,7 @@ def _threads(each: Beside) -> str:
 
 
 def ladder_table(ladders: Sequence[Ladder]) -> str:
-    """Table of the smallest pool, and of the smallest number of clients, that is enough for each row."""
+    """Table of ladders: the smallest pool, or the smallest number of clients, that is enough, foretold and measured."""
     lines = tuple(
         (
             each.what,
@@ -234,7 +236,7 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
 
 
 def demands_table(every: Sequence[Beside]) -> str:
-    """Table of the demands of a request for each model and work, found in the sweep's blocks."""
+    """Table of the demands of a request for each model and work, as measured in the sweep's blocks."""
     found: dict[str, Demands] = {each.what: each.foretold.demands for each in every}
     lines = tuple(
         (what, *(number(1e6 * part) for part in (of.gil_s, of.free_s, of.wait_s, of.overhead_s)))

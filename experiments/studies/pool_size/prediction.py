@@ -1,24 +1,27 @@
-"""Demands of a request at any setting, measured by one client of one worker, and the prediction from them. Pure.
+"""Demands of a request at any setting, measured by one client of one worker, and the prediction from the demands.
 
-The model is that of ``recommend``: it takes workers, clients, cores, processes and a rate from the setting. A server
-that answers on an event loop has no pool: each request counts as one worker, and the server computes one request at a
-time. Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
+The queueing model is ``recommend.model``. From the setting it takes workers, clients, cores, processes and a rate. A
+server that answers on an event loop has no pool: each request counts as one worker, and the server computes one request
+at a time. Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
 
-The arms of a model (``design.basis``) have one worker of one process each. The first arm has one client. The second arm
-has enough connections to keep the worker busy. The third arm has one client of a worker that waits. These arms give
+A prediction rests on arms of the setting's kind of server (``design.basis``; an arm is one server under one load). Each
+has one process with one worker. One arm has one client. The busy arm has enough connections to keep the worker busy.
+The waiting arm has one client, and its requests wait. These arms give
 
-- The transport's own processor time for a request, from the busy worker. A worker that sleeps between requests takes
-  more. Where a request computes, the time is that of the arm with one client: there each reply is followed by a single
-  request too.
+- The transport's own processor time for a request, from the busy arm. A worker that sleeps between requests takes more.
+  For a request that computes, the time is from the arm with one client, since in both cases a single request follows
+  each reply.
 - The processor time that a wait costs, and the delay with which a wait ends. An event loop waits for many requests at
-  once, so its processor time is from its busy arm too. Its timer ends in time, and the loop wakes late: this delay is
-  outside a worker.
+  once, so the processor time is from a busy arm that waits. A wait's timer ends in time, but the loop wakes late: on an
+  event loop this delay is outside a worker.
 - The rest of the response time of one client. This rest is outside the worker.
 - The load's processor time, where the load runs on the server's cores.
-- The time for which a trader waits for the disk, and the processor time of a commit, for durable trades. While one
-  group is committed, the next group gathers. So half of the trades under way share a commit, and each costs its part.
+- For durable trades: the time for which a trader waits for the disk, and the processor time of a commit. While a group
+  of trades is committed, the next group gathers. So half of the trades under way share a commit, and each trade costs
+  its part of the commit.
 
-The time of the work itself is known: it is the time asked for. No arm with a prediction is in this measurement.
+The time of the work itself is known: it is the time that the setting asks for. No arm with a prediction is in this
+measurement. The functions are pure.
 """
 
 from collections.abc import Callable
@@ -44,13 +47,15 @@ LOOP_WORKERS = 256
 """Most requests under way at once on an event loop, in the model of an open loop."""
 
 QUANTILE = 0.99
+"""Quantile of the response times that is predicted for an open loop."""
 
 
 def of_demands(setting: Setting, demands: Demands, cores: int, load_s: float = 0.0) -> Foretold:
-    """Predicts a setting on a machine with this number of cores. An open loop takes about half a second.
+    """Prediction for a setting from the demands of a request, on a machine with this number of cores. For an open loop
+    the function computes for about half a second.
 
-    ``load_s`` is the load's processor time for a request, in seconds. It reduces the server's part of the cores where
-    server and load share them.
+    ``load_s``: processor time of the load for a request, in seconds. Where server and load share the cores, this time
+    reduces the server's part of the cores.
     """
     clients = setting.whole("clients") * setting.whole("connections")
     rate_hz = setting["rate_hz"]
@@ -89,18 +94,18 @@ US = 1e-6
 MS = 1e-3
 
 OWN_VARIATION = 0.5
-"""Coefficient of variation of the transport's own processor time. The work itself does not vary between requests."""
+"""Coefficient of variation of the transport's own processor time. The work in a request does not vary."""
 
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:
-    """Prediction for a setting, from the blocks of a sweep that has its ``design.basis``."""
+    """Prediction for a setting, from the blocks of a sweep that has the arms of the setting's ``design.basis``."""
     load_s = _seen(judgement, Arm(no_work(one(setting))), ratios.arm_load_us) * US
     return of_demands(setting, demands_of(judgement, setting), judgement.blocks[0].cores, load_s)
 
 
 def demands_of(judgement: Judgement, setting: Setting) -> Demands:
-    """Demands of a request at a setting, by the rules of the module. ValueError where the setting's model was not
-    measured."""
+    """Demands of a request at a setting, by the rules of the module. Raises ValueError where the arms of the setting's
+    ``design.basis`` were not measured."""
     work, plain = work_of(setting), no_work(one(setting))
     alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
     busy_cpu_s = _cpu_s(judgement, busy(plain))
@@ -130,7 +135,7 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
 
 
 def _cpu_s(judgement: Judgement, arm: Arm) -> float:
-    """Processor time of the server for a request."""
+    """Processor time of the server for a request on an arm, in seconds."""
     return _seen(judgement, arm, ratios.arm_cpu_us) * US
 
 
@@ -139,7 +144,7 @@ def _response_s(judgement: Judgement, arm: Arm) -> float:
 
 
 def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], float | None]) -> float:
-    """Quantity of an arm: the median over the blocks."""
+    """Median over the blocks of a quantity of an arm. ``of``: gives the quantity in a block."""
     place = judgement.sweep.arms.index(arm)
     found = [of(judgement.sweep, block, place) for block in judgement.blocks]
     return median(each for each in found if each is not None)

@@ -1,4 +1,7 @@
-"""Answers of ``pools``: time and processor time of the servers, pool, connections, debug build, stress test. Pure."""
+"""Answers of the study ``pools``: on the servers' time and processor time, pools, connections, the stress test.
+
+The functions are pure.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -33,13 +36,13 @@ ESTIMAND = (
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
 
 MEASURES = ("", "_cpu")
-"""Suffixes of comparisons' names: for time, and for processor time."""
+"""Suffixes of the names of comparisons: empty for time, ``_cpu`` for processor time."""
 
 TITLES: Mapping[Measure, str] = {
     "response": f"time of a request with {ONE} connection, {POOL} threads",
     "cpu": f"processor time of a request with {AT} connections, {POOL} threads",
 }
-"""Ends of the titles of figures of ratios. Time and processor time are measured under different loads."""
+"""Ends of the titles of figures of ratios, by measure. Time and processor time are measured under different loads."""
 
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay.",
@@ -49,7 +52,8 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to the five questions, as far as they were measured."""
+    """Answers to the five questions. The questions on cells and on the stress test are left out where these were not
+    measured."""
     found = [_languages(seen), _debug(seen.main)]
     if (cells := seen.of(TableJudged)) is not None:
         found += [_pool(cells), _connections(cells)]
@@ -59,9 +63,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _told(judgement: Judgement, sides: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Sentence on each measured comparison by its name, for GET and PUT, for time and processor time.
+    """Sentences on the measured comparisons, by name: for GET and PUT, of time and of processor time.
 
-    ``sides``: words for both sides of a ratio, by the beginning of the comparison's name.
+    ``sides``: words for both sides of a comparison, by the beginning of the comparison's name.
     """
     told = {}
     for begin, measure, verb in product(sides, MEASURES, VERBS):
@@ -91,7 +95,8 @@ def _languages(seen: Seen) -> Answer:
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Sentence on the document's numbers of connections, which the sweep by turns lacks."""
+    """Sentence on the time of Rust ÷ Go at the document's numbers of connections, which the sweep by turns lacks; empty
+    where the cells were not measured."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     cells = seen.of(TableJudged)
     own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]
@@ -134,7 +139,7 @@ def _pool(cells: TableJudged) -> Answer:
 
 
 def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> Iterator[str]:
-    """Sentence on each quantity, with the ratio of this name in each measured language."""
+    """Sentences, one for each quantity, with the ratios of this name in every measured language."""
     for quantity in quantities:
         found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
         told = "; ".join(words(each) for each in found if each is not None)

@@ -1,9 +1,10 @@
 """The replication card: the document's nine conclusions, its stress test, and its closing sentence.
 
 Only verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED. With too few blocks a ratio has no verdict, and
-decides nothing. A claim about every cell is confirmed where each cell's verdict agrees with the claim; one cell that
-disagrees contradicts the claim. A claim about all cells together has one ratio. A claim with the word "far" or "much"
-has a bound. A claim is NOT TESTABLE where its server is not built here.
+decides nothing. A cell is a fresh server under one load. A claim about every cell is confirmed where the verdict on
+each cell agrees with the claim; one cell that disagrees contradicts the claim. A claim about all cells together is
+decided by one ratio over all cells. For a claim with the word "far" or "much" this module sets a bound. A claim is NOT
+TESTABLE where a server that the claim needs is not built here.
 """
 
 from collections import Counter
@@ -21,14 +22,16 @@ from experiments.studies.pools.design import BOTH, FEW, MANY, VERBS
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements of the study, and its judged cells."""
+    """Measurements by which claims are judged."""
 
     seen: Seen
+    """Measurements of the part."""
     cells: TableJudged
+    """Judged cells of the part."""
 
 
 EXECUTORS = "executors"
-"""Part that compares a thread for each request with pools."""
+"""Part of the study ``stock`` that compares a thread for each request with pools."""
 
 POOL_SAVES = "A pool saves what creating a thread for each request costs (4)."
 
@@ -51,7 +54,7 @@ MUCH_MORE = 10.0
 connections is about ten times the latency with 100, and far more than ten times the latency with 10."""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
-"""Least number of requests to each server in the stress test."""
+"""Least number of requests to each server at which the stress test decides its claim."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -60,7 +63,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    """The claim with its verdict. A numbered conclusion, which is from the tables, also has the size of a cell."""
+    """Claim with its verdict. A numbered conclusion, which the document drew from its tables, also has the sentence on
+    the size of a cell."""
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
@@ -71,8 +75,8 @@ def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
-    """Claim on a thread for each request, by its ratios to a pool of the same server, on every transport and with every
-    number of clients."""
+    """Claim that a pool saves the cost of a thread for each request. It is judged by the comparisons of a thread for
+    each request with the thread pool, on each transport and number of clients of the part ``executors``."""
     if EXECUTORS not in seen.beside:
         return not_measured(POOL_SAVES, EXECUTORS)
     judged = [
@@ -97,7 +101,7 @@ def _pool_saves_threads(seen: Seen) -> Claim:
 
 
 def _size(cells: TableJudged) -> str:
-    """Sentence on the requests and seconds of a cell, here and in the document."""
+    """Sentence on the number of requests in a cell, and on the seconds that a cell took, here and in the document."""
     own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
     requests = sorted({cell.requests for cell in own})
     lasted = [each.value for cell in own if (each := cells.estimate(cell, "total_s")) is not None]
@@ -111,16 +115,16 @@ def _size(cells: TableJudged) -> str:
 
 
 def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
-    """Verdict on a claim that all ratios lie under the bound (LESS) or over the bound (MORE).
+    """Verdict on a claim that all ratios lie under the bound (``wanted`` is LESS) or over the bound (MORE).
 
-    CONFIRMED where all ratios lie on the claim's side. CONTRADICTED where one ratio is decided to lie on the other
-    side. A ratio that is EQUIVALENT, with an interval on the claim's side, decides nothing.
+    CONFIRMED where all ratios lie on the claim's side of the bound. CONTRADICTED where one ratio is decided to lie on
+    the other side. A ratio with the verdict EQUIVALENT and an interval on the claim's side decides nothing.
     """
     return joined([_one_is(wanted, each, bound) for each in judged])
 
 
 def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
-    """Verdict on the claim for one ratio."""
+    """Verdict of one ratio on the claim of ``all_are``."""
     if judged is None or judged.verdict in (None, Verdict.INCONCLUSIVE):
         return "INCONCLUSIVE"
     seen, less = judged.seen, wanted is Verdict.LESS
@@ -133,14 +137,14 @@ def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVe
 
 
 def joined(parts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-    """Verdict on a claim whose parts must all hold."""
+    """Verdict on a claim whose parts must all hold, from the verdicts on the parts."""
     if "CONTRADICTED" in parts:
         return "CONTRADICTED"
     return "CONFIRMED" if set(parts) == {"CONFIRMED"} else "INCONCLUSIVE"
 
 
 def words(judged: CellJudged | None) -> str:
-    """Words on a ratio: ``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
+    """Text of a ratio of cells: ``Rust ÷ Go is 0.81 (0.79 to 0.83, LESS)``."""
     if judged is None:
         return "a ratio: not measured"
     value, between = ratio_words(judged.seen)
@@ -151,7 +155,7 @@ def words(judged: CellJudged | None) -> str:
 
 
 def _each(cells: TableJudged, name: str) -> list[CellJudged | None]:
-    """Judged ratios of this name in both languages."""
+    """Judged ratios of this name in the document's languages, Rust and Go; None for a ratio without a value."""
     return [cells.judged.get(f"{name}_{language}") for language in BOTH]
 
 
@@ -160,7 +164,11 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
 
 
 def _processor(name: str, wanted: Verdict) -> Callable[[Measured], Finding]:
-    """Finding by the share of the processor in both languages. The words also have the processor time a request."""
+    """Function that judges a claim by the ratios of the share of the processor in both languages. The words also have
+    the processor time a request.
+
+    ``name``: beginning of the ratios' names. ``wanted``: verdict that confirms the claim.
+    """
 
     def finding(of: Measured) -> Finding:
         judged = _each(of.cells, f"{name}_cpu_percent")
@@ -181,7 +189,8 @@ def _go_leads_past_the_threads(of: Measured) -> Finding:
 
 
 def _pool_takes_memory(of: Measured) -> Finding:
-    """Finding by the growth of memory in both languages. Growth by the larger factor in Go contradicts the claim."""
+    """Finding from the growth of memory with the pool in both languages. A larger factor in Go than in Rust contradicts
+    the claim."""
     judged = rust, go = _each(of.cells, "pool_memory_mib")
     verdict = all_are(Verdict.MORE, judged)
     if rust is not None and go is not None and verdict == "CONFIRMED" and rust.seen.low <= go.seen.high:
@@ -190,7 +199,7 @@ def _pool_takes_memory(of: Measured) -> Finding:
 
 
 def _every_cell(cells: TableJudged, quantity: str) -> list[CellJudged | None]:
-    """Judged ratios of a quantity in every single cell: of GET, then of PUT."""
+    """Judged ratios Rust ÷ Go of a quantity, one for each cell: first of GET, then of PUT."""
     families = [f"each {quantity} of {verb}" for verb in VERBS]
     names = [ratio.name for family in families for ratio in cells.plan.ratios if ratio.family == family]
     return [cells.judged.get(name) for name in names]
@@ -217,14 +226,16 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
 
 
 def _by_turns(seen: Seen) -> str:
-    """Sentence on the time in the sweep by turns, where the load is not the limit; empty where it was not measured."""
+    """Sentence on the time of Rust ÷ Go in the sweep by turns, where the load is not the limit; empty where this ratio
+    was not measured."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
     return f"By turns, with 1 connection, which the document lacks, the load is no limit: {told}." if told else ""
 
 
 def _rust_is_faster(of: Measured) -> Finding:
-    """Finding at the document's numbers of connections. As in the document, times are of client and server together."""
+    """Finding from the time of a request, Rust ÷ Go, in every cell. As in the document, times are of client and server
+    together."""
     judged = _every_cell(of.cells, "response_ms")
     together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
@@ -299,7 +310,8 @@ def _no_errors(of: Measured) -> Finding:
 
 
 def _rust_wins_otherwise(of: Measured) -> Finding:
-    """Finding by time, memory and share of the processor. A time with the load near its limit decides nothing."""
+    """Finding from the time of a request, the memory, and the share of the processor with 64 threads. A time that was
+    measured with the load near its limit decides nothing."""
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
     time_get, time_put, memory, many = (of.cells.judged.get(each) for each in names)
     times = [None if each is None or each.load_limited else each for each in (time_get, time_put)]

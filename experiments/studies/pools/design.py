@@ -1,10 +1,11 @@
-"""Sweeps of the study ``pools``: three servers by turns, a table of cells one at a time, and a stress test.
+"""Design of the study ``pools``: a sweep of three servers by turns, a table of cells one at a time, and a stress test.
 
 A **cell** is a fresh server under one load. The document has 72 cells: two languages × six pools × three numbers of
-connections × GET and PUT. Python's static pool is a third language here. Each cell is measured twice: with a core each
-for server and load, and with all cores free, for the claims about the share of the processor.
+connections × GET and PUT. Python, with our static pool, is a third language here. Each cell is measured twice: pinned,
+that is, with a core each for server and load; and free, that is, on all cores, for the claims about the share of the
+processor.
 
-A **sweep** by turns compares all languages side by side, with an A/A pair, and a debug build with a release build.
+The **sweep** by turns compares all languages side by side, with an A/A pair, and a debug build with a release build.
 Every load opens a connection for each request, as the original did. The load is our C client for HTTP/1.1, since ``ab``
 was the limit in every cell of the original.
 """
@@ -28,7 +29,7 @@ STUDY = PART = "pools"
 HEADLINE = "headline"
 
 PEERS = {"rust": "rust-entity", "go": "go-entity"}
-"""Peers (programs in other languages) by language. Python's server is ours."""
+"""Names of the peers (programs in other languages), by language. The server in Python is this project's."""
 
 DEBUG = "rust-entity-debug"
 
@@ -38,7 +39,7 @@ BOTH = ("rust", "go")
 """Languages of the document."""
 
 PAIRS = (BOTH, ("go", "python"), ("rust", "python"))
-"""Pairs of languages that are compared: above and below in the ratio."""
+"""Pairs of languages that are compared: the first ÷ the second."""
 
 QUANTITIES = {
     "response_ms": "time of a request",
@@ -49,7 +50,7 @@ QUANTITIES = {
     "processing_ms": "processing",
     "received_kb_s": "bytes received a second",
 }
-"""Quantities of the cells' ratios, in words."""
+"""Words for the quantities of the cells, by name."""
 
 VERBS = ("get", "put")
 
@@ -61,36 +62,41 @@ POOLS = (2, 4, 8, 16, 32, 64)
 QUICK_POOLS = (2, 8, 64)
 
 FEW, MANY = 2, 64
-"""Smallest and largest pool, between which growth is judged. Growth with connections is judged from 10 to 1000."""
+"""Smallest and largest pool. Growth with the pool is judged from the smallest to the largest."""
 
 POOL = 8
-"""Threads of the sweep by turns."""
+"""Number of threads of every server in the sweep by turns."""
 
 ONE, AT = 1, 100
-"""Connections of the sweep by turns, for times and for processor time. Times need one connection: with more, the load
-is the limit. Processor time is the server's own, and may have more."""
+"""Numbers of connections in the sweep by turns: ``ONE`` for times, ``AT`` for processor time. Times need one
+connection: with more connections the load is the limit. Processor time is measured in the server alone, and so does not
+depend on the limit of the load."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
-"""Least number of requests in a cell. A cell with many connections has more."""
+"""Least numbers of requests in a cell, by scale. A cell with many connections has more."""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
-"""Numbers of blocks. 10 blocks can decide a family of 18 ratios, and 12 blocks a family of 36."""
+"""Numbers of blocks of the table of cells. 10 blocks can decide a family of 18 ratios, and 12 blocks a family of
+36."""
 
 WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
 """Windows of the sweep by turns. With many short windows, a slow moment of the machine meets both servers of a pair."""
 
 KEYS, SMOKE_KEYS = 10_000, 200
-"""Keys of each kind of the stress test."""
+"""Numbers of keys of each kind of request in the stress test."""
 
 STRESS_CONNECTIONS = 1000
-"""Connections of each kind of request in the stress test. The three kinds have three thousand at once."""
+"""Connections of each kind of request in the stress test. The three kinds together have three thousand at once."""
 
 FIRST_READ, FIRST_NEW, FIRST_KNOWN = 10**6, 2 * 10**6, 3 * 10**6
-"""First keys of the stress test. The store has the keys 1 to 1000 at the beginning."""
+"""First keys that the stress test reads, that it adds, and that it updates. A server begins with the keys 1 to 1000."""
 
 
 def server(language: str, pool: int, connections: int, verb: str) -> Setting:
-    """Setting of a language's server with a pool, under a load. Python has our static pool; a peer has its own pool."""
+    """Setting of a language's server under a load. Python has our static pool; a peer has its own pool.
+
+    ``pool``: number of threads. ``verb``: ``get`` or ``put``.
+    """
     executor = {"executor": "static-pool"} if language == PYTHON else {}
     return setting(
         service="entity",
@@ -138,7 +144,7 @@ def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
     """Comparisons of two languages. Rust ÷ Go and Go ÷ Python are headlines; Rust ÷ Python follows from these two."""
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
-    executor = ("executor",) if "python" in (one, other) else ()  # a peer's pool is its own
+    executor = ("executor",) if "python" in (one, other) else ()  # a peer has its own pool, and none of our executors
     family = "further" if (one, other) == ("rust", "python") else HEADLINE
     yield from _both(f"{one}_{other}_{verb}", title, above, below, ("language", *executor), family)
 
@@ -159,7 +165,7 @@ def _crowded(arm: Arm) -> Arm:
 
 
 def is_short(scale: Scale) -> bool:
-    """True where there are too few blocks for any verdict."""
+    """True where the scale has too few blocks for any verdict."""
     return scale.looks[-1] < BLOCKS_MIN
 
 
@@ -183,7 +189,7 @@ Cells = Sequence[Cell]
 
 
 def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ...]:
-    """Places of the cells, pinned or free, that have these levels."""
+    """Places in ``cells`` of the cells, pinned or free, that have these levels."""
     return tuple(
         place
         for place, each in enumerate(cells)
@@ -192,7 +198,7 @@ def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ..
 
 
 def _both_languages(cells: Cells, pinned: bool = True, **levels: Level) -> Iterator[tuple[int, ...]]:
-    """Places of Rust's cells and of Go's cells with these levels."""
+    """Places of the cells with these levels: those of Rust, then those of Go."""
     return (_places(cells, pinned, language=each, **levels) for each in BOTH)
 
 
@@ -208,7 +214,8 @@ def _ratios(cells: Cells, here: Sequence[str]) -> Iterator[CellRatio]:
 
 
 def _between_languages(cells: Cells, one: str, other: str) -> Iterator[CellRatio]:
-    """Ratios over all pinned cells together: of the time, of the processor time and of the memory."""
+    """Ratios of two languages over all pinned cells together: of the time and the processor time of a request for each
+    verb, and of the memory."""
     named = f"{one.capitalize()} ÷ {other.capitalize()}"
     for verb, quantity in product(VERBS, ("response_ms", "cpu_us")):
         above, below = (_places(cells, language=each, mix=verb) for each in (one, other))
@@ -219,7 +226,7 @@ def _between_languages(cells: Cells, one: str, other: str) -> Iterator[CellRatio
 
 
 def _each_cell(cells: Cells) -> Iterator[CellRatio]:
-    """Rust ÷ Go in every pinned cell, for claims about every case."""
+    """Ratios Rust ÷ Go in every pinned cell, for claims about every case."""
     for quantity in ("response_ms", "received_kb_s", "memory_mib"):
         for place in _places(cells, language=BOTH[0]):
             of = cells[place].setting
@@ -231,8 +238,8 @@ def _each_cell(cells: Cells) -> Iterator[CellRatio]:
 
 
 def _crossing(cells: Cells) -> Iterator[CellRatio]:
-    """Rust ÷ Go: the share of the processor with 2 and with 64 threads, and connecting and processing at 1000
-    connections."""
+    """Ratios Rust ÷ Go of the share of the processor with 2 threads and with 64 threads, and of the times of connecting
+    and processing with 1000 connections."""
     for pool in (FEW, MANY):
         above, below = _both_languages(cells, pinned=False, workers=pool)
         title = f"{pool} threads, all cores free: Rust ÷ Go"
@@ -244,7 +251,8 @@ def _crossing(cells: Cells) -> Iterator[CellRatio]:
 
 
 def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
-    """Ratios within a language: of pools, of numbers of connections, and of PUT ÷ GET."""
+    """Ratios within a language: of the largest pool ÷ the smallest, of the most connections ÷ the fewest, and of PUT ÷
+    GET."""
     named, last, first = language.capitalize(), CONNECTIONS[-1], CONNECTIONS[0]
     of_pools, of_connections = f"{named}: {MANY} threads ÷ {FEW}", f"{named}: {last:,} connections ÷ {first}"
     for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("memory_mib", True), ("response_ms", True)):
@@ -253,7 +261,7 @@ def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
     for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("connect_ms", True), ("processing_ms", True)):
         above, below = (_places(cells, pinned, language=language, connections=each) for each in (last, first))
         yield CellRatio(f"connections_{quantity}_{language}", of_connections, above, below, quantity, "connections")
-    for quantity in ("cpu_us", "response_ms"):  # not memory: GET and PUT are asked of one process
+    for quantity in ("cpu_us", "response_ms"):  # not memory: one process serves both GET and PUT
         above, below = (_places(cells, language=language, mix=verb) for verb in ("put", "get"))
         yield CellRatio(f"put_get_{quantity}_{language}", f"{named}: PUT ÷ GET", above, below, quantity, "requests")
 

@@ -1,9 +1,9 @@
-"""Figures and tables of the study ``pools``: the document's numbers beside ours, and the document's faults. Pure.
+"""Figures and tables of the study ``pools``: the document's numbers beside ours, and the document's faults.
 
-The document has tables alone. Columns of its tables 1 and 2 are drawn here as lines over the size of the pool: a figure
-for each column that a conclusion is about. Its figures 1 and 2 are pictures of JMeter's tables; here both are one
-figure of throughput. A further figure has the processor time of a request by connections. The table of ratios has a row
-for each declared ratio.
+The document has tables alone. For each column of its tables 1 and 2 that a conclusion is about, a figure here draws the
+column as lines over the size of the pool. The document's figures 1 and 2 are pictures of JMeter's tables; here both are
+one figure of throughput. A further figure has the processor time of a request over the number of connections. The table
+of ratios has a row for each declared ratio over several cells. The functions are pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,21 +28,23 @@ DRAWN = {
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
-"""By column of tables 1 and 2: name, title and quantity of the figure, and True where our servers are pinned."""
+"""Figures by the column of tables 1 and 2 that they draw: name, title, label of the axis, and True where the figure has
+our pinned cells, False where it has our free cells."""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figures by the pool for each column and request, by connections, and of the stress test."""
+    """Figures over the pool for each column of ``DRAWN`` and each verb, the figure over connections, and the figure of
+    the stress test."""
     drawn: list[Picture] = []
     if (cells := seen.of(TableJudged)) is not None:
         for quantity, (name, title, unit, pinned) in DRAWN.items():
             ticks = [(float(pool), str(pool)) for pool in POOLS]
             scale = Scale("Threads in the pool", unit, ticks, hollow=HOLLOW, columns=2)
-            if quantity == "response_ms":  # ten times the connections wait ten times as long
+            if quantity == "response_ms":  # with ten times the connections a request waits ten times as long
                 scale = replace(scale, shared="row")
-            if quantity == "memory_percent":  # servers differ tenfold, and a pool adds a third to one
+            if quantity == "memory_percent":  # servers differ tenfold, and a larger pool adds a third
                 scale = replace(scale, log_y=True)
             panels = {verb: list(_panels(cells, quantity, verb, pinned)) for verb in VERBS}
             for verb, own in panels.items():
@@ -55,7 +57,8 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _panels(seen: TableJudged, quantity: str, verb: str, pinned: bool) -> Iterator[Panel]:
-    """Two panels for each number of connections, the document's and ours: a line for each language, over the pool."""
+    """Panels of a figure over the pool, two for each number of connections: the document's and ours. A panel has a line
+    for each language."""
     for connections in CONNECTIONS:
         table = [row for row in original.TABLES[verb] if row.connections == connections]
         points = [(row.language, float(row.pool), _printed(row, quantity)) for row in table]
@@ -81,8 +84,8 @@ def _connections(seen: TableJudged) -> Picture:
 
 
 def _lines_of_document(points: Sequence[tuple[str, float, float]], limited: bool = False) -> list[Line]:
-    """Lines of the document's languages, from language, place and value of each point. ``limited``: hollow points,
-    since the document's load was at its limit in every cell."""
+    """Lines of the document's languages. ``points``: language, place on the axis, and value of each point. ``limited``:
+    True for hollow points, which mark that the load was at its limit, as in every cell of the document."""
     lines = []
     for language in BOTH:
         own = [(x, exact(y)) for name, x, y in points if name == language]
@@ -91,13 +94,14 @@ def _lines_of_document(points: Sequence[tuple[str, float, float]], limited: bool
 
 
 def _printed(row: original.Row, quantity: str) -> float:
-    """Value of a column of the document. Mean times are computed from the total time, since five misprints break
-    Little's law."""
+    """Value of a column in a row of the document. The mean time is computed from the total time, since five printed
+    means break Little's law."""
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 
 def _lines(seen: TableJudged, quantity: str, over: str, pinned: bool, **levels: Level) -> list[Line]:
-    """Lines of our languages over a factor, for the cells with these levels. A language without a value has no line."""
+    """Lines of our languages over the factor ``over``, for the cells with these levels. A language without a value has
+    no line. Points of cells in which the load was near its limit are hollow."""
     lines = []
     for language in LANGUAGES:
         wanted = {"language": language, **levels}
@@ -111,7 +115,8 @@ def _lines(seen: TableJudged, quantity: str, over: str, pinned: bool, **levels: 
 
 
 def _stress(seen: StressJudged) -> Picture:
-    """Figure of the requests a second of each kind and in all. Its title has the errors, the subject of the test."""
+    """Figure of the requests a second of each kind of request, and of all kinds together. The title has the number of
+    errors, which is what the test is about."""
     kinds = {kind: float(place) for place, kind in enumerate(dict.fromkeys(row.kind for row in seen.rows))}
     kinds |= {"TOTAL": len(kinds) - 0.3}
     total = [row for row in seen.rows if row.kind == "TOTAL"]
@@ -150,10 +155,10 @@ COLUMNS = {
     "connect_ms": "connect, ms",
     "processing_ms": "processing, ms",
 }
-"""Columns of tables 1 and 2 behind language, pool, requests and connections."""
+"""Heads of the columns of tables 1 and 2 that follow language, pool, requests and connections, by quantity."""
 
 LITTLE = "N ÷ throughput, ms"
-"""Column that the mean time must nearly equal, in a closed loop of N connections (Little's law)."""
+"""Head of a column whose value the mean time must nearly equal, in a closed loop of N connections (Little's law)."""
 
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
@@ -172,7 +177,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def _tables(seen: TableJudged, verb: str, table: str) -> Iterator[Section]:
-    """Sections of one of the document's tables: ours with pinned servers, ours with all cores free, the document's."""
+    """Sections of one of the document's tables: our table of pinned cells, our table of free cells, and the document's
+    table."""
     of, pinned, free = verb.upper(), cell_table(seen, verb, pinned=True), cell_table(seen, verb, pinned=False)
     yield Section(f"{table}: {of}, server and load on a core each", pinned, (f"response_{verb}", f"memory_{verb}"))
     yield Section(f"{table}: {of}, all cores free", free, (f"processor_{verb}",))
@@ -180,10 +186,8 @@ def _tables(seen: TableJudged, verb: str, table: str) -> Iterator[Section]:
 
 
 def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
-    """Table of our cells: the document's columns, processor time a request, and the load's share of its core.
-
-    Values are means over blocks.
-    """
+    """Table of our cells with the document's columns, the processor time a request, and the load's share of its core.
+    Values are means over blocks."""
     own = [cell for cell in seen.plan.cells if cell.setting["mix"] == verb and cell.pinned == pinned]
     lines = []
     for cell in own:
@@ -210,7 +214,7 @@ def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
 
 
 def original_table(verb: str) -> str:
-    """The document's table as printed. ‡ marks a mean that breaks Little's law."""
+    """One of the document's tables as printed, for a verb. ‡ marks a mean time that breaks Little's law."""
     lines = []
     for row in original.TABLES[verb]:
         cells = {name: f"{getattr(row, name):g}" for name in COLUMNS}
@@ -229,7 +233,8 @@ def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
 
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
-    """Table of the declared ratios over several cells. The card counts the verdicts on single cells."""
+    """Table of the declared ratios over several cells. Ratios of single cells are left out: the findings on claims
+    count the verdicts on these."""
     lines = [
         (
             each.ratio.title,
@@ -253,7 +258,8 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
 
 
 def stress_table(seen: StressJudged) -> str:
-    """Table with JMeter's columns of our test, the document's rates, and the final state of all keys."""
+    """Table of our stress test in JMeter's columns, with the document's rates. A note has the final state of all
+    keys."""
     lines = []
     for row in seen.rows:
         language, share = row.server.text("language"), 100 * row.errors / row.samples if row.samples else 0.0

@@ -1,8 +1,9 @@
-"""The original document's numbers: tables 1 and 2, JMeter's two tables, and the faults in these tables. Pure.
+"""The original document's numbers: tables 1 and 2, JMeter's two tables, and the faults in these tables.
 
 The numbers are of another machine, and the load program ``ab`` was the limit in all 72 cells. So the numbers are
-context beside ours. ``pidstat`` gave the percentages, of one core and of the machine's memory. ``ab`` gave all other
-numbers. Times of 0 or 1 ms are ``ab``'s whole numbers.
+context for ours. The percentages in tables 1 and 2 are from ``pidstat``: of one core, and of the machine's memory. All
+other numbers in tables 1 and 2 are from ``ab``, which prints the times of connecting and processing in whole
+milliseconds. The functions are pure.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ LITTLE_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of tables 1 and 2, as printed."""
+    """Row of table 1 or table 2, as printed: one cell. ``pool`` is the number of threads. Percentages are of one core
+    and of the machine's memory, as means and as maxima."""
 
     language: str
     pool: int
@@ -41,13 +43,13 @@ class Row:
 
     @property
     def breaks_littles_law(self) -> bool:
-        """True where the printed mean does not follow from the printed total."""
+        """True where the printed mean time does not follow from the printed total time."""
         return abs(self.response_ms / self.little_ms - 1) > LITTLE_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """One row of JMeter's tables (figures 1 and 2 of the document)."""
+    """Row of JMeter's tables (figures 1 and 2 of the document): one kind of request, or ``TOTAL``."""
 
     language: str
     kind: str
@@ -143,7 +145,7 @@ def _rows(text: str) -> tuple[Row, ...]:
 
 
 TABLES: dict[str, tuple[Row, ...]] = {"get": _rows(TABLE_1), "put": _rows(TABLE_2)}
-"""Rows by request: table 1 and table 2."""
+"""Rows of table 1 (``get``) and of table 2 (``put``)."""
 
 JMETER = (
     StressRow("rust", "PUT new data", 10_000, 947.0, 35.14, 228.96),
@@ -167,13 +169,13 @@ def pairs(request: str) -> Iterator[tuple[Row, Row]]:
 
 
 def impossible_means() -> tuple[Row, ...]:
-    """Rows whose printed mean does not follow from their total, by Little's law."""
+    """Rows whose printed mean time does not follow from their total time, by Little's law."""
     return tuple(each for rows in TABLES.values() for each in rows if each.breaks_littles_law)
 
 
 def rust_not_faster(request: str) -> tuple[tuple[Row, Row], ...]:
-    """Pairs of rows in which Rust's 100,000 requests took longer than Go's, by the total times. Some printed means are
-    misprints."""
+    """Pairs of rows in which Rust's 100,000 requests took longer than Go's. The total times decide, since some printed
+    means are misprints."""
     return tuple(pair for pair in pairs(request) if pair[0].total_s > pair[1].total_s)
 
 

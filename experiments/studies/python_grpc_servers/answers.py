@@ -1,4 +1,7 @@
-"""Answers of ``python_grpc_servers``: calls as multiples of grpcio's calls, processor time, tables, a figure. Pure."""
+"""Answers, tables and the figure of ``python_grpc_servers``: calls a second ÷ grpcio's, processor time, memory.
+
+The functions are pure.
+"""
 
 from statistics import fmean
 
@@ -30,7 +33,8 @@ ESTIMAND = "calls a second of one closed loop; server and load have a core each,
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on calls a second beside grpcio, and on processor time beside pygrpc-native."""
+    """Answers on the calls a second of every server ÷ grpcio's, and on processor time on ``grpc_static`` ÷
+    pygrpc-native."""
     judged = seen.main.judged
     told = {load: _times(seen.main, *load) for load in loads()}
     costs_of = {load: judged[cost_name(*load)] for load in loads() if cost_name(*load) in judged}
@@ -66,7 +70,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _times(judgement: Judgement, connections: int, client: str) -> str:
-    """Sentences on a load, and on each server's calls as a multiple of grpcio's; empty without comparisons."""
+    """Sentences on a load, and on the calls a second of each server ÷ the calls a second of grpcio under this load;
+    empty without comparisons."""
     found = points(judgement.sweep, judgement.blocks)
     shown = []
     for server in SERVERS:
@@ -80,7 +85,7 @@ def _times(judgement: Judgement, connections: int, client: str) -> str:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with a table for each load program, and with the memory of every server."""
+    """Sections with a table of calls for each load program, and with the table of the servers' memory."""
     tables = (Section(f"Under {client}: {BLOCKS[client]}", table(seen.main, client)) for client in CLIENTS)
     return (*tables, Section("Memory", memory(seen.main)))
 
@@ -103,7 +108,7 @@ def table(judgement: Judgement, client: str) -> str:
 
 
 def _calls(judgement: Judgement, point: Point) -> Estimate | None:
-    """Calls a second of a point's arm, over the blocks."""
+    """Geometric mean over the blocks of the calls a second of a point's arm, with its interval."""
     place = judgement.sweep.arms.index(point.arm)
     windows = [block.arms[place].windows for block in judgement.blocks]
     return geometric_interval((fmean(each.answered_hz for each in own) for own in windows if own), CONFIDENCE)
@@ -114,7 +119,8 @@ def _shown(of: Estimate | None) -> str:
 
 
 def memory(judgement: Judgement) -> str:
-    """Table of each server's memory after all loads of a block. A shared page is divided among its processes."""
+    """Table of each server's memory in MiB after all loads of a block. A page that several processes share is divided
+    among them."""
     lines, blocks = [], judgement.blocks
     for server in SERVERS:
         key = arm_of(server, *DECIDING).server

@@ -5,8 +5,8 @@ Each server is started as its documentation says (``experiments/services/grpc_se
 that reads the connections. h2load sends the same header block in every call. A client on grpc-go has a deadline and a
 new traceparent in each call. Server and load have a core each.
 
-In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a server's time is that
-server's calls a second as a multiple of grpcio's. A server is left out where its package is not installed.
+In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a server's time is the
+server's calls a second ÷ grpcio's calls a second. A server is left out where its package is not installed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ BLOCKS: Mapping[str, str] = {
 """Words for the calls, by load program."""
 
 DECIDING = (16, GRPC_GO)
-"""Load whose comparisons end the sweep once they are decided: connections and load program."""
+"""Load (connections, and load program) whose comparisons are headlines: the sweep ends once these are decided."""
 
 _GREETER = setting(transport="grpc", service="grpcio", mix="say-hello")
 _OWN = _GREETER.but(transport="grpc_static", service=SERVICER)
@@ -65,7 +65,8 @@ DROP_IN = (NATIVE, OWN_POOL, "grpc_static, the reading thread")
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every installed server under every load. Each load has two groups; grpcio on threads is in both."""
+    """Sweep of every installed server under every load. Each load has two groups of servers; grpcio on threads is in
+    both groups."""
     here = {name: each for name, each in SERVERS.items() if each["service"] not in set(PEERS) - scale.peers}
     groups, comparisons = list[Group](), list[Comparison]()
     for connections, client in loads():
@@ -94,17 +95,17 @@ def arm_of(server: str, connections: int, client: str) -> Arm:
 
 
 def times_name(server: str, connections: int, client: str) -> str:
-    """Name of the comparison of a server's calls a second with grpcio's calls a second."""
+    """Name of the comparison of grpcio's time of a call with a server's time, under a load."""
     return f"{SERVERS[server].text('service')} {SERVERS[server].text('executor')} at {connections}, {client}"
 
 
 def cost_name(connections: int, client: str) -> str:
-    """Name of the comparison of processor time on ``grpc_static`` with processor time on pygrpc-native."""
+    """Name of the comparison of the processor time of a call on ``grpc_static`` with pygrpc-native's, under a load."""
     return f"processor time at {connections}, {client}"
 
 
 def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
-    """Comparison of two servers under one load. The comparisons of a load are a family."""
+    """Comparison of two servers under one load. The comparisons under a load are one family for Holm's correction."""
     differ = tuple(factor for factor, level in above.setting.levels if below.setting[factor] != level)
     load = above.setting.whole("connections"), above.setting.text("client")
     what = "time" if measure == "response" else "processor time a call"

@@ -1,6 +1,6 @@
-"""Answers, figures and tables of the parts ``server_cost``, ``languages`` and ``options``. Pure.
+"""Answers, figures and tables of the parts ``server_cost``, ``languages`` and ``options``. Pure functions.
 
-Further modules of the study use the tables, and the rows of figures.
+The modules of other parts also use the tables, and the functions for rows and panels of figures.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ OPTIONS = {
     "metrics": "on a server with metrics",
     "store": "from a store on disk",
 }
-"""Words for a Lookup with an option, by the comparisons of the part ``options``."""
+"""Words for a Lookup with an option, by the names of the comparisons of the part ``options``."""
 
 NOT_CONCLUDED = (
     "What a request costs with fewer connections.",
@@ -45,35 +45,36 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers of the part ``server_cost``: on gRPC beside sockets, and on the service beside a bare echo."""
+    """Answers of the part ``server_cost``: on gRPC ÷ sockets, and on the stock service ÷ a bare echo."""
     return _transport(seen.main), _service(seen.main)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections of goals, of arms, and of servers alone where these were measured."""
+    """Sections with the tables of goals, of arms, and of servers alone where servers were measured alone."""
     told = (goal_section(goals(seen.main, _servers(seen))), *arms(seen))
     return (*told, Section("Servers by themselves", alone_table(_servers(seen)))) if _servers(seen) else told
 
 
 def goal_section(all_goals: Iterable[Goal]) -> Section:
-    """Section with a table of goals: each with its measurement and its state."""
+    """Section with a table of goals. A line has the goal, its bound, its measurement and its state."""
     lines = tuple((each.part, each.bound, each.shown, each.said) for each in all_goals)
     head = ("what", "goal", "measured, with interval", "the goal is")
     return Section("Goals", Table(head, lines, texts=4).markdown)
 
 
 def _servers(seen: Seen) -> Sequence[LoneJudged]:
-    """Judged servers that were measured alone; empty for none."""
+    """Judged servers that were measured alone; empty where no server was."""
     return (seen.of(StandaloneJudged) or StandaloneJudged()).servers
 
 
 def arms(seen: Seen) -> tuple[Section, ...]:
-    """Section with the table of arms."""
+    """Section with the processor time of a request on each arm, that is, on each server under a load."""
     return (Section("Arms", arm_table(seen.main)),)
 
 
 def rows(judgement: Judgement, arms: Iterable[Arm], name: Callable[[Arm], str]) -> list[costs.Row]:
-    """Rows of a figure for the arms whose processor time a request was measured."""
+    """Rows of a figure, one for each arm on which the processor time of a request was measured. ``name``: gives the
+    label of an arm."""
     found = points(judgement.sweep, judgement.blocks)
     measured = ((arm, found[arm, ALL].server_cpu_us) for arm in arms if (arm, ALL) in found)
     return [costs.Row(name(arm), arm.setting.text("transport"), value) for arm, value in measured if value]
@@ -82,7 +83,11 @@ def rows(judgement: Judgement, arms: Iterable[Arm], name: Callable[[Arm], str]) 
 def panels_of_times(
     judgement: Judgement, arms: Sequence[Arm], quantity: str, titles: Mapping[int, str], name: Callable[[Arm], str]
 ) -> list[costs.Panel]:
-    """Panels of the arms' mean response times, one for each number of connections. ``titles``: titles by number."""
+    """Panels of the arms' mean response times, one for each number of connections.
+
+    ``quantity``: label of the axis. ``titles``: titles of the panels, by the number of connections. ``name``: gives the
+    label of an arm.
+    """
     found, panels = points(judgement.sweep, judgement.blocks), []
     for number, title in titles.items():
         own = (found[arm, ALL] for arm in arms if arm.connections == number and (arm, ALL) in found)
@@ -99,7 +104,7 @@ def _panel(seen: Seen, quantity: str, name: Callable[[Arm], str]) -> costs.Panel
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the processor time of a request on each arm, and of an idle server."""
+    """Figure of the processor time of a request on each arm, and of the processor time of idle servers."""
     idle = [
         costs.Row(f"{label(transport)}, {connections(held.connections)}", transport, held.idle_share.over(0.01))
         for lone in _servers(seen)
@@ -118,7 +123,8 @@ def of_languages(seen: Seen) -> tuple[Picture, ...]:
 
 
 def languages(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on protocol and implementation of gRPC, and on Python beside Go and Rust."""
+    """Answers on the cost of gRPC's protocol and implementation, and on servers in Go and Rust ÷ our server in
+    Python."""
     apart = "What does gRPC's protocol cost the server, and what does its implementation?"
     python = "What does Python cost: the same service in Go and in Rust?"
     said = {
@@ -168,7 +174,8 @@ def _answer(
     not_concluded: tuple[str, ...],
     figure: str | None = None,
 ) -> Answer:
-    """Answer by comparisons. ``said``: words for both sides of each ratio, by the comparisons' names."""
+    """Answer with a sentence for each comparison that has a value. ``said``: words for both sides of each comparison,
+    by its name."""
     found = {name: judgement.judged[name] for name in said if name in judgement.judged}
     return Answer(
         question,

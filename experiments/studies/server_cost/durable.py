@@ -1,11 +1,11 @@
-"""Durable trades on sockets: a store on the disk, beside the same server in memory, and beside a bare fdatasync.
+"""Durable trades on sockets: a store on the disk, compared with the same server in memory and with a bare fdatasync.
 
-The load program is ``load.c``. Its traders wait for each reply, trade one stock, and send no request ids. Server and
-load have a core each. Stores lie in the working folder.
+The load program is ``load.c``. Its traders (connections) wait for each reply, trade one stock, and send no request ids.
+Server and load have a core each. Stores lie in the working folder.
 
-The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. It answers a request once two
-pages of a file are on the disk, as in a commit of one trade. It does nothing else, so it is faster than any server with
-one commit for each trade. Its file lies in the working folder, too.
+The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. This server answers a request
+once two pages of a file are on the disk, as in a commit of one trade, and does nothing else. So this server is faster
+than any server with one commit for each trade. The file lies in the working folder, too.
 
 In a closed loop the time of a request is the number of traders ÷ the throughput. So A's time ÷ B's time is B's
 throughput ÷ A's throughput.
@@ -40,7 +40,8 @@ SYNC = "time with a bare fdatasync"
 _OTHER = ("service", "store")
 
 SYNCS = ".venv/bin/python -m experiments.peers.python.epoll_server --port 0 --fdatasync"
-"""Command of the server with a bare fdatasync, to be run in the project's folder. Recordings name no other folder."""
+"""Command of the server with a bare fdatasync, to be run in the project's folder. Its paths are relative, since
+recordings keep the command."""
 
 QUESTION = "What does a store on the disk cost a trade?"
 
@@ -63,12 +64,12 @@ TAIL, ROUNDS = 99.0, 3
 
 
 def server(traders: int, **levels: str) -> Setting:
-    """Setting of a server on sockets with this number of traders."""
+    """Setting of a server on sockets under this number of traders. ``levels``: further levels by factor."""
     return setting(transport="sockets", mix="trade", connections=traders, client="c").but(**levels)
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of trades by 1, 16 and 64 traders."""
+    """Sweep of trades by 1, 16 and 64 traders: on the disk ÷ a bare fdatasync, and for 64 traders ÷ in memory."""
     kept = {each: Arm(server(each, store=SQLITE)) for each in TRADERS}
     syncs = {each: Arm(server(each, service=SYNCS)) for each in TRADERS}
     memory = Arm(server(64))
@@ -86,7 +87,7 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with a sentence for each comparison."""
+    """Answer on the cost of a store on the disk, with a sentence for each comparison."""
     judged = {name: seen.main.judged[name] for name in SAID if name in seen.main.judged}
     told = [SAID[name].format(ratio_with_ends(each.typical)) for name, each in judged.items()]
     return (
@@ -118,7 +119,7 @@ def _tail(judgement: Judgement) -> Iterator[str]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Section of the goals."""
+    """Section with the table of goals."""
     return (goal_section(ratio_goals(seen.main, GOALS)),)
 
 
@@ -131,7 +132,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _name(arm: Arm) -> str:
-    """Words for the work of a request."""
+    """Words for the work of a request on an arm, which name the arm in the figure."""
     if arm.setting["service"] == SYNCS:
         return "an fdatasync for each request, no trade"
     return "trade in SQLite: traders share a sync" if arm.setting["store"] == SQLITE else "trade in memory: no sync"

@@ -1,8 +1,8 @@
-"""Goals of ``server_cost``, each with its measurement. Pure: from judgements to plain values.
+"""Goals of the study ``server_cost``, each with its measurement. Pure functions, from judgements to plain values.
 
-A goal is met, or missed, where the whole interval lies on one side of the bound. Where the interval holds the bound,
-the goal is open, and the text names the side of the value. A goal has no state where a gate refuses its comparison, or
-before a declared look.
+A goal is a bound on a measured value. The goal is met, or missed, where the whole interval of the value lies on one
+side of the bound. Where the interval contains the bound, the goal is open, and the text says on which side the value
+lies. A goal has no state where a gate refuses its comparison, or before the sweep is at a declared look.
 """
 
 import math
@@ -29,7 +29,7 @@ IDLE_SHARE_MAX = 0.001
 READY_MS_MAX = 500.0
 
 TOO_FEW = "too few values for an interval"
-"""Words for a missing interval."""
+"""Words in place of an interval that cannot be computed."""
 
 ADDED_MIB_MAX, ADDED_BY = 20.0, 1_000
 """Largest memory in MiB that idle connections add to the sockets server, and the number of these connections."""
@@ -40,16 +40,20 @@ HELD_MIB_MAX, HELD_BY = 100.0, 10_000
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal with the measurement that decides it."""
+    """Goal, with the measurement that decides the goal."""
 
     part: str
+    """Measured quantity in words."""
     bound: str
-    """The bound in words."""
+    """Bound in words."""
     at_least: float
+    """Least value that meets the goal."""
     at_most: float
+    """Greatest value that meets the goal."""
     seen: Estimate | None
     """Measurement that decides the goal; None where nothing was measured."""
     unit: str = ""
+    """Unit of the measurement. Empty for a ratio."""
     refused: str = ""
     """Reason why the measurement decides nothing; empty where the measurement counts."""
 
@@ -70,17 +74,17 @@ class Goal:
 
     @property
     def shown(self) -> str:
-        """The measurement with its interval."""
+        """Text of the measurement with its interval; empty without a measurement."""
         return "" if self.seen is None else estimate(self.seen, self.unit)
 
 
 def goals(judgement: Judgement, alone: Sequence[LoneJudged]) -> tuple[Goal, ...]:
-    """Every goal, in the order of the table."""
+    """Goals of the part ``server_cost``, in the order of the table. ``alone``: servers that were measured alone."""
     return (*_main_goals(judgement), *_alone_goals({each.server.setting.text("transport"): each for each in alone}))
 
 
 def estimate(of: Estimate, unit: str = "") -> str:
-    """Text of an estimate: ``12.3 µs, 12.1 to 12.5``; a ratio has no unit."""
+    """Text of an estimate with its interval: ``12.3 µs, 12.1 to 12.5``. A ratio has no unit."""
     if not unit:
         value, between = ratio_words(of)
         return f"{value}, {between}" if has_interval(of) else f"{value}, {TOO_FEW}"
@@ -119,7 +123,8 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
 
 
 def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:
-    """Goals of servers by themselves, from the servers by their transports."""
+    """Goals of servers alone: start-up time, idle processor time, and memory of idle connections. ``alone``: the
+    servers by their transports."""
     for transport, lone in alone.items():
         bound = f"at most {READY_MS_MAX:g} ms"
         yield Goal(f"start-up to ready, {transport}", bound, 0, READY_MS_MAX, lone.ready_ms, "ms")

@@ -6,9 +6,9 @@ sockets. Server and load have a core each.
 
 A server's peak is its throughput in the same block with 16 calls at once in a closed loop. The offered load is the rate
 of the calls that were sent. Answers give the offered load, and the rate of calls answered within 90 ms, as multiples of
-the peak. Computing is counted in the thread's processor time. So each server's capacity is under 2,000 calls a second
-on every machine, and the rates are fixed. The sweep has no comparisons and no gates, since refused and abandoned calls
-are the measurement.
+the peak. A call computes until its thread has used 0.5 ms of processor time. So each server's capacity is under 2,000
+calls a second on every machine, and the due rates are constants. The sweep has no comparisons and no gates, since
+refused and abandoned calls are the measurement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,14 +40,14 @@ DEADLINE_MS = 90.0
 COMPUTES_MS = 0.5
 
 TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
-"""Offered rates, as multiples of ``CAPACITIES_HZ``."""
+"""Due rates of the open loop, as multiples of ``CAPACITIES_HZ``."""
 
 CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
-"""Approximate calls a second that a server answers here, by transport. A call costs a little more than its 500 µs of
+"""Approximate capacities of the servers in calls a second, by transport. A call costs a little more than its 500 µs of
 computing."""
 
 CLOSED = 16
-"""Connections of the closed loop. Each has one call at once."""
+"""Connections of the closed loop. A connection has one call under way at a time."""
 
 _BASE = setting(cpu_ms=COMPUTES_MS, deadline_ms=DEADLINE_MS, arrivals="constant")
 
@@ -56,8 +56,8 @@ _OWN = _BASE.but(transport="grpc_static", executor="leader-followers", client=GR
 _GRPC = _OWN.but(transport="grpc", executor="thread-pool")
 
 SERVERS = (_SOCKETS, _OWN, _GRPC)
-"""Servers as started, with the connections of the open loop. On gRPC there are 32 connections. Each carries 64 calls at
-once, the limit of the servers here; grpc-go holds further calls back."""
+"""Settings of the servers as started, with the connections of the open loop. On gRPC there are 32 connections. A
+connection carries at most 64 calls at once, the limit of our servers; grpc-go holds further calls back."""
 
 LATE_MARK, LATE_NOTE = "†", "† The load itself was late at this rate: the number tells less of the server."
 
@@ -66,10 +66,10 @@ QUESTION = "How much of its peak does a server still answer in time, when more i
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One rate of a server, over the blocks. Rates are multiples of the peak."""
+    """Measurement of a server at one due rate, over the blocks. Measured rates are multiples of the server's peak."""
 
     times: float
-    """Offered rate as a multiple of the capacity: a value of ``TIMES``."""
+    """Due rate as a multiple of the capacity: a value of ``TIMES``."""
     offered: Estimate
     """Rate of the calls that were sent."""
     in_time: Estimate
@@ -79,7 +79,8 @@ class Overload:
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every rate on each server, and of a closed loop. Blocks as at the scale's first look, no verdicts."""
+    """Sweep of every due rate, and of a closed loop, on each server. It has as many blocks as the scale's first look,
+    and no verdicts."""
     groups = tuple(
         Group((peak(server), *(offered(server, each) for each in rates)))
         for server in SERVERS
@@ -90,17 +91,17 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def peak(server: Setting) -> Arm:
-    """Arm of the closed loop that gives a server's peak."""
+    """Arm of the closed loop that measures a server's peak. An arm is a server under a load."""
     return Arm(server.but(connections=CLOSED, in_flight=1))
 
 
 def offered(server: Setting, times: float) -> Arm:
-    """Arm of a server at a multiple of its capacity."""
+    """Arm of the open loop on a server. ``times``: due rate as a multiple of the server's capacity."""
     return Arm(server.but(rate_hz=times * CAPACITIES_HZ[server.text("transport")]))
 
 
 def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
-    """Rates of a server that have a value and a peak in at least one block."""
+    """Measurements of a server, one for each due rate that has a value and a peak in at least one block."""
     places = judgement.sweep.places
     for times in TIMES:
         arm = offered(server, times)
@@ -118,7 +119,8 @@ def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
 
 
 def _is_late(judgement: Judgement, arm: Arm) -> bool:
-    """True where the load did not send the due calls, or its p99 of lateness was over a tenth of the deadline."""
+    """True where the load did not send the due calls at the due rate, or where the 99th percentile of the sends'
+    lateness was over a set share of the deadline (``Limits.late_share``)."""
     limits, place = judgement.sweep.limits, judgement.sweep.arms.index(arm)
     seen = [block.arms[place] for block in judgement.blocks]
     late_us = [window.late_us_p99 or 0.0 for each in seen for window in each.windows]
@@ -127,12 +129,12 @@ def _is_late(judgement: Judgement, arm: Arm) -> bool:
 
 
 def in_time_hz(seen: ArmSeen) -> float:
-    """Calls a second that were answered within the deadline, the mean over windows. 0 without windows."""
+    """Mean over windows of the calls a second that were answered within the deadline; 0 without windows."""
     return fmean(window.answered_hz for window in seen.windows) if seen.windows else 0.0
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with a sentence for each server, on the rates above its capacity."""
+    """Answer with a sentence for each server, on the due rates above the server's capacity."""
     past = [times for times in TIMES if times > 1]
     told = []
     for server, found in _found(seen.main).items():
@@ -160,7 +162,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _peaks(judgement: Judgement) -> Iterator[str]:
-    """Sentence on each server's peak."""
+    """Sentences, one for each server, on the server's peak."""
     for server in (each for each in SERVERS if peak(each) in judgement.sweep.arms):
         place = judgement.sweep.arms.index(peak(server))
         peak_hz = fmean(in_time_hz(block.arms[place]) for block in judgement.blocks)
@@ -168,12 +170,13 @@ def _peaks(judgement: Judgement) -> Iterator[str]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Section with a table of all rates."""
+    """Section with the table of all due rates."""
     return (Section("Overload", table(seen.main)),)
 
 
 def table(judgement: Judgement) -> str:
-    """Table with a row for each rate, and two columns for each server: offered ÷ peak, and answered in time ÷ peak."""
+    """Table with a row for each due rate, and two columns for each server: offered load ÷ peak, and calls answered in
+    time ÷ peak."""
     found = {server: {each.times: each for each in own} for server, own in _found(judgement).items()}
     lines = [(f"{times:g}", *(cell for own in found.values() for cell in _cells(own.get(times)))) for times in TIMES]
     heads = (f"{NAMES[server]}: {what} ÷ peak" for server in found for what in ("offered", "in time"))
@@ -188,12 +191,12 @@ def _cells(one: Overload | None) -> tuple[str, str]:
 
 
 def _found(judgement: Judgement) -> Mapping[str, tuple[Overload, ...]]:
-    """Measured rates of each server, by transport."""
+    """Measurements of each server at its due rates, by the server's transport."""
     return {server.text("transport"): tuple(overloads(judgement, server)) for server in SERVERS}
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure with a line for each server."""
+    """Figure of the calls answered in time over the offered load, a line for each server."""
     scale = curves.Scale(
         x="Offered ÷ peak, as it was sent",
         y="Answered in time ÷ peak",

@@ -1,12 +1,12 @@
-"""Clients whose header blocks differ from call to call: ``grpc_static`` (our own server) beside other gRPC servers.
+"""Comparison of ``grpc_static``, our own gRPC server, with others, for clients whose header blocks differ by call.
 
-The load program is on grpc-go. It has 32 connections with one call at once, or 4 connections with 16 calls at once. Its
-calls are all equal, or have a token, a deadline of 2 s, a new W3C traceparent each, or long metadata that changes in
-part. Server and load have a core each.
+The load program is on grpc-go. A load is 32 connections with one call at once, or 4 connections with 16 calls at once.
+All calls of a load are of one kind: equal calls, calls with a token, with a deadline of 2 s, with a new W3C traceparent
+for each call, or with long metadata that changes in part. Server and load have a core each.
 
-In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time ÷ our time is
-our calls a second ÷ the other server's calls a second. The other servers are a plain server on grpcio, and the same
-service on grpc-go and on tonic where these are built.
+In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time of a call ÷
+our server's time is our calls a second ÷ the other server's calls a second. The other servers are a plain server on
+grpcio, and the same service on grpc-go and on tonic where these are built.
 """
 
 import math
@@ -49,7 +49,7 @@ CALLS: Mapping[str, str] = {
 """Words for the calls, by level of the factor ``headers``."""
 
 DECIDING = (SAME, "deadline", "traceparent")
-"""Levels of ``headers`` whose comparisons with grpcio end the sweep once they are decided."""
+"""Levels of ``headers`` whose comparisons with grpcio are headlines: the sweep ends once these are decided."""
 
 OWN = setting(transport="grpc_static", client=GRPC_GO)
 ON_GRPCIO = setting(transport="grpc", client=GRPC_GO, service=PLAIN)
@@ -78,10 +78,8 @@ QUESTION = "How many times the calls of a plain grpcio server does grpc_static a
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of the calls a second of ``grpc_static`` as a multiple of each other server's calls a second.
-
-    For each load and each kind of call.
-    """
+    """Sweep of the calls a second of ``grpc_static`` ÷ the calls a second of each other server, for each load and each
+    kind of call."""
     groups, comparisons = list[Group](), list[Comparison]()
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
     others = {"plain grpcio": ON_GRPCIO, **built}
@@ -106,13 +104,13 @@ def _arm(server: Setting, load: str, headers: str) -> Arm:
 
 
 def _name(load: str, headers: str, server: Setting = ON_GRPCIO) -> str:
-    """Name of the comparison with a server under a load and a kind of call."""
+    """Name of the comparison of ``grpc_static`` with a server, for a load and a kind of call."""
     beside = "" if server is ON_GRPCIO else f", {server.text('language')}"
     return f"{headers} at {load}{beside}"
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with the least ratio and the largest for each load. The details have every ratio."""
+    """Answer with the least and the largest ratio of each load. The details have every ratio."""
     judged = seen.main.judged
     told = list(_least_to_most(seen.main))
     compared = [each for each in judged.values() if each.comparison.kind != "same"]
@@ -136,11 +134,12 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _least_to_most(judgement: Judgement) -> Iterator[str]:
-    """Sentences for each load: the least ratio to plain grpcio, and the largest.
+    """Sentences, two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over all
+    kinds of call.
 
-    Where the client was at its limit, the measured ratio is a lower bound of the true ratio. Such a bound is never told
-    as the least ratio. Any bound makes the largest ratio "at least". A bound below the least exact ratio makes the
-    least ratio "at most".
+    Where the client was at its limit, the measured ratio is a lower bound of the true ratio; other ratios are exact.
+    The least ratio is the least exact ratio, with "at most" before it if a lower bound is smaller. The largest ratio is
+    the largest of all, with "at least" before it if any ratio is a lower bound.
     """
     for load in LOADS:
         judged = {headers: judgement.judged.get(_name(load, headers)) for headers in CALLS}
@@ -162,7 +161,8 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
 
 
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
-    """Sentence for each load, with the ratios to one server for each kind of call."""
+    """Sentences, one for each load, with the ratios of ``grpc_static`` to one server for every kind of call. ``name``:
+    the server in words."""
     for load in LOADS:
         shown = [
             f"{_shown(judgement, load, headers, server)} with {_had(calls)}"
@@ -174,7 +174,7 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
 
 
 def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
-    """Words for a ratio, with "at least" where the client was at its limit."""
+    """Text of a ratio, with "at least" before it where the client was at its limit on ``grpc_static``."""
     return f"{'at least ' * _is_limited(judgement, load, headers, server)}{_ratio(judgement, load, headers, server)}"
 
 
@@ -199,7 +199,7 @@ def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_G
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections of the goals, and of calls a second and processor time on every server."""
+    """Sections with the tables of goals, and of calls a second and processor time on every server."""
     told = [goal_section(ratio_goals(seen.main, GOALS)), Section("Clients whose calls differ", table(seen.main))]
     if any(arm.setting["language"] != OWN["language"] for arm in seen.main.sweep.arms):
         told.append(Section("Servers in other languages", others_table(seen.main)))
@@ -221,8 +221,8 @@ def table(judgement: Judgement) -> str:
 
 
 def others_table(judgement: Judgement) -> str:
-    """Table with a row for each load and kind of call: for each server in another language its calls a second, the
-    ratio of ``grpc_static`` to it, and its processor time a call."""
+    """Table with a row for each load and kind of call, and three columns for each server in another language: its calls
+    a second, the ratio of ``grpc_static`` to the server, and its processor time a call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
     heads = tuple(f"{name}, {what}" for name in OTHERS for what in told)
 
@@ -235,14 +235,16 @@ def others_table(judgement: Judgement) -> str:
 
 
 def _table(heads: tuple[str, ...], cells: Callable[[str, str], Iterable[str]]) -> str:
-    """Table with a row for each load and kind of call. ``cells``: the cells of a row behind these two."""
+    """Table with a row for each load and kind of call, which stand in the first two columns. ``cells``: gives the
+    further cells of a row. ``heads``: heads of the further columns."""
     lines = tuple((load, calls, *cells(load, headers)) for load in LOADS for headers, calls in CALLS.items())
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
     return Table(("connections × calls", "calls", *heads), lines, texts=2, notes=(LIMITED_NOTE,) * limited).markdown
 
 
 def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
-    """Calls a second, as the mean of all windows, and the server's processor time for each call."""
+    """Texts of an arm's calls a second, as the mean over all windows, and of the server's processor time for each
+    call in µs."""
     point = points(judgement.sweep, judgement.blocks).get((arm, ALL))
     if point is None:
         return NOTHING, NOTHING
@@ -254,7 +256,7 @@ def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the processor time of a call on both servers, with a panel for each load."""
+    """Figure of the processor time of a call on ``grpc_static`` and on plain grpcio, with a panel for each load."""
     return (costs.picture(PART, "What calls that differ cost a gRPC server", list(_panels(seen.main)), shared=True),)
 
 

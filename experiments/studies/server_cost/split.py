@@ -1,14 +1,17 @@
-"""Parts of a request's processor time: the kernel, the interpreter, the protocol, protobuf, the service. Pure.
+"""Shares of a request's processor time: the kernel, the interpreter, the protocol, protobuf, the service.
 
 The servers take turns in a block, and each block gives every share. A difference of two arms is computed from the mean
-of one arm and the ratio of both. The ratio is typical of pairs of neighbouring slices:
+of one arm and the ratio of both arms, which is typical of pairs of neighbouring slices. The functions are pure. The
+shares are
 
-- kernel: the processor time of a Lookup in the kernel, by clock ticks.
+- kernel: the processor time of a Lookup in the kernel, sampled by clock ticks.
 - interpreter: the processor time of the null server outside the kernel. The null server is one thread of Python that
   receives requests, and sends a constant in the thinnest framing. All servers have the same interpreter share.
-- protobuf: an echo whose message is encoded and decoded once more − a plain echo, both on sockets.
-- service: a Lookup − an echo on the same server. The lock and the larger reply of a Lookup belong to the service.
-- protocol: the rest: framing or HTTP/2, the protocol's checks, and the executor.
+- protobuf: the processor time of an echo whose message is encoded and decoded once more − that of a plain echo, both on
+  sockets.
+- service: the processor time of a Lookup − that of an echo on the same server. The lock and the larger reply of a
+  Lookup belong to the service.
+- protocol: the rest, that is, framing or HTTP/2, the protocol's checks, and the executor.
 
 A server of another library may spend less in Python than the null server. On grpcio, whose protocol is in C, the
 interpreter's share is a lower bound of Python's share.
@@ -37,7 +40,7 @@ from experiments.studies.server_cost.goals import estimate
 from experiments.studies.server_cost.sweeps import CONNECTIONS, NULL_SERVER, SOCKETS, THREE, echo_of, twice_of
 
 SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
-"""Shares in the order in which they are shown."""
+"""Names of the shares, in the order of tables and figures."""
 
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """Names of the three servers, by their transports."""
@@ -52,15 +55,16 @@ LOAD = f"{CLIENT} never let the server sleep, and stocks are in memory."
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Shares of one server, over the blocks that have every share."""
+    """Shares of a Lookup's processor time on one server, over the blocks that have every share."""
 
     name: str
+    """Name of the server."""
     shares: Mapping[str, Estimate]
     """Processor time of a Lookup in µs, by share."""
 
     @property
     def total_us(self) -> float:
-        """Processor time of a Lookup."""
+        """Whole processor time of a Lookup in µs, the sum of all shares."""
         return sum(each.value for each in self.shares.values())
 
 
@@ -106,13 +110,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Section with the shares and their intervals."""
+    """Section with the table of shares and their intervals."""
     return (Section("Where a request's processor time goes", table(splits(seen.main))),)
 
 
 def speed(environment: Environment | None) -> str:
-    """Words on the machine's speed in this run, which differs from hour to hour. Empty without a record of the
-    machine."""
+    """Words on the speed of the machine in this run. The speed of a shared machine differs from hour to hour. Empty
+    without a record of the machine."""
     if environment is None:
         return ""
     ends = filter(None, (environment.before, environment.after))
@@ -121,7 +125,7 @@ def speed(environment: Environment | None) -> str:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure with a bar for each server."""
+    """Figure with a bar of shares for each server."""
     bars = [shares.Bar(each.name, {name: each.shares[name].value for name in SHARES}) for each in splits(seen.main)]
     title = f"Where a Lookup's processor time goes, with {CLIENT}"
     return (shares.picture("split", title, QUANTITY + speed(seen.environment), bars),)
@@ -162,7 +166,8 @@ def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] 
 
 
 def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
-    """Processor time of a request in a block. None without a value, or where a gate refuses the arm."""
+    """Processor time of a request on an arm in a block, in µs. None without a value, or where a gate refuses the
+    arm."""
     sweep = judgement.sweep
     if arm not in sweep.arms or any(arm_refusals(sweep, block, arm)):
         return None
@@ -170,7 +175,8 @@ def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
 
 
 def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float | None:
-    """Ratio of processor times, typical of pairs; None where no pair is whole, or a gate refuses an arm."""
+    """Ratio of two arms' processor times in a block, above ÷ below, typical of pairs. None where no pair is whole, or a
+    gate refuses an arm."""
     if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
         return None
     levels = zip(above.setting.levels, below.setting.levels, strict=True)
@@ -180,7 +186,8 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
 
 
 def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
-    """Share of the server's processor time in the kernel. None where the share was not read."""
+    """Share of a server's processor time that the server spent in the kernel in a block. None where the share was not
+    read."""
     sweep = judgement.sweep
     server = block.servers[sweep.servers.index(arm.server)] if arm in sweep.arms else None
     return None if server is None else server.kernel_share

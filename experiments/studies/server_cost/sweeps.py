@@ -1,8 +1,9 @@
-"""Sweeps of the study ``server_cost``: processor time of a request, with servers by turns; and each server alone.
+"""Sweeps of the study ``server_cost`` for the processor time of a request, and the plan for servers alone.
 
-One lean client with 16 kept connections loads each server. gRPC is measured on two executors. On the static pool gRPC
-differs from sockets in the transport alone. Users of gRPC have a ``ThreadPoolExecutor``. The echo service is compared
-with Lookup on the usual executor of each transport. Pairs with a ratio near 1 have four times as many slices.
+One lean client with 16 kept connections loads each server. gRPC is measured on two executors: on the static pool, where
+gRPC differs from sockets in the transport alone, and on the ``ThreadPoolExecutor`` that users of gRPC have. On the
+usual executor of each transport a Lookup is compared with the echo service. Pairs with a ratio near 1 have four times
+as many slices.
 
 The part ``split`` divides the processor time into shares (``split.py``), on three servers with the same executor. The
 part ``languages`` compares our stock service with stock services in Go and Rust. The part ``options`` measures our
@@ -31,29 +32,32 @@ CONNECTIONS = 16
 SOCKETS = setting(transport="sockets", executor="static-pool", connections=CONNECTIONS, client="lean")
 GRPC = setting(transport="grpc", executor="thread-pool", connections=CONNECTIONS, client="lean")
 GRPC_STATIC = GRPC.but(executor="static-pool")
-"""Lookup on sockets, on gRPC as users start it, and on gRPC with the static pool of sockets."""
+"""Settings of a Lookup: on sockets, on grpcio as users start it, and on grpcio with the static pool of sockets."""
 
 OWN_GRPC = setting(transport="grpc_static", executor="static-pool", connections=CONNECTIONS, client="lean")
-"""Lookup on our own gRPC server, with the static pool."""
+"""Setting of a Lookup on our own gRPC server, with the static pool."""
 
 THREE = (SOCKETS, OWN_GRPC, GRPC_STATIC)
-"""Servers with the same executor, pool and lock. The first two differ in the protocol, the last two in the
-implementation."""
+"""Settings of three servers with the same executor, pool and lock. Sockets and our own gRPC server differ in the
+protocol, our own gRPC server and grpcio in the implementation."""
 
 NULL_SERVER = SOCKETS.but(service=NULL)
-"""The null server, which does the least work of any server in Python: one thread receives requests, and sends a
-constant in the thinnest framing."""
+"""Setting of the null server, which does the least work of any server in Python: one thread receives requests, and
+sends a constant in the thinnest framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
 """Numbers of idle connections to a server alone, by transport. A gRPC connection takes ten times as much memory."""
 
 REPETITIONS = 5
+"""Number of times that a server alone is started and measured."""
+
 IDLE_S = 5.0
-"""Seconds for which each number of idle connections is watched. The processor clock counts nanoseconds."""
+"""Seconds for which the processor time of an idle server is measured, with each number of connections. The processor
+clock counts nanoseconds, so a few seconds suffice."""
 
 
 def server_cost(scale: Scale) -> Sweep:
-    """Sweep of processor time a request: gRPC ÷ sockets, and Lookup ÷ echo on each transport."""
+    """Sweep of the processor time of a request: gRPC ÷ sockets, and Lookup ÷ echo on each transport."""
     sockets, grpc, grpc_static = Arm(SOCKETS), Arm(GRPC), Arm(GRPC_STATIC)
     sockets_echo, grpc_echo = (Arm(echo_of(each)) for each in (SOCKETS, GRPC))
     (same_sockets, _, sockets_again), (same_grpc, _, grpc_again) = twins(SOCKETS, "same"), twins(GRPC, "same")
@@ -76,7 +80,8 @@ def server_cost(scale: Scale) -> Sweep:
 
 
 def split(scale: Scale) -> Sweep:
-    """Sweep for the shares of a request's processor time. No verdict is asked, and each arm has its own server."""
+    """Sweep for the shares of a request's processor time. It has no comparison, and so no verdict. Each arm has a
+    server of its own."""
     lookups, echoes = [Arm(each) for each in THREE], [Arm(echo_of(each)) for each in THREE]
     twice = Arm(twice_of(SOCKETS))
     groups = (
@@ -123,7 +128,8 @@ def options(scale: Scale) -> Sweep:
 
 
 def alone(scale: Scale) -> StandalonePlan:
-    """Plan of measuring both servers alone, as started. One short repetition where the sweep has no verdicts."""
+    """Plan for measuring both servers alone, as started. A scale with too few blocks for verdicts has one short
+    repetition."""
     short = scale.looks[-1] < BLOCKS_MIN
     servers = tuple(LoneServer(setting(transport=each), held[:1] if short else held) for each, held in HELD.items())
     repetitions, idle_s = (1, 0.5) if short else (REPETITIONS, IDLE_S)
@@ -131,22 +137,22 @@ def alone(scale: Scale) -> StandalonePlan:
 
 
 def twice_of(of: Setting) -> Setting:
-    """The same server with an echo that encodes and decodes each message once more."""
+    """Setting of the same server with an echo that encodes and decodes each message once more."""
     return echo_of(of).but(service="echo-twice")
 
 
 def echo_of(of: Setting) -> Setting:
-    """The same server with the echo."""
+    """Setting of the same server with the echo service."""
     return of.but(service="echo", mix="echo")
 
 
 def _cpu(name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...], family: str = HEADLINE) -> Comparison:
-    """Comparison of processor time."""
+    """Comparison of the processor time of a request on two arms."""
     return _by_cpu(Comparison(name, title, above, below, differ, family=family))
 
 
 def _by_cpu(of: Comparison) -> Comparison:
-    """The comparison of response times as a comparison of processor time."""
+    """Comparison of processor time, made from a comparison of response times."""
     return replace(of, measure="cpu", title=f"{of.title}, processor time")
 
 

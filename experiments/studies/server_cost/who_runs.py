@@ -1,7 +1,8 @@
-"""Executors of a Lookup on sockets: each executor beside a server in C with epoll, at 1, 16 and 64 connections.
+"""Throughput of each executor on sockets as a share of the throughput of a server in C, at 1, 16 and 64 connections.
 
-The load program is ``load.c``. Server and load have a core each. In a closed loop the time of a request is the number
-of connections ÷ the throughput. So C's time ÷ an executor's time is the executor's throughput ÷ C's throughput.
+An executor decides which thread runs a request, here a Lookup. The server in C uses epoll. The load program is
+``load.c``. Server and load have a core each. In a closed loop the time of a request is the number of connections ÷ the
+throughput. So C's time ÷ an executor's time is the executor's throughput ÷ C's throughput.
 """
 
 import math
@@ -28,19 +29,19 @@ PART = "who_runs"
 CONNECTIONS = (1, 16, 64)
 
 DECIDING = 16
-"""Number of connections whose comparisons end the sweep once they are decided."""
+"""Number of connections whose comparisons are headlines: the sweep ends once these are decided."""
 
 PEER = "c-stock"
 
 CLIENT = "load.c"
-"""Load program in C. It sends the next request on a connection once the last request has its reply."""
+"""Load program in C. It sends the next request on a connection once the reply to the last request has come."""
 
 EXECUTOR = "static-pool"
-"""Executor of the A/A pair, which has the largest number of connections."""
+"""Executor of the two servers of the A/A pair. The pair is loaded by the largest number of connections."""
 
 TOGETHER = 4
-"""Executors in a group. The server in C and the second server of the A/A pair fill the group. The comparisons of a
-further executor have a separate family, since ten blocks could decide no larger family."""
+"""Number of executors in a group. The server in C and the second server of the A/A pair fill the group. The comparisons
+of each further executor are a family of their own, since ten blocks could decide no larger family."""
 
 ROUNDS = 3
 """Rounds of a block. Each round has a window of every arm."""
@@ -109,12 +110,13 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections of the goal, and of the executors' shares and tails."""
+    """Sections with the table of goals, and the table of the executors' shares and tails."""
     return goal_section(ratio_goals(seen.main, GOALS)), Section("Who runs a Lookup", table(seen))
 
 
 def table(seen: Seen) -> str:
-    """Table with a row for each executor: its share of C's throughput, and its p99.9 ÷ its median, by connections."""
+    """Table with a row for each executor, and two columns for each number of connections: the executor's share of C's
+    throughput, and p99.9 ÷ median of its response times."""
     lines, found = [], points(seen.main.sweep, seen.main.blocks)
     for executor in EXECUTORS:
         cells = [executor]
@@ -122,14 +124,14 @@ def table(seen: Seen) -> str:
             judged = seen.main.judged.get(_name(executor, connections))
             point = found.get((Arm(_server(connections, executor=executor)), ALL))
             cells += [NOTHING if judged is None else value_words(judged.typical), _tail(point)]
-        if Arm(_server(max(CONNECTIONS), executor=executor)) in seen.main.sweep.arms:  # a recording may be older
+        if Arm(_server(max(CONNECTIONS), executor=executor)) in seen.main.sweep.arms:  # not in older recordings
             lines.append(tuple(cells))
     heads = [f"{what}, {_of(each)}" for each in CONNECTIONS for what in ("share of C", "p99.9 ÷ median")]
     return Table(("executor", *heads), tuple(lines), texts=1).markdown
 
 
 def _tail(point: Point | None) -> str:
-    """The p99.9 ÷ the median, as text."""
+    """Text of p99.9 ÷ median of the response times at a point."""
     median_us, tail_us = (None, None) if point is None else (point.percentile_us(50), point.percentile_us(TAIL))
     return NOTHING if not median_us or tail_us is None else number(tail_us / median_us)
 

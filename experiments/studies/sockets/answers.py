@@ -1,4 +1,7 @@
-"""Answers to the study's five questions; sections on graphs, receivers, throughput and lines of code. Pure."""
+"""Answers to the study's five questions, and report sections on graphs, receivers, throughput and lines of code.
+
+The functions are pure.
+"""
 
 from dataclasses import replace
 
@@ -25,7 +28,7 @@ THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), 
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to the questions of the main part; and, where bindings were measured, to the question on bindings."""
+    """Answers to the questions of the main part, and to the question on Python bindings where these were measured."""
     beside = seen.after.get("socket_bindings")
     also = () if beside is None else (replace(_compared(ON_BINDINGS, beside), deciding=()),)
     return (_soonest(seen), _timer(seen), _most(seen), _lines(), *also)
@@ -58,12 +61,12 @@ ON_BINDINGS = "What does a library cost from Python, beside C and beside sockets
 
 
 def patterns(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part on patterns."""
+    """Answer of the part ``socket_patterns``: exclusive pair ÷ request-reply."""
     return (_compared("Does an exclusive pair answer sooner than request-reply?", seen.main),)
 
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part on bindings."""
+    """Answer of the part ``socket_bindings``: libraries from Python ÷ the same libraries in C, and ÷ sockets."""
     return (_compared(ON_BINDINGS, seen.main),)
 
 
@@ -131,7 +134,7 @@ def _most(seen: Seen) -> Answer:
 
 
 def throughput_ratios(seen: Seen) -> tuple[DeliveryRatio, ...]:
-    """Ratio of throughputs of each measured pair; Holm's correction goes over all of them."""
+    """Ratios of throughputs, one for each measured pair of APIs. Holm's correction covers all these ratios."""
     pairs = [(throughput_of(above), throughput_of(below)) for above, below in THROUGHPUT_PAIRS]
     return ratios(delivered(seen).rows, pairs, lambda row: row.received_hz)
 
@@ -151,7 +154,8 @@ def _lines() -> Answer:
 
 
 def timer_table(seen: Seen) -> str:
-    """Table by API, rate and size: the document's timer, the receiver's part, and the client's response time."""
+    """Table by API, rate and size: time by the document's timer, time that the receiver takes to answer, and response
+    time at the client."""
     found = []
     for cell in GRAPHS:
         for api in APIS:
@@ -174,7 +178,8 @@ def _shown(found: Estimate | None, unit: float) -> str:
 
 
 def throughput_table(seen: Seen) -> str:
-    """Table by API: messages a second and MB/s, and the slowest and the fastest second."""
+    """Table by API: messages a second and MB/s, and the numbers of messages in the slowest and in the fastest
+    second."""
     found = []
     for api in APIS:
         at = throughput_of(api)

@@ -1,8 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts, from ratios of what receivers counted, or from counting lines. A claim
-that needs a second machine, or states an opinion, is NOT TESTABLE. A claim about an API that is not built here is NOT
-TESTABLE too. Response time at the client judges the graphs' claims; the document's own timer mostly counts idle time.
+CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the receivers' counts, or from counted
+lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A claim about an API that is
+not built here is NOT TESTABLE too. The claims on the graphs are judged by response time at the client, since the
+document's own timer mostly counts idle time.
 """
 
 import math
@@ -36,11 +37,11 @@ from experiments.studies.sockets.wording import (
 Cell = tuple[float, int]
 
 ALIKE = (0.8, 1.25)
-"""Bounds of a ratio of throughputs that counts as much alike. The document gives no bound."""
+"""Bounds of a ratio between two APIs that count as much alike. The document gives no bounds."""
 
 MUCH_MORE = 1.5
-"""Least ratio of spreads at which samples vary much more: a graph shows it at a glance. The document gives no
-bound."""
+"""Least ratio of two spreads at which the samples of one API vary much more: a graph shows such a ratio at a glance.
+The document gives no bound."""
 
 LEVEL = 0.05
 
@@ -57,8 +58,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """Verdict on a claim: CONFIRMED where all comparisons have the wanted verdict, CONTRADICTED where a decided
-    comparison has another."""
+    """Verdict on a claim: CONFIRMED where all comparisons have the wanted verdict, CONTRADICTED where a comparison has
+    another decided verdict, NOT TESTABLE where a comparison is missing."""
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -81,7 +82,7 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the number of messages of each API in a cell, here and in the thesis."""
+    """Sentence on the number of messages of each API at a rate and size, here and in the thesis."""
     arms, own = judgement.sweep.arms, [Arm(of(api, *cell)) for api in _THREE]
     counts = [
         sum(block.arms[arms.index(arm)].answered[ALL].times.count for block in judgement.blocks) if arm in arms else 0
@@ -91,11 +92,11 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """Verdict by the thesis' own metric: the spread of its timer at the receiver, that is, the distance of means of one
-    second from their median.
+    """Function that judges whether ZeroMQ varies most at a rate and size (``cell``), by the thesis' own metric. The
+    metric is the spread of the thesis' timer at the receiver: the distance of a run's mean from the median of all runs.
 
-    The claim is confirmed where ZeroMQ's spread is over 1.5 times that of both other APIs, over blocks. The text also
-    has the spread at the client.
+    The claim is CONFIRMED where the interval over blocks shows that ZeroMQ's spread is over 1.5 times the spread of
+    each other API. The text also has the spread at the client.
     """
 
     def finding(seen: Seen) -> Finding:
@@ -127,8 +128,8 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the spread of response times at the client. This spread decides nothing, since the claim is about
-    another metric."""
+    """Sentence on the spread of response times at the client at a rate and size. This spread decides nothing, since the
+    claim is about the timer at the receiver."""
     others = [spread_log_ratios(judgement, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
     if any(len(each) < 2 for each in others):
         return ABSENT
@@ -159,7 +160,8 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Verdict from the document's three APIs at both rates, pooled: each block's mean of six logarithms."""
+    """Verdict from the pooled ratio of 100 KB ÷ 10 KB: the value of a block is the mean of six log-ratios, of the
+    document's three APIs at both rates."""
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -173,11 +175,11 @@ def _size_shows(seen: Seen) -> Finding:
 
 
 def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen], Finding]:
-    """Verdict on the ratios of nanomsg's throughput to the throughput of other APIs: CONFIRMED where each lies between
-    ``least`` and ``most``, CONTRADICTED where one lies outside."""
+    """Function that judges the ratios of nanomsg's throughput to the throughput of each API in ``others``: CONFIRMED
+    where every ratio lies between ``least`` and ``most``, CONTRADICTED where a ratio lies outside."""
 
     def inside(each: DeliveryRatio) -> bool:
-        apart = each.differs or least < 1 < most  # two that are alike need not differ
+        apart = each.differs or least < 1 < most  # bounds on both sides of 1: the two APIs need not differ
         return apart and least < each.together.low and each.together.high < most
 
     def outside(each: DeliveryRatio) -> bool:
@@ -205,8 +207,8 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """Verdict NOT TESTABLE: the document's way to compute intervals makes them cross zero. No measurement of ours can
-    decide this claim."""
+    """Verdict NOT TESTABLE: the document's intervals cross zero because of the way in which the document computes
+    intervals. No measurement of ours can decide this claim."""
     found = crossing(seen.main)
     if found is None:
         return "NOT TESTABLE", ABSENT
@@ -217,7 +219,8 @@ def _crosses_zero(seen: Seen) -> Finding:
 
 
 def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
-    """Verdict by counting: CONFIRMED where ZeroMQ takes at most half the lines of this API, as in the document."""
+    """Function that judges counted lines: CONFIRMED where ZeroMQ takes at most half the lines of ``api``, as in the
+    document."""
 
     def finding(_: Seen) -> Finding:
         other, own = (sum(design.counted(each).values()) for each in (api, "zeromq"))
@@ -228,8 +231,8 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """Verdict by times: CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and ZeroMQ takes
-    more time than both."""
+    """Verdict from response times: CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and
+    ZeroMQ takes more time than both."""
     pairs = {("zeromq", BASE): Verdict.SLOWER, ("nanomsg", "zeromq"): Verdict.FASTER}
     text = " ".join(standing(seen.main, *pair) for pair in (("nanomsg", BASE), *pairs))
     verdicts: set[ClaimVerdict] = {_alike(over_cells(seen.main, "nanomsg", BASE))}
@@ -242,8 +245,8 @@ def _performance(seen: Seen) -> Finding:
 
 
 def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
-    """Verdict on two APIs being alike in every rate and size. CONTRADICTED where they differ by over a quarter at one
-    rate and size."""
+    """Verdict on a claim that two APIs are alike. CONFIRMED where their ratio lies within ``ALIKE`` at every rate and
+    size, CONTRADICTED where the ratio lies outside ``ALIKE`` at a rate and size."""
     if len(judged) < len(GRAPHS):
         return "NOT TESTABLE"
     if any(not each.rulings for each in judged):
@@ -257,7 +260,7 @@ def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
 
 
 def _nanomsg_overall(seen: Seen) -> Finding:
-    """Verdict by all graphs: CONTRADICTED where nanomsg is not the best in one graph."""
+    """Verdict from all five graphs: CONTRADICTED where nanomsg is not the best in a graph."""
     verdicts = [_nanomsg_is_best(cell)(seen)[0] for cell in GRAPHS] + [_NANOMSG_CARRIES_MOST(seen)[0]]
     counts = ", ".join(f"{each} {verdicts.count(each)}" for each in dict.fromkeys(verdicts))
     text = f"Of the four graphs of response time and that of throughput: {counts}."

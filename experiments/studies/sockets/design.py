@@ -1,16 +1,17 @@
 """The document's numbers, the study's sweeps, the runs that receivers report on, and each API's lines of code.
 
-Each number of the document stands with its place there. The numbers are context only: other machines. The document's
-text has no numbers for its graphs, only the API that did best in each graph. So its means cannot be drawn.
+The docstring of each number of the document begins with the number's place in the document. The numbers are context
+only, since they are of other machines. The text of the document has no numbers for its graphs, only the API that did
+best in each graph. So the document's means cannot be drawn.
 
-An arm is one API under one load. All APIs of a rate and size stand side by side, with the request-reply pattern. Every
-API has an A/A pair in one cell (a rate and size); the second server of the pair carries the loads of all cells too. In
-the profile ``paper`` a window is a second, one sample of the original. In other profiles a window is a quarter of a
-second, and a block has four: a pause of the machine then spoils one window. After the sweep, fresh servers report what
-they received: the original's timer, the true times, and throughput.
+An arm is one API under one load. A cell is a rate and a size. All APIs of a cell are measured side by side, with the
+request-reply pattern. Every API has an A/A pair in one cell; the second server of the pair carries the loads of all
+cells too. In the profile ``paper`` a window is a second, as a sample of the original is. In other profiles a window is
+a quarter of a second, and a block has four: a pause of the machine then spoils one window. After the sweep, fresh
+servers report their own measurements: the time by the original's timer, the true times, and the throughput.
 
-Counted lines of code are those of the peers in C between ``step: NAME`` and ``end``, without blank lines and comments.
-The study measures these same peers, so each peer checks every error, and has no line for show.
+Counted lines of code are the lines of the peers in C between ``step: NAME`` and ``end``, without blank lines and
+comments. The study measures these same peers, so each peer checks every error, and has no line for show.
 """
 
 import re
@@ -30,7 +31,7 @@ RATES = (30.0, 50.0)
 """Table 1: rates, in messages a second."""
 
 THROUGHPUT_SAMPLES = 60
-"""Section 4.1.5: samples of throughput, each the mean of a second; a minute in all."""
+"""Section 4.1.5: number of samples of throughput. A sample is the mean of a second."""
 
 GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2, (30.0, 100_000): 3, (50.0, 100_000): 4}
 """Section 5.1.1, response time: the graph of each rate and size."""
@@ -46,7 +47,7 @@ TABLE_2: Mapping[str, tuple[str, str, str]] = {
     "zeromq": ("little", "much", "reasonable"),
     "nanomsg": ("much", "medium", "excellent"),
 }
-"""Table 2: amount of code, ease of programming, performance."""
+"""Table 2: amount of code, ease of programming, and performance of each API."""
 
 
 HEADLINE, SUCCESSOR = "headline", "nng"
@@ -60,7 +61,7 @@ NAMES = {"berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nanomsg": "nanomsg
 PEERS = tuple(f"c-{api}" for api in APIS)
 
 SAMPLE_S, WINDOW_S = 1.0, 0.25
-"""Seconds of a window in ``paper``, and in other profiles."""
+"""Seconds of a window: ``SAMPLE_S`` in the profile ``paper``, ``WINDOW_S`` in other profiles."""
 
 PATTERN_APIS = ("zeromq", "nanomsg")
 """APIs whose patterns the original confused. A sweep has at most eight servers, and each API takes three servers."""
@@ -69,20 +70,22 @@ BINDINGS = ("zeromq", "nng")
 """Libraries with a binding for Python. Three servers of each library and two of Berkeley sockets make eight."""
 
 PATTERN_CALLS = 400
-"""Calls of a window in a closed loop: some tenth of a second."""
+"""Calls of a window in a closed loop, which take about a tenth of a second."""
 
 LONG_ROUNDS = 60
-"""Least number of rounds at which windows and receivers have as many seconds as in the original."""
+"""Least number of rounds at which windows are as long as the original's samples, and receivers report for as many
+seconds as in the original."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
-"""Blocks of the timers, and of throughput, in profiles other than ``paper``. Three are enough for the timers, which
-hardly vary."""
+"""Numbers of blocks in profiles other than ``paper``: of the receivers' timers, which hardly vary, and of
+throughput."""
 
 THROUGHPUT_S = 2
 
 
 def of(api: str, rate_hz: float | None, size: int, pattern: str = "request-reply") -> Setting:
-    """Setting of an API at a rate (None: as fast as it can) and a size."""
+    """Setting of an API at a rate in messages a second, and a size in bytes. Without a rate the client sends as fast as
+    it can."""
     return setting(
         service="echo",
         language="c",
@@ -97,7 +100,7 @@ def of(api: str, rate_hz: float | None, size: int, pattern: str = "request-reply
 
 
 def apis(scale: Scale) -> tuple[str, ...]:
-    """APIs that are built here."""
+    """APIs whose peers are built here."""
     return tuple(api for api in APIS if f"c-{api}" in scale.peers)
 
 
@@ -138,11 +141,12 @@ def _is_long(scale: Scale) -> bool:
 
 
 GRAPH_RATE_HZ = 50.0
-"""Rate at which the two sizes stand side by side."""
+"""Rate, in messages a second, at which the two sizes are measured side by side."""
 
 
 def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
-    """Comparisons of one rate and size: the libraries ÷ Berkeley; nanomsg ÷ ZeroMQ; NNG ÷ Berkeley and ÷ nanomsg."""
+    """Comparisons at one rate and size: ZeroMQ, nanomsg and NNG ÷ Berkeley sockets; nanomsg ÷ ZeroMQ; NNG ÷
+    nanomsg."""
     asked = [("zeromq", BASE, HEADLINE), ("nanomsg", BASE, HEADLINE), ("nanomsg", "zeromq", "further")]
     asked += [("nng", BASE, SUCCESSOR), ("nng", SUCCESSOR_OF, SUCCESSOR)]
     return [
@@ -160,7 +164,8 @@ def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
 
 
 def patterns(scale: Scale) -> Sweep:
-    """Sweep of pair beside request-reply, in a closed loop, for the APIs that have a socket type for each."""
+    """Sweep of the pattern pair ÷ the pattern request-reply, in a closed loop, for the APIs that have a socket type for
+    each pattern."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for api in (api for api in PATTERN_APIS if api in apis(scale)):
@@ -177,7 +182,7 @@ def patterns(scale: Scale) -> Sweep:
 
 
 def bindings(scale: Scale) -> Sweep:
-    """Sweep of bindings for Python, in a closed loop: beside the same libraries in C, and beside sockets in Python."""
+    """Sweep of libraries from Python, in a closed loop: ÷ the same library in C, and ÷ Berkeley sockets in Python."""
     python = {api: Arm(of(api, None, SIZES[0]).but(language="python")) for api in (BASE, *BINDINGS)}
     native = {api: Arm(of(api, None, SIZES[0])) for api in BINDINGS if api in apis(scale)}
     pairs = [twins(arm.setting, "same") for arm in python.values()]
@@ -193,13 +198,14 @@ def bindings(scale: Scale) -> Sweep:
     groups = [Group((*python.values(), *(again for _, _, again in pairs)))]
     if native:
         groups.append(Group((*(python[api] for api in native), *native.values())))
-    rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # a window starts a Python: a tenth of a second
+    rounds, looks = max(1, scale.rounds // 2), scale.looks[:1]  # each window starts a Python program for 0.1 s
     loaded, turns = equally_loaded(groups, comparisons), Windows(calls=PATTERN_CALLS)
     return Sweep("sockets", "socket_bindings", loaded, tuple(comparisons), rounds, looks, scale.seed, turns)
 
 
 def received(scale: Scale) -> DeliveryPlan:
-    """Plan of the runs that receivers report on: their two timers, at every rate and size; and throughput one way."""
+    """Plan of the runs that receivers report on: the times by the original's timer and the true times, at every rate
+    and size; and the throughput of messages without replies."""
     long = _is_long(scale)
     timed_s, timed_blocks = (scale.rounds, None) if long else (1, TIMED_BLOCKS)
     cells = [DeliveryCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]
@@ -215,16 +221,18 @@ def throughput_of(api: str) -> Setting:
 
 
 STEPS = ("create", "connect", "send", "receive", "close")
-"""The document's five operations."""
+"""The document's five operations, each a step of an API's program."""
 
 
 def counted(api: str) -> Mapping[str, int]:
-    """Lines of each step of an API. Raises OSError; ValueError where a step is missing or has no end."""
+    """Counted lines of each step of an API's program in C. Raises OSError; ValueError where a step is missing or has no
+    end."""
     return steps((peers.PEERS[f"c-{api}"].folder / "sockets" / f"{api}.c").read_text(encoding="utf-8"))
 
 
 def steps(source: str) -> Mapping[str, int]:
-    """Lines of each step in a source. ValueError where a step is missing, has no end, or stands there twice."""
+    """Counted lines of each step in a source text. Raises ValueError where a step is missing, has no end, or stands
+    there twice."""
     found: dict[str, int] = {}
     for name, body in re.findall(r"/\* step: (\w+) \*/\n(.*?)\n *(?=/\* (?:end|step: \w+) \*/)", source, re.DOTALL):
         if name in found:
@@ -236,7 +244,7 @@ def steps(source: str) -> Mapping[str, int]:
 
 
 def table() -> list[tuple[str, ...]]:
-    """Table 2, with our counts beside the document's: a line for each API."""
+    """Lines of table 2, one for each API: our counts of lines, and the document's entries."""
     lines = []
     for api in APIS:
         each = counted(api)

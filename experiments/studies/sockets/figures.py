@@ -1,6 +1,6 @@
-"""Graphs 1 to 5 of the document, with their axes; ratios; its faults with the evidence of our data. Pure.
+"""Graphs 1 to 5 with the document's axes, a figure of ratios, and a table of the document's faults with our evidence.
 
-Each of graphs 1 to 4 has a second panel: the same rate and size by the original's timer.
+Each of graphs 1 to 4 has a second panel: the same rate and size by the original's timer. The functions are pure.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ SOONEST = "question_1"
 
 
 def graphs(seen: Seen) -> Sequence[Picture]:
-    """Graphs 1 to 5, and every API beside Berkeley sockets."""
+    """Graphs 1 to 5, and the figure of the ratios of every API to Berkeley sockets."""
     found = points(seen.main.sweep, seen.main.blocks)
     means = {arm: point.mean_us for (arm, request), point in found.items() if request == ALL}
     panels = {}
@@ -73,13 +73,13 @@ def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> list[bar
 
 
 READ_BYTES, REPLY_BYTES = 99_999, 18
-"""Bytes that the Berkeley server of appendix B reads at once, and bytes of its reply."""
+"""Bytes that the Berkeley server of appendix B reads in one call, and bytes of its reply."""
 
 NOT_MEASURED = "Not measured in this run."
 
 
 def fault_table(seen: Seen) -> str:
-    """Table of the document's faults: each with the evidence of our data, and the method here."""
+    """Table of the document's faults. A line has a fault, the evidence of our data, and our method in its place."""
     reads = -(-SIZES[1] // READ_BYTES)
     lines = (
         (
@@ -139,7 +139,8 @@ def _patterns(seen: Seen) -> str:
 
 
 def crossing(judgement: Judgement) -> str | None:
-    """Sentence on the cells whose single samples reach under zero; None where none was measured."""
+    """Sentence on the number of cells (a rate and size of an API) in which the mean − 1.96 standard deviations of
+    single samples is under zero; None where no cell was measured."""
     found = spreads(judgement)
     low = sum(each.low_us < 0 for each in found)
     deviations = "Mean − 1.96 standard deviations of single samples"
@@ -147,13 +148,13 @@ def crossing(judgement: Judgement) -> str | None:
 
 
 def spreads(judgement: Judgement) -> list[Spread]:
-    """Spread of each API, rate and size that was measured."""
+    """Spreads of window means, one for each measured API, rate and size."""
     found = (spread(judgement, of(api, *cell)) for cell in GRAPHS for api in APIS)
     return [each for each in found if each is not None]
 
 
 def spread_table(judgement: Judgement) -> str:
-    """Table of the samples' spread beside the interval of the mean."""
+    """Table of the spread of samples, with the interval of the mean, for each API, rate and size."""
     lines = tuple(
         (
             NAMES[each.of.text("transport")],

@@ -1,4 +1,4 @@
-"""Values and words that the study's texts share: receivers' reports, comparisons in a line, spreads of window means."""
+"""Values and words that the study's texts share: receivers' reports, texts of comparisons, spreads of window means."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,28 +26,30 @@ ABSENT = "Not measured: an API that it compares is not built here, or gates left
 
 
 def delivered(seen: Seen) -> DeliveryJudged:
-    """Reports of receivers; no rows where none were measured."""
+    """Judged reports of the receivers; without rows where no receiver was measured."""
     return seen.of(DeliveryJudged) or DeliveryJudged()
 
 
 def reported(seen: Seen, of: Setting, column: str) -> Estimate | None:
-    """Mean of a column of the receivers' reports, over the blocks; None where the receivers reported none."""
+    """Mean over the blocks of a column of the receivers' reports, with its interval; None where no receiver reported
+    the column."""
     return interval(delivered(seen).rows, of, attrgetter(column))
 
 
 def brief(judged: Judged | None) -> str:
-    """Entry of a list on a comparison. A missing comparison has the reason."""
+    """Text of a comparison for a list. For a missing comparison: the reason."""
     return ABSENT if judged is None else listed(judged)
 
 
 def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ...]:
-    """Comparisons of two APIs: of each rate and size where there is one, in the graphs' order."""
+    """Comparisons of two APIs that have a value, one for each rate and size, in the order of the graphs."""
     found = (judgement.judged.get(ratio_name(above, below, cell)) for cell in GRAPHS)
     return tuple(each for each in found if each is not None)
 
 
 def standing(judgement: Judgement, above: str, below: str) -> str:
-    """Sentence on two APIs: the range of their ratios over the cells, and the number of cells with each verdict."""
+    """Sentence on two APIs: the range of their ratios over the cells (rates and sizes), and the number of cells with
+    each verdict."""
     seen = over_cells(judgement, above, below)
     if not seen:
         return f"{NAMES[above]} beside {NAMES[below]}: not measured."
@@ -64,7 +66,8 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Spread of the window means of an arm, that is, of one API under one load; and their mean with its interval."""
+    """Spread of the window means of an arm (one API under one load), and the mean of these samples with its
+    interval."""
 
     of: Setting
     samples: int
@@ -80,7 +83,7 @@ class Spread:
 
 
 def spread(judgement: Judgement, of: Setting) -> Spread | None:
-    """Spread of an arm's windows over all blocks; None for fewer than two."""
+    """Spread of an arm's window means over all blocks; None for fewer than two windows."""
     by_block = [window_means_us(judgement, block, of) for block in range(len(judgement.blocks))]
     samples = [each for block in by_block for each in block]
     if len(samples) < 2:
@@ -90,7 +93,8 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
-    """Mean response of each window of an arm in a block, without the windows that whole means leave out."""
+    """Mean response time in µs of each window of an arm in a block, without the windows that plain means leave out.
+    ``block``: place of the block in the judgement."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return []
@@ -104,18 +108,18 @@ def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float
 
 
 def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
-    """Logarithms of a ratio of spreads, above ÷ below, a value for each block. A spread is the distance of window means
-    from their median.
+    """Logarithms of the ratio of two arms' spreads, above ÷ below, a value for each block.
 
-    The means of absolute deviations from the median, on the log scale, are compared block by block, as by Brown and
-    Forsythe (1974).
+    The spread of an arm in a block is the mean absolute deviation of the arm's window means from their median, on the
+    log scale, as in the test of Brown and Forsythe (1974).
     """
     return _log_ratios(*(_deviations(judgement, each) for each in (above, below)))
 
 
 def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting) -> list[float]:
-    """Logarithms of a ratio of spreads by the document's timer at the receiver, in the blocks that have both APIs. A
-    spread is the distance of a run's mean from the median of all runs."""
+    """Logarithms of the ratio of two APIs' spreads by the document's timer at the receiver, above ÷ below, a value for
+    each block that has both APIs. The spread of an API in a block is the distance of the block's mean from the median
+    of all blocks."""
     far = []
     for api in (above, below):
         cycles = {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
@@ -125,7 +129,8 @@ def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting)
 
 
 def _deviations(judgement: Judgement, of: Setting) -> dict[int, float]:
-    """Mean absolute deviation of an arm's window means from their median, on the log scale, by the block's place."""
+    """Mean absolute deviation of an arm's window means from the median over all blocks, on the log scale, by the place
+    of the block."""
     by_block = [np.log(window_means_us(judgement, block, of)) for block in range(len(judgement.blocks))]
     filled = {place: block for place, block in enumerate(by_block) if len(block)}
     median = float(np.median(np.concatenate([*filled.values()]))) if filled else 0.0
@@ -133,14 +138,14 @@ def _deviations(judgement: Judgement, of: Setting) -> dict[int, float]:
 
 
 def _log_ratios(above: Mapping[int, float], below: Mapping[int, float]) -> list[float]:
-    """Logarithms of above ÷ below, of the blocks in which neither is 0."""
+    """Logarithms of above ÷ below, one for each block in which both values exist and neither is 0."""
     both = sorted(above.keys() & below.keys())
     return [log(above[block] / below[block]) for block in both if above[block] and below[block]]
 
 
 def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
-    """Logarithms of mean response with the larger message ÷ with the smaller message: a value for each block, the mean
-    over these APIs and all rates."""
+    """Logarithms of the mean response time with the larger message ÷ with the smaller message. The value of a block is
+    the mean over these APIs and all rates."""
     small, large = SIZES
     cells = [(design.of(api, rate, large), design.of(api, rate, small)) for api in apis for rate in RATES]
     found = []

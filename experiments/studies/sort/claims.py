@@ -1,8 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts of sweeps, or from cold runs. Verdicts on cold runs come from intervals of
-99 % over at least six blocks, once all planned blocks are measured. Where the document's own table contradicts a claim,
-the document's numbers stand beside ours. Its microseconds are context: another machine, another system.
+CONFIRMED and CONTRADICTED come from verdicts of sweeps, or from cold runs (fresh clients with fresh connections).
+Verdicts on cold runs come from intervals of 99 % over at least six blocks, once all planned blocks are measured. Where
+the document's own table contradicts a claim, the finding also has the document's numbers. The document's microseconds
+are context: they are of another machine and another system.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +58,8 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 
 def _falls_with_calls(found: Measured) -> Finding:
-    """Verdict by every step to ten times the calls, of every mechanism and algorithm."""
+    """Finding on the mean of a cold run, from every step from N calls to ten times as many, for every mechanism and
+    algorithm."""
     ratios, first_calls = dict[str, Estimate | None](), dict[str, Estimate | None]()
     for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items()):
         what = f"{label(mechanism)}, {name}"
@@ -74,8 +76,8 @@ def _falls_with_calls(found: Measured) -> Finding:
 
 
 def _falling(directions: Mapping[str, Verdict]) -> Finding:
-    """Verdict on a falling mean: CONFIRMED where every step falls, CONTRADICTED where a step rises or is flat.
-    Sentences name these steps, and the undecided steps."""
+    """Finding on a falling mean: CONFIRMED where the mean falls at every step, CONTRADICTED where the mean rises or
+    stays the same at a step. The sentences name all steps without a fall, also the undecided ones."""
     where: dict[Verdict, list[str]] = {}
     for name, each in directions.items():
         where.setdefault(each, []).append(name)
@@ -88,7 +90,8 @@ def _falling(directions: Mapping[str, Verdict]) -> Finding:
 
 
 def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
-    """Verdict on a step of cold runs, by its interval alone; INCONCLUSIVE before all planned blocks were measured."""
+    """Verdict on a step of cold runs, from the interval of the step's ratio alone; INCONCLUSIVE before all planned
+    blocks are measured."""
     if fewer_over_more is None or not _carries(fewer_over_more) or not found.cold_whole:
         return Verdict.INCONCLUSIVE
     under, over, about = OF_GROWTH
@@ -96,7 +99,8 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    """Verdict by every step to ten times the numbers, of every mechanism and algorithm."""
+    """Finding on the mean time of a warm call, from every step from one length of the array to ten times the length,
+    for every mechanism and algorithm."""
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
@@ -121,7 +125,8 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """Verdict by calls, which are the document's N: every step to ten times the calls must have a larger ratio."""
+    """Finding on gRPC ÷ net/rpc by the number of calls, as N was measured: CONFIRMED where the ratio is larger after
+    every step to ten times the calls."""
     ratios = {
         f"{ALGORITHMS[each]} {calls:,}": cold_runs.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
@@ -132,7 +137,8 @@ def _more_so_with_calls(found: Measured) -> Finding:
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """Verdict by length, as the claim says: every step to ten times the numbers must have a larger ratio."""
+    """Finding on gRPC ÷ net/rpc by the length of the array, as the document reads N: CONFIRMED where the ratio is
+    larger after every step to ten times the length."""
     names = {(each, length): f"mechanism_{each}_{length}" for each, length in product(ALGORITHMS, LENGTHS)}
     ratios = {
         f"{ALGORITHMS[each]} {length:,}": next((one.typical for one in found.found(name) if _is_decided(one)), None)
@@ -143,8 +149,12 @@ def _more_so_with_length(found: Measured) -> Finding:
 
 
 def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Finding:
-    """Verdict on each algorithm's ratios by N, from intervals that do not overlap: CONFIRMED where every step has a
-    larger ratio, CONTRADICTED where a step has a smaller ratio. Sentences name these steps, and the undecided steps."""
+    """Finding on ratios that should grow with N. A step is decided where the intervals of its two ratios do not
+    overlap. CONFIRMED where the ratio is larger after every step, CONTRADICTED where the ratio is smaller after a step.
+    The sentences name the steps with a smaller ratio, and the undecided steps.
+
+    ``ratios``: ratios by algorithm and N, such as ``merge sort 1,000``. ``counts``: the values of N, ascending.
+    """
     smaller, open_ = list[str](), list[str]()
     for each, (fewer, more) in product(ALGORITHMS.values(), pairwise(counts)):
         few, many = ratios[f"{each} {fewer:,}"], ratios[f"{each} {more:,}"]
@@ -159,8 +169,9 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
-    """Verdict by intervals: CONFIRMED where the largest possible difference of the algorithms is under the least
-    possible difference of the mechanisms. CONTRADICTED where the algorithms surely differ by more."""
+    """Finding from the intervals of the ratios: CONFIRMED where the largest possible difference of the algorithms is
+    under the least possible difference of the mechanisms. CONTRADICTED where the least possible difference of the
+    algorithms is over the largest possible difference of the mechanisms."""
     said = found.brief(*BY_ALGORITHM, *BY_MECHANISM)
     theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
     beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]
@@ -178,14 +189,15 @@ def _algorithms_differ_less(found: Measured) -> Finding:
 
 
 def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
-    """Least and largest factor between the two sides of any of these comparisons, by their intervals."""
+    """Least and largest factor between the two sides of these comparisons, by the ends of their intervals. Both factors
+    are over 1 where no interval contains 1."""
     least = min(max(each.typical.low, 1 / each.typical.high) for each in judged)
     return least, max(max(each.typical.high, 1 / each.typical.low) for each in judged)
 
 
 def _merge_is_slower(found: Measured) -> Finding:
-    """Verdict from runs in which each algorithm has its own connection. The document ran merge sort first, and then
-    quicksort on the same connection."""
+    """Finding on merge sort ÷ quicksort, from cold runs in which each algorithm has its own connection. The document
+    ran merge sort first, and then quicksort on the same connection."""
     ratios = {label(each): cold_runs.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
     first = {label(each): cold_runs.first_pays(found.cold, each) for each in MECHANISMS}
     said = (
@@ -207,7 +219,7 @@ def _listed(ratios: Mapping[str, Estimate | None]) -> str:
 
 
 def _carries(*estimates: Estimate) -> bool:
-    """True where enough blocks support these estimates."""
+    """True where each of these estimates is of enough blocks for a verdict."""
     return all(each.n >= BLOCKS_MIN for each in estimates)
 
 
@@ -216,7 +228,7 @@ def _is_decided(judged: Judged) -> bool:
 
 
 def _results() -> Iterator[Entry[Measured]]:
-    """Claims of the table of results, one for each N."""
+    """Claims on the mean times in the document's table of results, one claim for each N."""
     for calls in CALLS:
         on = [
             f"{' and '.join(f'{MEAN_US[mechanism, each, calls]:g}' for each in ALGORITHMS)} µs on {label(mechanism)}"

@@ -1,16 +1,17 @@
 """The document's numbers and parameters, and the sweeps of the study: arms, groups and comparisons, and its cold runs.
 
 An arm is one server under one load. The document has a slide "Resultados" for each N, with a figure. The slide has the
-mean round-trip times at the client in µs, without intervals. Its parameters are the table "Parâmetros". Both are
-context only: another machine.
+mean round-trip times at the client in µs, without intervals. The document's parameters are the table "Parâmetros".
+Times and parameters are context only, since they are of another machine.
 
-The main part has Go's two mechanisms, loaded by Go's own client in windows by turns. Both algorithms sort the array of
-the textbook, as the document does at every N: 38, 27, 43, 3, 9, 82, 10 (slide "Conexão GoRPC"). ``sort_array_len``
-measures both on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this project's servers, in slices.
-Both transports have the static pool, so that the transport alone differs. ``sort_python_array_len`` shows the cost of
-longer arrays on these servers. The cold runs have the original's N: a fresh client makes N calls on a fresh connection.
+The main part has Go's two mechanisms, net/rpc and gRPC, loaded by Go's own client in windows by turns. Both algorithms
+sort the array of the textbook, as the document does at every N: 38, 27, 43, 3, 9, 82, 10 (slide "Conexão GoRPC").
+``sort_array_len`` measures both algorithms on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this
+project's servers, in slices. Both transports have the static pool, so that the transport alone differs.
+``sort_python_array_len`` shows the cost of longer arrays on these servers. The cold runs have the original's N: a fresh
+client makes N calls on a fresh connection.
 
-Where Go's peers are not built, a part has Python's arms in their place, and has no results on Go.
+Where Go's peers (programs in Go) are not built, a part has Python's arms in their place, and no results on Go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -73,22 +74,22 @@ LENGTHS = (100, 1000, 10000)
 """Lengths of the array: the second reading of the original's N."""
 
 WARM_CALLS = 500
-"""Calls of a window. The number is small, so that two compared windows are near in time. The first call does not
+"""Calls of a window. The number is small, so that two compared windows are near in time. A window's first call does not
 count."""
 
 LONG_CALLS = 200
 """Calls of a window with long arrays. Such a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Cold runs of a block, by N. Runs of few calls are repeated more often, since their mean varies more."""
+"""Numbers of cold runs in a block, by N. A block has more runs of few calls, since their mean varies more."""
 
 SAME_LENGTH = 1000
-"""Length of the array of the A/A pairs."""
+"""Length of the array that the A/A pairs of ``sort_array_len`` sort."""
 
 
 @cache
 def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
-    """Setting of a server in Go, loaded by Go's client."""
+    """Setting of a server in Go, loaded by Go's client. ``array_len`` 0 is the textbook's array."""
     return setting(
         service="sort", language="go", transport=mechanism, client="peer", mix=algorithm, array_len=array_len
     )
@@ -96,7 +97,8 @@ def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
 
 @cache
 def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
-    """Setting of a server of this project, loaded by the transport's own client."""
+    """Setting of a server of this project, loaded by the transport's own client. ``array_len`` 0 is the textbook's
+    array."""
     return setting(service="sort", transport=transport, executor="static-pool", mix=algorithm, array_len=array_len)
 
 
@@ -136,7 +138,8 @@ def array_len(scale: Scale) -> Sweep:
 
 
 def cold(scale: Scale) -> tuple[ColdPlan, ...]:
-    """Cold runs of the original's 12 cells; none where Go's peers are not built."""
+    """Plan of the cold runs of the original's 12 cells (mechanism, algorithm, N); none where Go's peers are not
+    built."""
     if not has_go(scale):
         return ()
     cells = tuple(
@@ -195,7 +198,8 @@ def python_sort(part: str, scale: Scale) -> Sweep:
 
 
 def python_array_len(part: str, scale: Scale) -> Sweep:
-    """Sweep of Python's transports on longer arrays, by each algorithm. Each arm has a few windows, and no verdict."""
+    """Sweep of Python's transports on longer arrays, for each algorithm. Each arm has a few windows. The sweep has no
+    comparison, and so no verdict."""
     groups = [
         Group(tuple(Arm(python(transport, *each)) for each in product(ALGORITHMS, LENGTHS))) for transport in TRANSPORTS
     ]

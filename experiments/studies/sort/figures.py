@@ -1,7 +1,7 @@
 """Figures and tables of the study.
 
-The document's own figures and tables have our means too. Further figures explain the means. A table has the faults of
-the document's method.
+The figures and tables of the document are drawn again, with our means beside the document's. Further figures explain
+the means. A table has the faults of the document's method.
 """
 
 import math
@@ -35,7 +35,7 @@ BESIDE = {
     "sort_array_len": ("Longer arrays", "Go, longer arrays: gRPC ÷ net/rpc, 10,000 numbers ÷ 1,000"),
     "sort_python": ("Python", "Python, seven numbers: merge sort ÷ quicksort, mechanism ÷ mechanism"),
 }
-"""Headings, and titles of figures, for the parts that are measured after the main part."""
+"""Heading of the section, and title of the figure, for each part that is measured after the main part."""
 
 RTT = "Mean round-trip time, µs"
 
@@ -61,24 +61,24 @@ def pictures(seen: Seen) -> Sequence[Picture]:
 
 
 def array_len(seen: Seen) -> Sequence[Picture]:
-    """Figures of the part on long arrays."""
+    """Figures of the part ``sort_array_len``, on arrays of different lengths."""
     found = measured(seen)
     return [_array_len(found), _same(found)]
 
 
 def python_sort(seen: Seen) -> Sequence[Picture]:
-    """Figures of the part on Python."""
+    """Figures of the part ``sort_python``, on Python's transports."""
     found = measured(seen)
     return [_mechanisms(found), _same(found)]
 
 
 def python_array_len(seen: Seen) -> Sequence[Picture]:
-    """Figure of Python's longer arrays."""
+    """Figure of the part ``sort_python_array_len``, on longer arrays on Python's transports."""
     return [_array_len(measured(seen))]
 
 
 def _panels(found: Measured, calls: int) -> list[bars.Panel]:
-    """Panels of one figure of the document: mean by mechanism and algorithm.
+    """Panels of one figure of the document, which has the mean by mechanism and algorithm for one N (``calls``).
 
     The first panel has the document's means. The second panel has our means with the document's way to connect. The
     third panel has our means of runs that connect before their first call.
@@ -102,8 +102,8 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
 
 
 def _one_off(found: Measured) -> Picture:
-    """Figure of our mean against 1 ÷ N: a row of panels for each algorithm. gRPC has two panels: connecting in the
-    first call, and before."""
+    """Figure of our mean against 1 ÷ N: a row of panels for each algorithm. gRPC has two panels in a row: connecting in
+    the first call, and connecting before the first call."""
     panels = []
     for (algorithm, name), (mechanism, with_connect) in product(
         ALGORITHMS.items(), (("net-rpc", False), ("grpc", True), ("grpc", False))
@@ -123,8 +123,8 @@ def _one_off(found: Measured) -> Picture:
 
 
 def _means(found: Measured, language: str, algorithm: str) -> dict[str, dict[int, Estimate]]:
-    """Means of a language's servers: by transport, then by length of the array. An older recording may have a transport
-    that this version lacks."""
+    """Mean times of the calls that sort with an algorithm on a language's servers: by transport, then by length of the
+    array. The transports are those of the recording, which may have a transport that this version lacks."""
     means: dict[str, dict[int, Estimate]] = {}
     for of, point in found.points.items():
         if of["language"] == language.lower() and of["mix"] == algorithm and point.mean_us:
@@ -133,7 +133,8 @@ def _means(found: Measured, language: str, algorithm: str) -> dict[str, dict[int
 
 
 def _array_len(found: Measured) -> Picture:
-    """Figure of the mean against the length of the array, beside N log N through the longest array's mean."""
+    """Figure of the mean against the length of the array, with the curve N log N through the mean of the longest
+    array."""
     panels = []
     for (algorithm, name), language in product(ALGORITHMS.items(), ("Go", "Python")):
         lines = []
@@ -186,7 +187,8 @@ def _same(found: Measured) -> Picture:
 
 
 AS_DOCUMENT = " *"
-"""Mark of a mean that was measured in the document's way to connect: before the first call, or within it."""
+"""Mark of a mean in a table: the run connected as the document's run on this mechanism did, before the first call or
+within the first call."""
 
 
 def sections(seen: Seen) -> Sequence[Section]:
@@ -207,7 +209,8 @@ def sections(seen: Seen) -> Sequence[Section]:
 
 
 def parameters(of: Environment | None) -> Table:
-    """Table of the document's parameters, and of the parameters here, from the record of the machine."""
+    """Table of the document's parameters, and of our parameters from the record of the machine. ``of``: the record;
+    without a record our parameters are unknown."""
     ours: tuple[str, ...] = (UNKNOWN,) * len(PARAMETERS)
     if of is not None:
         busy = f"load {of.before.load_1_min:g} before"
@@ -244,8 +247,7 @@ def _mean(of: Estimate | None) -> tuple[str, str]:
 
 
 def paid_once(found: Measured) -> Table:
-    """Table of the fit a + b ÷ N of each mechanism and algorithm, for both ways to connect, beside the timed one-off
-    cost."""
+    """Table of the fit a + b ÷ N and of the timed one-off cost, for each mechanism, algorithm and way to connect."""
     lines = []
     for mechanism, (algorithm, name), connects in product(
         MECHANISMS, ALGORITHMS.items(), ("before", "in its first call")

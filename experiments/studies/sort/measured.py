@@ -1,9 +1,10 @@
-"""Measurements of the study by name: comparisons and means of its sweeps, and readings of its cold runs. Pure.
+"""Measurements of the study by name: comparisons and points of its sweeps, ratios and costs from its cold runs.
 
 A cold run is a fresh client that makes N calls on a fresh connection. The original connected before its loop on
 net/rpc, and inside its first timed call on gRPC. So the mean of a cold run has two readings: with connecting, and
-without connecting. The original's reading of gRPC is with connecting, and that of net/rpc without connecting. A ratio
-is computed from two means of one block; its interval is over the blocks.
+without connecting. In the original's reading a mean of gRPC is with connecting, and a mean of net/rpc is without
+connecting. A cell is a mechanism, an algorithm and an N. A ratio is computed from the means of two cells in one block;
+the interval of the ratio is over the blocks. The functions are pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,18 +25,22 @@ from experiments.studies.sort.design import ALGORITHMS, CALLS, MECHANISMS, MERGE
 NO_GO = "Go's servers were not measured here: `make peers` builds them."
 
 CONFIDENCE = 0.99
-"""Confidence of the ratios of cold runs that decide claims: several ratios are asked of the same runs. Means and fits
-have 95 %, as elsewhere."""
+"""Confidence of the ratios of cold runs. It is high, since several ratios of the same runs decide claims. Means and
+fits have 95 %, as elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Comparisons and points of all sweeps by name, and the rows of the cold runs."""
+    """Measurements of a part: its sweeps, and the rows of its cold runs."""
 
     parts: Mapping[str, Judgement]
+    """Judgements of the part's sweep and of the sweeps that were measured after it, by the parts' names."""
     judged: Mapping[str, Judged]
+    """Comparisons of all sweeps that have a value, by name."""
     points: Mapping[Setting, Point]
+    """Points of all sweeps, by setting. The second server of an A/A pair has no point."""
     cold: tuple[ColdRow, ...]
+    """Rows of the cold runs."""
     cold_whole: bool
     """True where all planned blocks of the cold runs were measured."""
 
@@ -49,19 +54,20 @@ class Measured:
         return tuple(self.judged[name] for name in names if name in self.judged)
 
     def told(self, name: str, above: str, below: str) -> str:
-        """Sentence on a comparison, by its verdict; ``above`` and ``below`` name both sides within the sentence."""
+        """Sentence on a comparison, by its verdict. ``above`` and ``below``: words for both sides."""
         judged = self.judged.get(name)
         return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
-        """Entries of a list: each comparison's title, numbers and verdict, or the reason for a missing verdict."""
+        """Text that lists comparisons: the title, numbers and verdict of each comparison that has a value. Without any
+        such comparison: the reason."""
         return (
             " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison were answered."
         )
 
 
 def measured(seen: Seen) -> Measured:
-    """All measurements of a part."""
+    """Measurements of a part, by name."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
     cold = seen.of(ColdJudged) or ColdJudged()
@@ -72,11 +78,12 @@ def measured(seen: Seen) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """Cost of a mechanism's calls with an algorithm, and the one-off cost of a run."""
+    """One-off cost of a cold run on a mechanism with an algorithm: from a fit, and as timed."""
 
     fit: OneOff
+    """Fit mean(N) = a + b ÷ N, where a is the cost of a call and b is the one-off cost of a run."""
     seen_us: Estimate
-    """One-off cost of a run, as timed and not fitted."""
+    """One-off cost of a run, timed apart instead of fitted."""
 
 
 def as_original(mechanism: str) -> bool:
@@ -85,7 +92,7 @@ def as_original(mechanism: str) -> bool:
 
 
 def _column(with_connect: bool) -> str:
-    """Name of the column of a cell's mean, with connecting or without."""
+    """Name of the column of ``ColdRow`` that has the mean, with connecting or without."""
     return "with_connect_us" if with_connect else "mean_us"
 
 
@@ -97,22 +104,23 @@ def mean(rows: Sequence[ColdRow], mechanism: str, algorithm: str, calls: int, wi
 
 
 def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: bool) -> Paid | None:
-    """The fit a + b ÷ N, and the timed one-off cost; None where too little was measured."""
+    """One-off cost of a mechanism with an algorithm, from the fit a + b ÷ N and as timed, in one reading; None where
+    too little was measured."""
     of = go(mechanism, algorithm)
     fit, seen_us = one_off(rows, of, with_connect), paid_once(rows, of, with_connect)
     return None if fit is None or seen_us is None else Paid(fit, seen_us)
 
 
 def algorithms_ratio(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
-    """Merge sort ÷ quicksort in runs of this number of calls, in the original's reading. Each run has its own
-    connection."""
+    """Mean of merge sort ÷ mean of quicksort, in runs of this number of calls, in the original's reading. Each run has
+    its own connection."""
     column = _column(as_original(mechanism))
     return _ratio(*(_by_block(rows, go(mechanism, each), calls, column) for each in (MERGE, QUICK)))
 
 
 def mechanisms_ratio(rows: Sequence[ColdRow], algorithm: str, calls: int, connecting: bool) -> Estimate | None:
-    """gRPC ÷ net/rpc in runs of this number of calls. With ``connecting`` gRPC's mean includes connecting, as the
-    original's mean did."""
+    """Mean on gRPC ÷ mean on net/rpc, in runs of this number of calls. With ``connecting`` gRPC's mean includes
+    connecting, as the original's mean did. The mean on net/rpc never includes connecting."""
     above, below = (go(mechanism, algorithm) for mechanism in MECHANISMS)
     return _ratio(_by_block(rows, above, calls, _column(connecting)), _by_block(rows, below, calls, _column(False)))
 
@@ -124,8 +132,8 @@ def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: in
 
 
 def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> Estimate | None:
-    """First call ÷ mean of the other calls of a run, without the time of connecting. The value of a block is the
-    geometric mean over its N."""
+    """Time of the first call ÷ mean time of the other calls of a run, without the time of connecting. The value of a
+    block is the geometric mean over all N."""
     by_block: dict[int, list[float]] = {}
     for row in rows:
         if row.cell.setting == go(mechanism, algorithm) and row.rest_us_mean and row.first_call_us:
@@ -134,10 +142,10 @@ def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> 
 
 
 def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
-    """Mean of a connection's first 100 calls ÷ mean of its next 900 calls, of both algorithms together.
+    """Mean time of a connection's first 100 calls ÷ mean time of its next 900 calls, of both algorithms together.
 
-    This is the cost of running first, compared with running second on the same connection. The time of the 900 calls is
-    the difference between the runs of 1,000 and of 100 calls in one block.
+    The ratio shows the disadvantage of the algorithm that runs first on a connection. The time of the 900 calls is the
+    difference between the runs of 1,000 calls and of 100 calls in one block.
     """
     few, more, _ = CALLS
     column, by_block = _column(as_original(mechanism)), dict[int, list[float]]()
@@ -151,10 +159,10 @@ def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
 
 
 def _by_block(rows: Sequence[ColdRow], of: Setting, calls: int, column: str) -> dict[int, float]:
-    """A column of a cell, by block."""
+    """Values of a column of ``ColdRow`` for a cell, by the blocks' numbers."""
     return {row.block: getattr(row, column) for row in rows if row.cell.setting == of and row.cell.calls == calls}
 
 
 def _ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Estimate | None:
-    """Ratio of two means in the blocks that have both."""
+    """Ratio above ÷ below of two means, over the blocks that have both means; None without such a block."""
     return geometric_interval((above[at] / below[at] for at in sorted(above.keys() & below.keys())), CONFIDENCE)

@@ -1,9 +1,9 @@
-"""Raw sockets with a hand-written pool against gRPC, for a stock-trading service.
+"""Comparison of raw sockets with a hand-written pool, and of gRPC, for a stock-trading service.
 
-The study has four questions: (1) Lookup on sockets against gRPC; (2) latency as clients are added; (3) Lookup against
-Trade, and the cost of the lock; (4) more clients than threads in the static pool. Figures 1 to 5 have the axes of the
-original document. The sweeps stand in ``sweeps``, the answers in ``answers``, the claims in ``claims``, and the figures
-in ``figures``.
+The study has four questions: (1) the time of a Lookup on sockets and on gRPC; (2) the latency as clients are added; (3)
+the time of a Lookup and of a Trade, and the cost of the lock; (4) the latency with more clients than threads in the
+static pool. Figures 1 to 5 have the axes of the original document. ``sweeps`` has the sweeps, ``answers`` the answers,
+``claims`` the claims, and ``figures`` the figures. ``pool_fills``, ``executors`` and ``extensions`` have further parts.
 """
 
 from experiments.studies.stock import answers, claims, executors, extensions, figures, pool_fills, sweeps

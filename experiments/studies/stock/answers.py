@@ -92,7 +92,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
 
 
 def _within(sentence: str) -> str:
-    """The sentence with a small letter at its beginning, to follow a colon."""
+    """Sentence with its first letter in lower case, to follow a colon."""
     return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
@@ -119,9 +119,8 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence on the largest number of clients up to which the server was the limit, and not the load.
-
-    Empty for a server that is the limit with the most clients, too.
+    """Sentence on the largest number of clients up to which the load was not the limit, for a comparison with the most
+    clients in which the load was the limit. Empty for other comparisons.
     """
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
@@ -144,7 +143,8 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Sentence on the throughput, which grew where latency grew by less than the clients (Little's law)."""
+    """Sentences on the growth of the throughput, one for each server whose latency grew by less than the number of
+    clients: by Little's law such a server answers more requests a second."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
@@ -181,7 +181,11 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer by a Lookup that computes and by a Lookup that waits: for both the load is far from its limit."""
+    """Answer to question 4, from a Lookup that computes and from a Lookup that waits. For both the load is far from its
+    limit.
+
+    ``waiting``: the part ``past_pool``. ``staged``: the part ``stages``. Each is None where it was not measured.
+    """
     apart = ("Another part measures a Lookup that waits: `python -m experiments run past_pool`.",)
     computing = (grown(judgement, name, f"computing on {label(Arm(base))}") for name, base in COMPUTING.items())
     second = () if waiting is None else (pool_fills.waiting(waiting),)
@@ -212,7 +216,7 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
-    """Sentence on the number of the pool's threads at work; empty where the server stamped no stages."""
+    """Sentence on the average number of the pool's threads at work; empty where the server stamped no stages."""
     judged = judgement.judged.get("past_pool")
     at_once = at_work(staged, Arm(FIGURES["figure_5"].but(clients=2 * POOL)))
     if judged is not None and judged.rulings and at_once is not None:
@@ -222,7 +226,8 @@ def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the mean latencies at the pool's size and past it, over the blocks of their ratio."""
+    """Sentence on the mean latencies with as many clients as threads and with twice as many, over the blocks from which
+    the ratio of both was computed."""
     judged = judgement.judged.get("past_pool")
     if judged is None:
         return

@@ -1,11 +1,12 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep at a declared look. Starved clients also
-count at a look alone. A claim that latency rises is judged at every step of the clients, by mean latencies of the same
-blocks. The part on lock waits has no look: there the interval of the difference decides, against 5 % of the latency.
+CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep that is at a declared look. Claims on
+starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged at every step from
+one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has no look: there the
+interval of the difference of two waits decides, compared with 5 % of the latency.
 
-A claim is NOT TESTABLE where no measurement here decides it, and NOT MEASURED where the results of its part are absent.
-The document's milliseconds are context: they are of another machine and another program.
+A claim is NOT TESTABLE where no measurement here decides the claim, and NOT MEASURED where the results of the claim's
+part are absent. The document's milliseconds are context: they are of another machine and another program.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ Parts = Mapping[str, Judgement]
 """Judgements of parts, by the parts' names."""
 
 GRPC_MS, SOCKETS_MS = 17.92, 12.38
-"""The document's mean latency of Lookup with one client."""
+"""Mean latency of Lookup with one client in the document, in ms, on gRPC and on sockets."""
 
 RISING = {
     "figure_1": ("growth_figure_1", "Figure 1 (gRPC, Lookup and Trade at random, a price updater beside them)"),
@@ -36,7 +37,8 @@ RISING = {
     "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
     "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-"""By figure: the name of the comparison of the most clients with fewer clients, and the figure in words."""
+"""Figures that claim a rising latency, by name: the name of the comparison of more clients with fewer clients, and the
+figure in words."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -64,7 +66,8 @@ def _milliseconds(parts: Parts) -> Finding:
 
 
 def _sockets_are_faster(parts: Parts) -> Finding:
-    """Finding by both servers as started. The words also have the ratios of protocol and implementation."""
+    """Finding from sockets ÷ gRPC, both servers as started. The words also have the ratios that tell protocol and
+    implementation apart."""
     judged = parts["stock"].judged.get("as_started")
     return _is_faster(judged), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
 
@@ -90,8 +93,11 @@ def _no_lock_needed(_: Parts) -> Finding:
 
 
 def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
-    """Finding by every step from fewer clients to more: CONFIRMED where latency rises at every step, CONTRADICTED where
-    latency falls or stays at one step."""
+    """Function that judges every step from one number of clients to the next: CONFIRMED where latency rises at every
+    step, CONTRADICTED where latency falls or stays the same at a step.
+
+    ``figure``: name of the figure. ``growth``: name of the comparison that the words begin with.
+    """
 
     def finding(parts: Parts) -> Finding:
         judgement = parts["stock"]
@@ -108,8 +114,8 @@ def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
 
 
 def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
-    """Verdict on a claim that latency rises, from the steps of its figure. A step without a block keeps the claim
-    open."""
+    """Verdict on a claim that latency rises, from the steps of the claim's figure. A step that no block measured leaves
+    the claim INCONCLUSIVE, unless another step contradicts it."""
     directions = {each.verdict(judgement) for each in own}
     if directions & {Verdict.FLAT, Verdict.FALLS}:
         return "CONTRADICTED"
@@ -117,8 +123,8 @@ def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) ->
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
-    """Finding where a connection holds its thread: CONFIRMED where latency stays the same up to as many clients as
-    threads."""
+    """Finding for the dispatch model in which a connection holds its thread: CONFIRMED where latency stays the same
+    from one client up to as many clients as threads."""
     text = brief(parts["dispatch"], "growth")
     judged = parts["dispatch"].judged.get("growth")
     if judged is None:
@@ -130,7 +136,7 @@ def _constant_up_to_the_pool(parts: Parts) -> Finding:
 
 
 def _trade_is_like_lookup(parts: Parts) -> Finding:
-    """Finding: CONTRADICTED only where the whole interval is over 5 % away from 1."""
+    """Finding from Trade ÷ Lookup on gRPC: CONTRADICTED only where the whole interval is over 5 % away from 1."""
     text = brief(parts["stock"], "trade")
     for judged in found(parts["stock"], "trade"):
         low, high = judged.equivalent
@@ -143,7 +149,8 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 
 
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
-    """Finding: CONFIRMED where the waits differ by under 5 % of the latency, by an interval over the blocks."""
+    """Finding from the waits of Lookup and Trade for the mutex: CONFIRMED where the interval over the blocks shows that
+    the waits differ by under 5 % of the latency."""
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
@@ -166,7 +173,7 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Finding by Trade ÷ Lookup under read and write locks, divided by Trade ÷ Lookup under one mutex.
+    """Finding from the ratio Trade ÷ Lookup under read and write locks, divided by Trade ÷ Lookup under one mutex.
 
     The division cancels what messages and work add to a Trade.
     """
@@ -191,7 +198,8 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """Finding on a jump: latency that grows by over 5 % more than the clients do. Lookups that compute decide."""
+    """Finding on a jump of latency, that is, growth of the latency that exceeds the growth of the clients by over 5 %.
+    Lookups that compute decide."""
     text = " ".join(brief(parts["stock"], each) for each in ("computing_sockets", "past_pool"))
     for judged in found(parts["stock"], "computing_sockets"):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
@@ -204,7 +212,8 @@ def _no_jump(parts: Parts) -> Finding:
 
 
 def _surplus_starves(parts: Parts) -> Finding:
-    """Finding on starvation: where a connection holds its thread, connections beyond the pool's size get no reply."""
+    """Finding on starvation: CONFIRMED where, in every window with more connections than threads, some client gets no
+    reply because a connection holds its thread."""
     judgement = parts["dispatch"]
     windows = [
         window.starved_clients
@@ -230,7 +239,8 @@ def _is_faster(judged: Judged | None) -> ClaimVerdict:
 
 
 def _mutex_wait(parts: Parts, request: str) -> LockWait | None:
-    """Wait for the mutex on gRPC, the document's setting. None where no wait was measured."""
+    """Wait of a request type for the mutex on gRPC, the lock and the transport of the document. None where no wait was
+    measured."""
     return mutex_wait(parts["lock_waits"], request) if "lock_waits" in parts else None
 
 

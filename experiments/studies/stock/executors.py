@@ -28,7 +28,8 @@ BESIDE = "thread-pool"
 """Executor with which every other executor is compared."""
 
 HEADLINES_MAX = 4
-"""Number of a transport's executors whose comparisons are headlines. Ten blocks could decide no larger family."""
+"""Number of a transport's first executors whose comparisons are headlines. Holm's correction covers all headlines, and
+ten blocks could decide no larger family."""
 
 
 def sweep(scale: Scale) -> Sweep:
@@ -52,7 +53,7 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the executors of each transport, beside its thread pool."""
+    """Answers on the executors of each transport, compared with the thread pool of the transport."""
 
     def said(of: Comparison) -> tuple[str, str]:
         return f"{where(of)}, a request on the {of.above.setting.executor}", f"one on the {of.below.setting.executor}"
@@ -61,7 +62,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
-    """A figure for each transport, with a scale of its own: a panel for each request type, a line for each executor."""
+    """Figures, one for each transport, with a scale of its own: a panel for each request type, a line for each
+    executor."""
     drawn = []
     for own in by_transport(seen.main.sweep.arms):
         transport = own[0].setting.text("transport")

@@ -1,8 +1,8 @@
 """Answers of the parts beyond the document: a function for each part, from its measurements to its answers.
 
-An answer has a sentence for each comparison; the verdict chooses the sentence. An answer with over two comparisons
-begins with the count of each verdict, and with the largest decided difference. Parts without verdicts
-(``offered_load``, ``lock_waits``, ``stages``) state their numbers, and that they have no verdict.
+An answer has a sentence for each comparison; the comparison's verdict chooses the sentence. An answer with over two
+comparisons begins with the count of each verdict, and with the largest decided difference. The answers of parts without
+verdicts (``offered_load``, ``lock_waits``, ``stages``) state numbers, and say that no verdict is asked of them.
 """
 
 import math
@@ -40,7 +40,7 @@ verdicts."""
 NO_VERDICT = "No verdict is asked of these numbers."
 
 KEPT_UP = 0.98
-"""Least share of the due requests that a server answers where it keeps up."""
+"""Least share of the due requests that a server must answer so that it counts as keeping up with the rate."""
 
 ONE_MACHINE = "That it holds for other work in a request, or on another machine."
 
@@ -48,11 +48,11 @@ CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop
 
 
 Said = Callable[[Comparison], tuple[str, str]]
-"""Words for the two sides of a ratio, within a sentence."""
+"""Function that gives words for the two sides of a comparison, to stand within a sentence."""
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on Trade on sockets: beside Lookup, and beside Trade on gRPC."""
+    """Answers on Trade on sockets, compared with Lookup on sockets and with Trade on gRPC."""
     return (
         *told_of(
             seen.main,
@@ -75,7 +75,7 @@ def socket_trade(seen: Seen) -> tuple[Answer, ...]:
 
 
 def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
-    """Answer on the pool's size."""
+    """Answer on the effect of the pool's size on the latency of a Lookup."""
     return told_of(
         seen.main,
         "Does a larger pool answer a Lookup sooner?",
@@ -95,7 +95,7 @@ def updater(seen: Seen) -> tuple[Answer, ...]:
 
 
 def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
-    """Answer on every locking strategy beside the mutex."""
+    """Answer on every locking strategy, compared with the mutex."""
     return told_of(
         seen.main,
         "Which locking strategy answers soonest?",
@@ -105,7 +105,8 @@ def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
 
 
 def client_kind(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the client's share of the latency, and on question 1 by the lean client, which adds little latency."""
+    """Answers on the client's share of the latency, and on sockets ÷ gRPC (question 1) as the lean client measures this
+    ratio. The lean client adds little latency."""
     return (
         *told_of(
             seen.main,
@@ -129,8 +130,8 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _both_kinds(judgement: Judgement) -> Iterator[str]:
-    """Sentence on sockets ÷ gRPC by each kind of client. The sentence says why ``compare`` and the main part have
-    different ratios."""
+    """Sentence on sockets ÷ gRPC as each kind of client measures this ratio. The sentence says why ``compare`` and the
+    main part have different ratios."""
     means = {
         kind: [mean_us(judgement, Arm(base.but(client=kind))) for base in (SOCKETS, GRPC)]
         for kind in ("library", "lean")
@@ -146,7 +147,8 @@ def _both_kinds(judgement: Judgement) -> Iterator[str]:
 
 
 def dispatch(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on a task for each connection beside a task for each request, and on clients that got no reply."""
+    """Answers on a task for each connection, compared with a task for each request; with details on clients that got no
+    reply."""
     return (
         *told_of(
             seen.main,
@@ -173,7 +175,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
 
 
 def connection_policy(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on a new connection for each request."""
+    """Answers on the cost of a new connection for each request, compared with kept-alive connections."""
     return told_of(
         seen.main,
         "What does a new connection for each request cost on {}?",
@@ -183,7 +185,7 @@ def connection_policy(seen: Seen) -> tuple[Answer, ...]:
 
 
 def offered_load(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the highest rate that each server kept up with, and on the replies at higher rates."""
+    """Answers on the highest rate that each server kept up with, and on the rate of replies at every rate tried."""
     every = points(seen.main.sweep, seen.main.blocks)
     return tuple(_offered(seen.main, arms, every) for arms in by_transport(seen.main.sweep.arms))
 
@@ -208,9 +210,10 @@ def told_of(
     factor: str | None = None,
     further: tuple[str, ...] = (),
 ) -> tuple[Answer, ...]:
-    """Answers by the headline comparisons; with a factor, by those whose arms differ in it.
+    """Answers to a question from the headline comparisons. A question with ``{}`` is asked of each transport.
 
-    A question with ``{}`` is asked of each transport. ``further``: details of the answer.
+    ``said``: words for both sides of a comparison. ``factor``: takes only the comparisons whose arms differ in this
+    factor. ``further``: sentences that end the answer's details.
     """
     asked: dict[str, list[Comparison]] = {}
     for each in judgement.sweep.comparisons:
@@ -244,7 +247,8 @@ def _tally(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
-    """The comparison whose ratio is farthest from 1, among those decided as FASTER or SLOWER; empty for none."""
+    """Comparison with the ratio farthest from 1 among the comparisons with the verdict FASTER or SLOWER; empty without
+    such a comparison."""
     different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
 
@@ -271,7 +275,8 @@ def _starved(judgement: Judgement) -> Iterator[str]:
 
 
 def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm, str], Point]) -> Answer:
-    """Answer on one server: the highest rate up to which the server kept up with every rate."""
+    """Answer on one server in an open loop: the highest rate up to which the server kept up with every rate tried.
+    ``every``: the points of the arms."""
     details, kept_up = list[str](), dict[float, bool]()
     for rate_hz, arm in sorted({float(arm.setting.text("rate_hz")): arm for arm in arms}.items(), key=itemgetter(0)):
         windows, due = counted_windows(judgement, arm), f"{rate_hz:,.0f}"
@@ -300,7 +305,7 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
 
 
 def _queueing(judgement: Judgement, arms: Sequence[Arm]) -> Answer:
-    """Answer on the time that a Lookup waits for a thread, and on the whole time that it spends in the server."""
+    """Answer on the time that a Lookup waits for a thread, and on the whole time that a Lookup spends in the server."""
     sentences = []
     for arm in (each for each in STAGED if each in arms):
         if seen := counted_stages(judgement, arm, "lookup").values():
@@ -319,5 +324,5 @@ def _queueing(judgement: Judgement, arms: Sequence[Arm]) -> Answer:
 
 
 def _shown(question: str, sentence: str, details: Iterable[str], *not_concluded: str) -> Answer:
-    """Answer with numbers and without a verdict."""
+    """Answer that states numbers and has no verdict."""
     return Answer(question, sentence, (), details=(*details, NO_VERDICT), not_concluded=not_concluded)

@@ -39,7 +39,8 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """Figures of the answers, of the original's five figures, of the three servers, and of the parts measured after."""
+    """Figures of the main part: ratios of the answers, the original's five figures, the three servers, the A/A pairs,
+    and the figures of the parts that are measured after the main part."""
     title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
     pictures = [ratios.picture("answers", title, list(headline))]
     panels = {}
@@ -91,8 +92,8 @@ def stages_of(seen: Seen) -> Sequence[Picture]:
 
 
 def over_clients(name: str, title: str, factor: str) -> Painter:
-    """Function for a part's figure over the clients: a panel for each level of the factor, a line for each other
-    setting."""
+    """Function that gives a part's figure of latency over the number of clients: a panel for each level of ``factor``,
+    and a line for each setting of the other factors."""
 
     def pictures(seen: Seen) -> Sequence[Picture]:
         found = points(seen.main.sweep, seen.main.blocks)
@@ -104,7 +105,7 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
 
 
 def pools(seen: Seen) -> Sequence[Picture]:
-    """Figure of latency by the pool's size and the number of clients."""
+    """Heat map of the latency by the pool's size and the number of clients."""
     shown = points_of(seen.main, (arm for arm in seen.main.sweep.arms if arm.setting["workers"] in POOLS))
     title = "Mean latency, by the size of the pool and the number of clients"
     return [heat_map.picture("pool_by_clients", title, [heat_map.Field("Lookup on sockets", shown)])]
@@ -122,7 +123,8 @@ def offered(seen: Seen) -> Sequence[Picture]:
 
 
 CLIENTS = {"library": "own client", "lean": "lean client"}
-"""Words for the two kinds of client: the transport's own client, which users have, and the quick lean client."""
+"""Words for the two kinds of client: the transport's own client, which users have, and our lean client, which adds
+little latency."""
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:
@@ -145,7 +147,8 @@ def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Rows under a figure: the threads that ran requests, as the server stamped them. Empty without stamps."""
+    """Rows under a figure, by number of clients: the number of threads that ran requests, and the average number of
+    threads at work at once, as the server stamped them. Empty without stamps."""
     if staged is None or figure not in POOLED:
         return {}
     own = by_clients(staged, FIGURES[figure])
@@ -170,7 +173,8 @@ def _three(judgement: Judgement) -> Picture:
 
 
 def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
-    """Lines over the clients for each setting at a level of the factor. The other varying factors name a line."""
+    """Lines over the number of clients, one for each setting at a level of the factor. The levels of the other varying
+    factors name a line."""
     arms = dict.fromkeys(arm for arm, _ in found)
     varying = [
         name
@@ -191,11 +195,11 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
 
 
 def _wait_us(judgement: Judgement, arm: Arm, request: str) -> Estimate | None:
-    """Mean wait for the lock; None where no request took a lock."""
+    """Mean wait for the lock in µs, with its interval over blocks; None where no request took a lock."""
     waits = [each.lock_wait.mean_us for each in counted_stages(judgement, arm, request).values() if each.locked]
     return mean_interval(waits, CONFIDENCE) if waits else None
 
 
 def _share(wait_us: Estimate | None, point: Point) -> Estimate | None:
-    """The wait in per cent of the latency that the clients saw."""
+    """Wait for the lock in per cent of the latency that the clients saw; None where either is unknown."""
     return wait_us.over(point.mean_us.value / 100) if wait_us and point.mean_us else None

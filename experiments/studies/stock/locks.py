@@ -1,9 +1,9 @@
-"""Cost of waiting for the catalog's lock, by locking strategy and request type. Servers stamped the stages.
+"""Time for which requests wait for the catalog's lock, by locking strategy and request type.
 
-A block's wait is the mean over its requests. Several blocks have the mean of their waits, with the least and the
-greatest. No verdict is asked of waits. A wait ends when the thread runs again, and so includes the time of other
-threads and programs that ran meanwhile. Stamping costs about 1 µs a request. Blocks that a gate refuses for an arm are
-left out. Pure.
+The servers stamp the stages of every request, which costs about 1 µs a request. The wait of a block is the mean over
+the block's requests. The wait of several blocks is the mean of the blocks' waits, stated with the least and the
+greatest. No verdict is asked of waits. A wait ends when the thread runs again. So a wait includes the time of other
+threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions are pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,13 +29,14 @@ CAVEAT = (
 
 @dataclass(frozen=True, slots=True)
 class LockWait:
-    """Waits of one arm and request type: a value for each of its blocks, of which there is at least one."""
+    """Waits for the lock by the requests of one type on one arm, a mean for each block. At least one block has a mean.
+    An arm is a server under a load."""
 
     arm: Arm
     request: str
     waits_us: tuple[float, ...]
     shares: Mapping[int, float]
-    """The block's wait ÷ the block's mean latency, by the blocks' numbers."""
+    """Mean wait of a block ÷ mean latency of the block, by the blocks' numbers."""
     locked: bool
     """True where any request took a lock."""
 
@@ -70,8 +71,8 @@ def lock_waits(judgement: Judgement) -> tuple[LockWait, ...]:
 
 
 def lock_details(judgement: Judgement) -> tuple[str, ...]:
-    """Sentences on the mutex on each transport, on the longer wait under every other strategy, and on the largest
-    share."""
+    """Sentences on the waits for the mutex on each transport, on the longer wait under every other strategy, and on the
+    largest share of a latency."""
     waits = lock_waits(judgement)
     if not waits:
         return ("No lock wait was stamped.",)
@@ -109,7 +110,8 @@ def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
 
 
 def _others(waits: tuple[LockWait, ...]) -> Iterator[str]:
-    """Sentences on the strategies beside the mutex. Each is on the request type with the longer wait."""
+    """Sentences, one for each strategy other than the mutex. A sentence has the wait of the request type that waits
+    longer, and names the request types that take no lock."""
     for locking in dict.fromkeys(wait.locking for wait in waits if wait.locking != MUTEX):
         own = [wait for wait in waits if wait.locking == locking]
         longest = max(own, key=lambda wait: wait.wait_us)

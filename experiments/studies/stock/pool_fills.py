@@ -3,11 +3,12 @@
 A dictionary lookup under Python's GIL never fills a pool. A request that waits fills it: each thread holds one request
 for 10 ms. The part ``pool_fills`` measures both dispatch models on sockets, each with kept connections and with a new
 connection for each request. The part also measures gRPC on a ``ThreadPoolExecutor`` of as many threads. The part
-``past_pool`` measures the first of these lines at 1, 5 and 10 clients; ``run stock`` runs ``past_pool`` for question 4.
+``past_pool`` measures kept connections with a task for each request, at 1, 5 and 10 clients alone. ``run stock`` runs
+``past_pool`` for question 4.
 
-Each client is a connection of one load process. So any number of clients begin together, and a window is short. The
-load is far from its limit: 5 threads answer 500 requests a second. A client without a reply (a starved client) has no
-latency. Starved clients are counted in every window, and drawn.
+Each client is a connection of one load process. So all clients begin together, and a short window suffices. The load
+process is far from its limit: 5 threads answer 500 requests a second. A client without a reply in a window (a starved
+client) has no latency. Starved clients are counted in every window, and marked in the figure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +51,8 @@ WAIT_MS = 10.0
 REQUEST, ANEW, CONNECTION, CONNECTION_ANEW, ON_GRPC = "request", "anew", "connection", "connection_anew", "grpc"
 
 TO_POOL, PAST_POOL = "to_pool_", "past_pool_"
-"""Prefixes of comparisons' names: from one client to the pool's size, and from there to twice the pool's size."""
+"""Prefixes of the names of comparisons: of the pool's size with one client, and of twice the pool's size with the
+pool's size."""
 
 LINES: Mapping[str, Setting] = {
     REQUEST: SOCKETS.but(workers=POOL, io_ms=WAIT_MS),
@@ -94,19 +96,22 @@ TITLES: Mapping[str, str] = {"pool_fills": _WORK, "past_pool": f"Past the pool, 
 """Title of each part's figure."""
 
 WINDOWS = Windows(warm_up_s=0.06, duration_s=0.16)
-"""A request of the slowest arm takes 20 ms: the warm-up has three such requests, and the window eight."""
+"""Windows of the sweeps. A request of the slowest arm takes 20 ms: three such requests fit into the warm-up, and eight
+into the window."""
 
 ROUNDS_SHARE = 5
-"""Divisor of the usual number of rounds. Few rounds suffice, since a request that waits varies by 1 %."""
+"""Divisor of the scale's number of rounds. Few rounds suffice, since the latency of a request that waits varies by only
+1 %."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every line, at every number of clients, and at the numbers that the answers need."""
+    """Sweep of the part ``pool_fills``: every line of the figure, at every number of clients of the scale, and at the
+    numbers ``ENDS`` that the answers need."""
     return _sweep("pool_fills", LINES, sorted({*scale.clients, *ENDS}), scale)
 
 
 def past_pool(scale: Scale) -> Sweep:
-    """Sweep of the first line, at the numbers of clients that the answers need."""
+    """Sweep of the part ``past_pool``: the line ``REQUEST``, at the numbers of clients ``ENDS``."""
     return _sweep("past_pool", {REQUEST: LINES[REQUEST]}, ENDS, scale)
 
 
@@ -128,7 +133,8 @@ def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the pool that fills, on the two dispatch models, and on gRPC; the part ``past_pool`` has the first."""
+    """Answers on the pool that fills, on the two dispatch models, and on gRPC. The part ``past_pool`` has the answer on
+    the pool alone."""
     judgement, question = seen.main, f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?"
     names = (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}", f"{PAST_POOL}{ANEW}")
     first = _answer(judgement, question, waiting(judgement), [each for each in names if declared(judgement, each)])
@@ -177,7 +183,8 @@ def waiting(judgement: Judgement) -> str:
 
 
 def details(judgement: Judgement) -> tuple[str, ...]:
-    """Sentences on the verdicts behind ``waiting``, with every step of the clients."""
+    """Sentences on the two comparisons behind ``waiting``: up to the pool's size, and past the pool's size. Each has
+    the ratios of all steps from one number of clients to the next."""
     return tuple(_detailed(judgement, name) for name in (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"))
 
 
@@ -198,7 +205,7 @@ def _told(judgement: Judgement, name: str) -> str:
 
 
 def _detailed(judgement: Judgement, name: str) -> str:
-    """Sentences on a comparison, and on every step between its two numbers of clients."""
+    """Sentences on a comparison, and on every step from one number of clients to the next in its range."""
     own = steps(judgement, _arms(judgement, name))
     return f"{_told(judgement, name)} {step_by_step(own)}" if own else _told(judgement, name)
 
@@ -228,7 +235,8 @@ def _line(name: str) -> str:
 
 
 def _starving(judgement: Judgement) -> Iterator[str]:
-    """Sentences on the clients that got no reply: on kept connections that hold a thread, and on all other lines."""
+    """Sentences on the clients that got no reply: first on the line where a kept connection holds a thread, then on all
+    other lines."""
     kept = _points(judgement, CONNECTION)
     if not any(point.windows for point in kept):
         yield "Not known: no window has been run."
@@ -287,5 +295,5 @@ def pictures(seen: Seen) -> Sequence[Picture]:
 
 
 def _points(judgement: Judgement, line: str) -> list[Point]:
-    """Points of a line, by ascending clients."""
+    """Measured points of a line, in ascending order of clients."""
     return points_of(judgement, by_clients(judgement, LINES[line], "connections"))

@@ -38,32 +38,32 @@ POOL = 5
 """The original's pool in figure 5."""
 
 POOLS = (1, 3, 5, 10)
-"""Threads of the part ``pool_by_clients``."""
+"""Numbers of threads of the pools in the part ``pool_by_clients``."""
 
 MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
-"""Repetitions in a round of a pair whose ratio is near 1."""
+"""Number of times that a round repeats an A/A pair, whose ratio is near 1 and so needs many slices."""
 
 INNER_EVERY = 3
-"""Points of figures without a verdict are measured in every third round."""
+"""Rounds from one measurement of a figure's point without a verdict to the next."""
 
 THREE_EVERY = 5
-"""The many points of the figure of three servers are measured in every fifth round."""
+"""Rounds from one measurement of a point in the figure of three servers to the next: the figure has many points."""
 
 GRPC = setting(transport="grpc", executor="thread-pool")
 SOCKETS = setting(transport="sockets", executor="static-pool")
-"""Lookup with one client, on both servers as started."""
+"""Settings of a Lookup with one client, on both servers as started."""
 
 ON_PLAIN = GRPC.but(service=PLAIN)
-"""Lookup on a plain grpcio server: a ``ThreadPoolExecutor`` with as many threads as ``GRPC``, and none of our code."""
+"""Setting of a Lookup on a plain grpcio server, with as many threads as ``GRPC`` has and none of our code."""
 
 STATIC = setting(transport="grpc_static", executor="static-pool")
 GRPCIO = GRPC.but(executor="static-pool")
-"""Lookup on gRPC with the executor of sockets: on our own gRPC server, and on grpcio."""
+"""Settings of a Lookup on gRPC with the executor of sockets: on our own gRPC server, and on grpcio."""
 
 THREE = (SOCKETS, STATIC, GRPCIO)
-"""Servers with one executor, pool and lock."""
+"""Settings of three servers that have the same executor, pool and lock."""
 
 FIGURES = {
     "figure_1": GRPC.but(mix=MIXED, updater=True),
@@ -83,17 +83,18 @@ COMPUTING = {
     f"computing_{base.text('transport')}": base.but(workers=POOL, cpu_ms=COMPUTE_MS, client="lean")
     for base in (SOCKETS, GRPC)
 }
-"""Requests that compute, on figure 5's pool: settings with one connection, by the comparisons' names."""
+"""Settings of a Lookup that computes, on the pool of figure 5 with one connection, by the names of comparisons."""
 
 POOLED = ("figure_4", "figure_5")
 """Figures that show the number of threads that ran the requests."""
 
 STAGED = tuple(Arm(base.but(workers=POOL, clients=n)) for base in (GRPC, SOCKETS) for n in (1, POOL, 2 * POOL))
-"""Arms with up to twice as many clients as the small pool has threads: a figure shows their stages in the server."""
+"""Arms of the figure of stages: 1 client, as many clients as the small pool has threads, and twice as many."""
 
 
 def figure_arms(figure: str, scale: Scale) -> list[Arm]:
-    """The arms of a figure, by ascending clients: the scale's numbers, and in figure 5 on to twice the pool."""
+    """Arms of a figure in ascending order of clients: the scale's numbers of clients, and in figure 5 further numbers
+    up to twice the pool's size."""
     further = range(max(scale.clients), 2 * POOL + 1) if figure == "figure_5" else ()
     return [Arm(FIGURES[figure].but(clients=clients)) for clients in sorted({*scale.clients, *further})]
 
@@ -157,9 +158,10 @@ def growth(
 
 
 def _past_the_pool() -> Iterator[Comparison]:
-    """Comparisons of twice as many clients as threads ÷ as many clients as threads, held against 2.
+    """Comparisons of the latency with twice as many clients as threads ÷ the latency with as many clients as threads.
+    The ratio is tested against 2, the growth of the clients.
 
-    For Lookups that compute on both transports, and for plain Lookups on sockets.
+    The comparisons are of Lookups that compute, on both transports, and of plain Lookups on sockets.
     """
     size = f"{POOL} threads: {2 * POOL} ÷ {POOL} clients"
     for name, base in COMPUTING.items():
@@ -172,7 +174,8 @@ def _past_the_pool() -> Iterator[Comparison]:
 
 
 def _question_1(sockets: Arm, grpc: Arm, equal: Arm, plain: Arm) -> tuple[Comparison, ...]:
-    """Sockets ÷ gRPC: as started, with equal executors, and on a plain grpcio server; gRPC ÷ that plain server."""
+    """Comparisons of question 1: sockets ÷ gRPC as started, sockets ÷ gRPC with equal executors, sockets ÷ a plain
+    grpcio server, and gRPC ÷ the plain grpcio server."""
     how = f"Lookup, {clients_of(sockets.connections)}"
     equally = f"{how}, {equal.setting.executor} on both: sockets ÷ gRPC"
     both, differ = ("transport", "executor"), ("service", "transport", "executor")
@@ -185,7 +188,8 @@ def _question_1(sockets: Arm, grpc: Arm, equal: Arm, plain: Arm) -> tuple[Compar
 
 
 def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparison]:
-    """Comparisons that tell protocol and implementation apart: servers differ, and the executor is the same."""
+    """Comparisons that tell protocol and implementation apart: sockets ÷ our own gRPC server (protocol), and our own
+    gRPC server ÷ grpcio (implementation). The executor is the same."""
     sent = f"{clients_of(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
     how, differ = f"Lookup, {sent}, {static.setting.executor} on both", ("transport",)
     return (
@@ -195,8 +199,8 @@ def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparis
 
 
 def lock_waits(scale: Scale) -> Sweep:
-    """Sweep of every locking strategy under the most clients, Lookup and Trade mixed. The servers stamp each request's
-    stages; no verdict is asked."""
+    """Sweep of every locking strategy under the most clients, Lookup and Trade mixed. The servers stamp the stages of
+    every request. The sweep has no comparison, and so no verdict."""
     arms = [Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS]
     arms.insert(5, Arm(GRPC.but(mix=MIXED, clients=max(scale.clients))))  # the sixth arm fills the first group
     return replace(in_slices("lock_waits", groups_of(arms), (), scale), timeline=True)
@@ -210,7 +214,7 @@ def stages(scale: Scale) -> Sweep:
 
 
 def socket_trade(scale: Scale) -> Sweep:
-    """Sweep of Trade on sockets: beside Lookup on sockets, and beside Trade on gRPC with the same executor."""
+    """Sweep of Trade on sockets ÷ Lookup on sockets, and ÷ Trade on gRPC with the same executor."""
     groups, comparisons = [], []
     for clients in _both_ends(scale):
         trade, lookup = (Arm(SOCKETS.but(mix=mix, clients=clients)) for mix in ("trade", "lookup"))
@@ -244,8 +248,8 @@ def updater(scale: Scale) -> Sweep:
 def _at_both_ends(
     bases: Sequence[Setting], scale: Scale, factor: str, levels: tuple[Level, Level], title: str
 ) -> tuple[list[Group], list[Comparison]]:
-    """Groups and comparisons of one level of a factor ÷ the other, for each server, with the fewest clients and the
-    most."""
+    """Groups and comparisons of two levels of a factor, the first ÷ the second, for each server, with the fewest
+    clients and with the most."""
     groups, comparisons = [], []
     for base in bases:
         transport = base.text("transport")
@@ -258,7 +262,7 @@ def _at_both_ends(
 
 
 def _both_ends(scale: Scale) -> Sequence[int]:
-    """The fewest clients and the most."""
+    """Fewest and most clients of a scale; one number where both are equal."""
     return sorted({min(scale.clients), max(scale.clients)})
 
 
@@ -337,14 +341,16 @@ def clients_of(count: int) -> str:
 
 
 def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
-    """Groups of at most six arms, for arms without a comparison."""
+    """Groups of at most six arms, for arms without a comparison. ``every``: rounds from one measurement of a group to
+    the next."""
     return tuple(Group(tuple(arms[first : first + 6]), every=every) for first in range(0, len(arms), 6))
 
 
 def _with_same(
     groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
 ) -> tuple[list[Group], list[Comparison]]:
-    """Groups and comparisons, with an A/A pair for each transport: a pair of the first arm below on that transport."""
+    """Groups and comparisons, with an added A/A pair for each transport. The pair has the setting of the first
+    comparison's lower side on this transport. ``times``: repetitions of a pair in a round."""
     below: dict[str, Setting] = {}
     for each in comparisons:
         below.setdefault(each.below.setting.text("transport"), each.below.setting)
@@ -373,7 +379,7 @@ def in_slices(
 def in_windows(
     part: str, groups: Sequence[Group], comparisons: Sequence[Comparison], scale: Scale, windows: Windows
 ) -> Sweep:
-    """Sweep of a part in windows: a third of the rounds that slices take."""
+    """Sweep of a part in windows. A sweep in windows has a third of the scale's rounds."""
     groups, comparisons = _with_same(groups, comparisons, 1)
     rounds, groups = max(1, scale.rounds // 3), equally_loaded(groups, comparisons)
     return Sweep("stock", part, groups, tuple(comparisons), rounds, scale.looks, scale.seed, windows)

@@ -1,6 +1,7 @@
 """Words and values that the study's answers, claims and figures share.
 
-``show.sentences`` has the sentence of each verdict. Left out: the choice and the order of the sentences.
+``show.sentences`` has the sentence of each verdict. The modules that use this module choose the sentences and their
+order.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +33,8 @@ def told(judgement: Judgement, name: str, above: str, below: str) -> str:
 
 
 def grown(judgement: Judgement, name: str, where: str) -> str:
-    """Sentence on the latency with more clients beside the latency with fewer. ``where``: words behind the clients."""
+    """Sentence on the growth of latency from fewer clients to more. ``where``: words that follow the number of
+    clients."""
     comparison = declared(judgement, name)
     if comparison is None:
         return "Not known: growth needs two numbers of clients, and this sweep has one."
@@ -41,13 +43,13 @@ def grown(judgement: Judgement, name: str, where: str) -> str:
 
 
 def brief(judgement: Judgement, name: str) -> str:
-    """A comparison in a list, or the reason why it has no value."""
+    """Text of a comparison for a list, or the reason why the comparison has no value."""
     judged = judgement.judged.get(name)
     return absence(judgement, name) if judged is None else listed(judged)
 
 
 def absence(judgement: Judgement, name: str) -> str:
-    """Sentence on why a comparison has no value."""
+    """Sentence on the reason why a comparison has no value."""
     comparison = declared(judgement, name)
     if comparison is None:
         return "This sweep has too few numbers of clients for it."
@@ -60,20 +62,21 @@ def absence(judgement: Judgement, name: str) -> str:
 
 
 def mean_us(judgement: Judgement, arm: Arm) -> float | None:
-    """Mean over blocks of an arm's mean latency, as in figures. None without a value, or where a gate refuses a
-    block."""
+    """Mean over blocks of an arm's mean latency in µs, as in figures. None without a value, and where a gate refuses
+    the arm."""
     means = (point.mean_us for point in points_of(judgement, [arm]) if not point.refusals)
     return next((each.value for each in means if each is not None), None)
 
 
 def by_clients(judgement: Judgement, base: Setting, factor: str = "clients") -> list[Arm]:
-    """Arms that differ from a setting in the number of clients, or of connections, alone, by ascending number."""
+    """Arms that differ from a setting in ``factor`` alone, in ascending order. ``factor``: ``clients`` or
+    ``connections``."""
     own = (arm for arm in judgement.sweep.arms if arm.setting == base.but(**{factor: arm.setting[factor]}))
     return sorted((arm for arm in own if not arm.copy), key=lambda arm: arm.connections)
 
 
 def by_transport(arms: Iterable[Arm]) -> list[list[Arm]]:
-    """The arms of each transport, in their order."""
+    """Lists of arms, one for each transport. The order of the arms is kept."""
     own: dict[str, list[Arm]] = {}
     for arm in arms:
         own.setdefault(arm.setting.text("transport"), []).append(arm)
@@ -81,7 +84,7 @@ def by_transport(arms: Iterable[Arm]) -> list[list[Arm]]:
 
 
 def points_of(judgement: Judgement, arms: Iterable[Arm], request: str = ALL) -> list[Point]:
-    """Measured points of arms and a request type, in the order of the arms."""
+    """Measured points of arms for a request type, in the order of the arms. An arm without a point is left out."""
     found = points(judgement.sweep, judgement.blocks)
     return [found[arm, request] for arm in arms if (arm, request) in found]
 
@@ -112,9 +115,10 @@ def threads_ran(staged: Judgement, arm: Arm) -> int | None:
 
 
 def at_work(staged: Judgement, arm: Arm) -> float | None:
-    """Average number of threads that held a request. None where the server stamped nothing.
+    """Average number of threads that held a request at once. None where the server stamped nothing.
 
-    By Little's law that is the number of clients × the share of the latency for which a thread holds the request.
+    By Little's law this average is the number of clients × the share of the latency for which a thread holds the
+    request.
     """
     held_us = [each.total.mean_us - each.queue_wait.mean_us for each in counted_stages(staged, arm).values()]
     latency_us = mean_us(staged, arm)
@@ -122,7 +126,7 @@ def at_work(staged: Judgement, arm: Arm) -> float | None:
 
 
 def declared(judgement: Judgement, name: str) -> Comparison | None:
-    """The declared comparison of this name, with a value or without. None for a name that was not declared."""
+    """Comparison of this name that the sweep declares, with a value or without. None for an undeclared name."""
     return next((each for each in judgement.sweep.comparisons if each.name == name), None)
 
 
@@ -140,9 +144,11 @@ def step_by_step(own: Sequence[Step]) -> str:
 
 
 def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
-    """Sentences on the steps that contradict a claim, one for each direction, and on the number of missing steps.
+    """Sentences on the steps that contradict a claim, one sentence for each direction, and on the number of missing
+    steps.
 
-    Steps are named at a look alone. Empty without such steps.
+    The sentences name contradicting steps only where the judgement is at a look. Empty without contradicting or missing
+    steps.
     """
     where: dict[Verdict, list[str]] = {}
     for each in others if judgement.look is not None else ():
@@ -154,7 +160,7 @@ def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
 
 
 def label(arm: Arm) -> str:
-    """Label of the arm's transport for people."""
+    """Label of the arm's transport, as in figures."""
     return style.label(arm.setting.text("transport"))
 
 
