@@ -121,7 +121,9 @@ class Program:
                 raise self._failed(f"no first line within {timeout_s:g} s: a server prints ready HOST:PORT")
             byte = os.read(descriptor, 1)  # one byte at a time: later bytes belong to other readers
             if not byte:
-                raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
+                with suppress(subprocess.TimeoutExpired):
+                    raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
+                raise self._failed("closed its output before its first line, ready HOST:PORT")
             line += byte
             if len(line) > _LINE_BYTES_MAX:
                 raise self._failed(f"a first line of over {_LINE_BYTES_MAX} bytes")

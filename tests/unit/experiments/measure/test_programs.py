@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from clients.load.run.counters import processes_cpu_ns
+from experiments.measure import programs
 from experiments.measure.programs import Program, ProgramFailed, ProgramRefused, kept_to
 from experiments.results.machine import cores
 
@@ -58,6 +59,16 @@ def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: 
     program = python(source)
     with pytest.raises(ProgramFailed, match=message), program:
         program.ready(timeout_s=0.1 if "no first line" in message else 10)
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_closes_its_output_is_reported_and_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that closes its output before its ready line, and runs on, is refused and ended."""
+    monkeypatch.setattr(programs, "STOP_S", 0.1)
+    program = python("import os, signal; os.close(1); signal.pause()")
+    with pytest.raises(ProgramFailed, match="closed its output before its first line"), program:
+        program.ready()
     assert gone(program.pid)
 
 
