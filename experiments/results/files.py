@@ -239,13 +239,17 @@ def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
 
 
 def write_at_once(file: Path, content: bytes) -> None:
-    """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError."""
+    """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError. An
+    error or Ctrl-C leaves no unfinished file beside it."""
     unfinished = file.with_name(file.name + ".tmp")
-    with unfinished.open("wb") as writing:
-        writing.write(content)
-        writing.flush()
-        os.fsync(writing.fileno())
-    unfinished.replace(file)
+    try:
+        with unfinished.open("wb") as writing:
+            writing.write(content)
+            writing.flush()
+            os.fsync(writing.fileno())
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _json(value: object, indent: int) -> bytes:
