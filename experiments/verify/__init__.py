@@ -194,14 +194,14 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
     """Factors that were added after a recording: its rows lack them, and all its arms have their defaults."""
-    header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",") if recorded.exists() else ()
+    header = _text(recorded).partition("\n")[0].split(",") if recorded.exists() else ()
     return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:
     """A fault with the first line in which a file differs from the expected text."""
     try:
-        has, should = without(file.read_text(encoding="utf-8")), without(should)
+        has, should = without(_text(file)), without(should)
     except OSError as error:
         yield f"{file}: {error.strerror}"
         return
@@ -212,6 +212,11 @@ def _text_differs(file: Path, should: str) -> Iterator[str]:
             yield f"{file} line {number}: {_cell(mine, theirs)}"
             return
     yield f"{file}: {len(has.splitlines())} lines, computed: {len(should.splitlines())}"
+
+
+def _text(file: Path) -> str:
+    """Text of a file. A byte that is no UTF-8 becomes a mark, which no computed text has. Raises OSError."""
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _cell(has: str, should: str) -> str:
