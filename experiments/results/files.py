@@ -13,11 +13,13 @@ detected. msgspec converts dataclasses to JSON. Histograms have the form of HdrH
 levels. A factor without a level in the file is read with its default.
 """
 
+import fcntl
 import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -236,6 +238,27 @@ def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
     file = folder / form.blocks_file
     whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
     write_at_once(file, whole)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keeps this folder for the time of a ``with`` block, so that no second run writes into it. Makes a missing folder.
+
+    Raises UsageError if another run has the folder. The end of a process, in any way, sets its folders free.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            given, allowed = "a folder into which another run measures now", "another folder, or the end of that run"
+            raise UsageError(str(folder), given, allowed) from error
+        except OSError:  # a file system of another machine, which locks no folder: a second run is not seen
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_at_once(file: Path, content: bytes) -> None:

@@ -104,3 +104,18 @@ def test_an_interrupted_repetition_is_made_up_for(tmp_path: Path) -> None:
     done = again.run(tmp_path, resume=True)
     assert again.measured[:2] == [(2, 2), (3, 1)]
     assert [each.attempt for each in done][:3] == [1, 2, 1]
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    """While a run measures into a folder, a second run there is refused, also with --resume. The first run goes on."""
+    first = Run()
+    measure = first.measure
+
+    def beside(number: int, attempt: int) -> Block:
+        with pytest.raises(UsageError, match="another run measures now"):
+            Run().run(tmp_path, resume=True)
+        return measure(number, attempt)
+
+    first.measure = beside  # type: ignore[method-assign]
+    first.run(tmp_path)
+    assert [each.number for each in files.read_blocks(tmp_path)] == list(range(1, 11))
