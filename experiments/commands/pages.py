@@ -156,14 +156,25 @@ def _minutes(runs: Runs) -> str:
 
 
 def _took_s(folder: Path) -> float:
+    """Duration of a run, and of the runs inside its folder. UsageError for a folder without a record of the machine."""
     seen = [environment.load(file.parent) for file in folder.glob(f"**/{environment.ENVIRONMENT_FILE}")]
     moments = [datetime.fromisoformat(at.at) for each in seen for at in (each.before, each.after) if at is not None]
+    if not moments:
+        raise UsageError(str(folder), "minutes", f"a recording with {environment.ENVIRONMENT_FILE}")
     return (max(moments) - min(moments)).total_seconds()
 
 
 def _versions(runs: Runs) -> str:
     """Versions of the runs. Equal versions stand once."""
     return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
+
+
+def _first(runs: Runs) -> str:
+    """The first answer of the first run. UsageError for a part without answers."""
+    folder, content = runs[0]
+    if not content.answers:
+        raise UsageError(str(folder), "first", "a recording of a part with answers")
+    return content.answers[0].sentence
 
 
 def _answers(runs: Runs) -> str:
@@ -205,7 +216,7 @@ def _in_all(judged: Judged, runs: Runs) -> str:
 
 QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "answers": _answers,
-    "first": lambda runs: runs[0][1].answers[0].sentence,
+    "first": _first,
     "version": _versions,
     "minutes": _minutes,
     "runs": lambda runs: counted(len(runs), "run"),
