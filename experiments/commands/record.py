@@ -26,7 +26,7 @@ from experiments.commands.run import planned
 from experiments.commands.run_all import FAILED_EXIT, span
 from experiments.results import environment
 from experiments.results.environment import Environment
-from experiments.results.files import SWEEP_FILE, read_sweep
+from experiments.results.files import SWEEP_FILE, held, read_sweep
 from experiments.show import report, version
 from experiments.show.numbers import counted
 from experiments.show.version import UNKNOWN, Version
@@ -85,10 +85,17 @@ def run(options: argparse.Namespace) -> int:
     Raises UsageError, OSError; KeyboardInterrupt, with every whole block kept.
     """
     chosen = selected(options.names)
-    done = [each for each in chosen if is_done(each)]
+    if not options.list:
+        with held(SCRATCH):
+            return _recorded(chosen)
+    print("\n".join(announced(chosen, list(filter(is_done, chosen)))), flush=True)
+    return 0
+
+
+def _recorded(chosen: Sequence[Recording]) -> int:
+    """Measures and replaces these recordings. Returns the exit code."""
+    done = list(filter(is_done, chosen))
     print("\n".join(announced(chosen, done)), flush=True)
-    if options.list:
-        return 0
     failed = []
     for number, each in enumerate(chosen, 1):
         if each in done:
@@ -222,7 +229,8 @@ def measure(recording: Recording) -> int:
 
 def put(recording: Recording) -> None:
     """Replaces the kept recording by the complete one in ``scratch``. An interruption loses neither. Raises OSError."""
-    fresh = recording.folder.with_name(f"{recording.name}.new")
+    recording.folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = recording.folder.parents[1] / f"{recording.name}.new"  # not in ``recorded``, where pages would count it
     shutil.rmtree(fresh, ignore_errors=True)
     shutil.copytree(recording.scratch, fresh, ignore=_LEFT_OUT)
     shutil.rmtree(recording.folder, ignore_errors=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from experiments.commands import pages, record
 from experiments.commands.index import HERE
 from experiments.commands.record import Recording, every, selected
 from experiments.results import environment
-from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
+from experiments.results.files import BLOCKS_FILE, SWEEP_FILE, held
 from experiments.results.fingerprint import taken
 from experiments.show import report, version
 from experiments.studies import PARTS, STUDIES
@@ -175,6 +176,39 @@ def test_an_interruption_while_a_recording_takes_its_place_loses_nothing(monkeyp
         record.put(one)
     assert (one.folder / BLOCKS_FILE).exists()
     assert not record.is_done(one)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_an_interrupted_copy_is_no_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When Ctrl-C comes while a recording is copied, no page finds the half copy among the recordings. The next command
+    replaces the copy."""
+    (one,) = selected(CHOSEN[:1])
+    record.measure(one)
+    copy = shutil.copytree
+
+    def interrupted(*given: Path, **options: Any) -> None:
+        copy(*given, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as planted, pytest.raises(KeyboardInterrupt):
+        planted.setattr(shutil, "copytree", interrupted)
+        record.put(one)
+    assert list(one.folder.parent.glob(f"*/{SWEEP_FILE}")) == []
+    assert record.is_done(one)
+    record.put(one)
+    assert [file.parent for file in one.folder.parents[1].rglob(SWEEP_FILE)] == [one.folder]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_a_second_record_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """While one ``record`` measures, a second is refused before it measures. It may still list."""
+    with held(record.SCRATCH):
+        with pytest.raises(SystemExit):
+            called(*CHOSEN)
+        assert "another run measures now" in capsys.readouterr().err
+        assert called("--list", *CHOSEN) == 0
 
 
 @pytest.mark.slow
