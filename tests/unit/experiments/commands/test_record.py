@@ -191,9 +191,10 @@ def test_an_interrupted_copy_is_no_recording(monkeypatch: pytest.MonkeyPatch) ->
         copy(*given, **options)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as planted, pytest.raises(KeyboardInterrupt):
-        planted.setattr(shutil, "copytree", interrupted)
+    monkeypatch.setattr(shutil, "copytree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         record.put(one)
+    monkeypatch.setattr(shutil, "copytree", copy)
     assert list(one.folder.parent.glob(f"*/{SWEEP_FILE}")) == []
     assert record.is_done(one)
     record.put(one)
