@@ -28,6 +28,7 @@ from experiments.measure.running import listening
 from experiments.recommend.seen import Level, Load
 from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -82,6 +83,7 @@ class Asked:
     request: RequestType | None
     """Method and payload; None for the stock service's Lookup."""
     stocks: tuple[str, ...]
+    credentials: ClientCredentials = NO_CREDENTIALS
 
     def plan(self, connections: int, duration_s: float, rate_hz: float | None = None, seed: int = 1) -> LoadPlan:
         """Plan of a load from one client process: a closed loop, or an open loop at ``rate_hz``."""
@@ -98,6 +100,7 @@ class Asked:
             seed=seed,
             request_types=(self.request,) if self.request else (),
             rate_hz=rate_hz,
+            credentials=self.credentials,
         )
 
 

@@ -47,6 +47,11 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
         ["--address", "nowhere"],
         ["--address", "127.0.0.1:1", "--data", "{}"],
         ["--address", "127.0.0.1:1", "--call", "a.B/C", "--transport", "sockets"],
+        ["--service-ms", "4", "--tls-ca", "ca.pem"],
+        ["--address", "127.0.0.1:1", "--tls-key", "key.pem"],
+        ["--address", "192.0.2.1:1", "--token-file", "token"],
+        ["--address", "127.0.0.1:1", "--tls-ca", "ca.pem", "--call", "a.B/C"],
+        ["--address", "127.0.0.1:1", "--metadata", "a=b", "--transport", "sockets"],
         ["--start", "python server.py --port {port}"],
         ["--start", "no-such-program {workers} {port}"],
         ["--start", "'{workers}"],
@@ -63,6 +68,17 @@ def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "allowed: " in said
+
+
+def test_the_credentials_go_to_the_server(tmp_path: Path) -> None:
+    """The certificates, the token and the metadata of the options are those of every load."""
+    (tmp_path / "token").write_text("0123456789abcdef" * 4)
+    parser = Parser("recommend", "")
+    command.add_options(parser)
+    shown = ["--tls-ca", "ca.pem", "--token-file", str(tmp_path / "token"), "--metadata", "a=b"]
+    asked = command._asked(parser.parse_args(["--address", "127.0.0.1:1", *shown]), ("127.0.0.1", 1))
+    sent = asked.plan(1, 0.1).credentials
+    assert (sent.authority, sent.token, sent.metadata) == (Path("ca.pem"), "0123456789abcdef" * 4, (("a", "b"),))
 
 
 @pytest.mark.slow
