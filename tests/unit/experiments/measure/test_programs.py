@@ -120,6 +120,21 @@ def test_a_program_that_never_listens_is_reported(source: str, message: str) -> 
 
 
 @pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_prints_a_lot_is_not_stopped_by_a_full_pipe() -> None:
+    """A program that prints more than a pipe holds after its ready line goes on, and listens. Its reader is gone with
+    it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    prints = f"; import socket; print('x' * 1_000_000, flush=True); s = socket.create_server(('127.0.0.1', {port}))"
+    with python(GOOD + prints + WAIT) as program:
+        program.ready()
+        with program.drained():
+            program.listening(("127.0.0.1", port), 10)
+            reader = psutil.Process().children()[-1]
+        assert not reader.is_running()
+
+
+@pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
     """A program that ignores SIGTERM is killed after the bound, and refused."""
     program = python("import signal; signal.signal(15, signal.SIG_IGN); print('ready h:1', flush=True)" + WAIT)
