@@ -187,8 +187,8 @@ def test_an_interrupted_copy_is_no_recording(monkeypatch: pytest.MonkeyPatch) ->
     record.measure(one)
     copy = shutil.copytree
 
-    def interrupted(*given: Path, **options: Any) -> None:
-        copy(*given, **options)
+    def interrupted(folder: Path, target: Path, ignore: Any) -> None:
+        copy(folder, target, ignore=ignore)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(shutil, "copytree", interrupted)
