@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.commands import recording
+from experiments.commands import verify
 from experiments.judge.verdicts import judge
 from experiments.peers import PEER_CLIENT
 from experiments.results.observed import HostSeen, Window
@@ -186,7 +186,7 @@ def test_a_section_has_each_hosts_own_latency() -> None:
 def test_a_run_is_verified_by_its_design_with_hosts_or_without(hosts: bool, tmp_path: Path) -> None:
     """The designs that a folder may have include those of a load from other hosts."""
     sweep = PARTS[f"socket_trade{SUFFIX}"][1].sweep(replace(asked("socket_trade", 2, 4), hosts=hosts))
-    assert sweep in [each.sweep for each in recording._designs(tmp_path, sweep)]
+    assert sweep in [each.sweep for each in verify._designs(tmp_path, sweep)]
 
 
 def test_an_updater_stays_on_this_machine() -> None:

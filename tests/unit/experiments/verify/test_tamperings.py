@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.commands import recording
-from experiments.commands.recording import expected
+from experiments.commands import recording, verify
+from experiments.commands.verify import expected
 from experiments.design.limits import LIMITS
 from experiments.design.sweep import Sweep
 from experiments.results import environment, files, rows
@@ -40,14 +40,15 @@ from tests.unit.experiments.verify.edited import (
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A recording without edits."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "PARTS", {name: (STUDY, part) for name, part in STUDY.parts.items()})
+        for command in (recording, verify):
+            patch.setattr(command, "PARTS", {name: (STUDY, part) for name, part in STUDY.parts.items()})
         yield recorded(tmp_path_factory.mktemp("whole") / "try")
 
 
 @pytest.fixture(scope="module")
 def whole_texts(whole: Path) -> Mapping[str, Callable[[], str]]:
     """Report and figures of the recording without edits."""
-    return {name: cache(text) for name, text in recording.texts(whole).items()}
+    return {name: cache(text) for name, text in verify.texts(whole).items()}
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def opened(
     whole: Path, whole_texts: Mapping[str, Callable[[], str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Recording:
     """A copy of the recording to be edited. Its texts are drawn once: no edit of its blocks is seen by them."""
-    monkeypatch.setattr(recording, "texts", lambda _: whole_texts)
+    monkeypatch.setattr(verify, "texts", lambda _: whole_texts)
     folder = Path(shutil.copytree(whole, tmp_path / "try"))
     return Recording(folder, files.read_sweep(folder), list(files.read_blocks(folder)))
 
