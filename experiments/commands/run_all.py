@@ -13,12 +13,12 @@ from pathlib import Path
 from experiments.commands import index
 from experiments.commands.recording import read
 from experiments.design.sweep import Sweep
+from experiments.kinds import unfinished
 from experiments.measure.progress import duration
 from experiments.results.files import SWEEP_FILE
 from experiments.show import report
 from experiments.show.content import Content
 from experiments.studies.by_clients import SUFFIX
-from experiments.verify import unfinished
 from stock_service.rpc.errors import StockServiceError, UsageError
 
 PROGRAM = "python -m experiments"

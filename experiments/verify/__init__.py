@@ -23,7 +23,7 @@ from experiments.design.arms import Arm, Group
 from experiments.design.factors import FACTORS
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import judge
-from experiments.kinds import KINDS, Plan, kept, kind_of, prediction
+from experiments.kinds import KINDS, Plan, kept, kind_of, prediction, unfinished
 from experiments.kinds.block import Block as KindBlock
 from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.results import environment, files, rows
@@ -174,13 +174,6 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
     for look in (each for each in sweep.looks if each < len(blocks)):
         if judge(sweep, blocks[:look]).decided:
             yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
-
-
-def unfinished(folder: Path) -> Iterator[str]:
-    """Faults of runs of other kinds that were broken off: they have fewer blocks than their plan."""
-    for name, (plan, seen) in kept(folder).items():
-        if len(seen) < plan.blocks:
-            yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
