@@ -23,9 +23,9 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
-from experiments.commands import notebooks
+from experiments.commands import FAILED_EXIT, notebooks
 from experiments.commands.index import HERE, ROOT, made, recordings
-from experiments.commands.recording import DIFFERS_EXIT, read
+from experiments.commands.recording import read
 from experiments.judge.points import points, stages
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.check:
             write_at_once(page, text.encode())
         print(f"{page.relative_to(ROOT)}{': not what the recordings give' * options.check}")
-    return DIFFERS_EXIT if options.check and changed else 0
+    return FAILED_EXIT if options.check and changed else 0
 
 
 def written() -> Iterator[tuple[Path, str]]:

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from experiments.commands import pages
+from experiments.commands import FAILED_EXIT, pages
 from experiments.commands.index import HERE, RECORDED
 from experiments.commands.recording import beside
 from experiments.commands.run import add_options as add_run_options
 from experiments.commands.run import planned
-from experiments.commands.run_all import FAILED_EXIT, span
+from experiments.commands.run_all import span
 from experiments.results import environment
 from experiments.results.environment import Environment
 from experiments.results.files import SWEEP_FILE, held, read_sweep

@@ -11,9 +11,6 @@ from experiments.studies import PARTS
 from experiments.studies.study import Part
 from stock_service.rpc.process.command_line import Parser
 
-DIFFERS_EXIT = 1
-"""Exit code where a difference was found."""
-
 AFTER_BLOCKS, FIRST_BLOCKS = 3, 1
 """Blocks of a sweep without verdicts, measured after a part's own sweep or before it."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.commands import index
+from experiments.commands import FAILED_EXIT, PROGRAM, index
 from experiments.commands.recording import read
 from experiments.design.sweep import Sweep
 from experiments.kinds import unfinished
@@ -21,11 +21,7 @@ from experiments.show.content import Content
 from experiments.studies.by_clients import SUFFIX
 from stock_service.rpc.errors import StockServiceError, UsageError
 
-PROGRAM = "python -m experiments"
-
 ALL = "all"
-
-FAILED_EXIT = 1
 
 Measure = Callable[[str, Path], Content]
 """Measures the main part of a study into a folder, or resumes it there, and writes the report. Blocks."""

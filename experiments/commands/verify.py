@@ -11,7 +11,8 @@ from functools import partial
 from itertools import chain, product
 from pathlib import Path
 
-from experiments.commands.recording import AFTER_BLOCKS, DIFFERS_EXIT, FIRST_BLOCKS, add_results, beside, read
+from experiments.commands import FAILED_EXIT
+from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, add_results, beside, read
 from experiments.compare.sweep import PART as COMPARED
 from experiments.compare.sweep import again as of_compare
 from experiments.design.sweep import Sweep
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     folders = sorted(file.parent for file in options.results.rglob(SWEEP_FILE)) or [options.results]
     code = 0
     for line in chain.from_iterable(differences(folder, expected) for folder in folders):
-        code = DIFFERS_EXIT
+        code = FAILED_EXIT
         print(line, flush=True)
     if not code:
         print(f"{options.results}: everything agrees with the blocks")
