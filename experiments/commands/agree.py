@@ -54,9 +54,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
-    parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--markdown", action="store_true", help="the table in Markdown")
     keep = f"adds the runs' ratios to a study's {EARLIER_FILE}, for runs of any versions, and prints no table"
-    parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
+    add("--keep", type=Path, metavar="FILE", help=keep)
 
 
 def run(options: argparse.Namespace) -> int:

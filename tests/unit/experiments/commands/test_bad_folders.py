@@ -153,3 +153,14 @@ def test_clients_that_a_part_cannot_have_are_refused(tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit):
         main(["run", "sockets", "--clients", "7", "--out", str(tmp_path / "seen")])
     assert "--clients: got '7', allowed: none with sockets: the programs of its peers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["agree", "a", "b", "--markdown", "--keep", "c"], ["index", "--out", "a", "--markdown", "b"]]
+)
+def test_an_option_that_would_act_nowhere_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """``agree --keep`` prints no table, and ``index --markdown`` writes no folder: the other option is refused."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == USAGE_EXIT
+    assert "not allowed with argument" in capsys.readouterr().err
