@@ -210,10 +210,12 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
                 return code
             judgement = judged(folder)
         found = outcome(judgement, environment.load(folder))
-    if options.json is not None:  # before anything is printed: the reader of the output may have gone
-        save(found, options.json)
     told = (found.sentence, undecided(judgement, limit), *table(found))
-    print("\n".join(line for line in told if line))
+    try:
+        if options.json is not None:  # before anything is printed: the reader of the output may have gone
+            save(found, options.json)
+    finally:  # a full disk loses no result
+        print("\n".join(line for line in told if line))
     return code or exit_code(judgement, limit)
 
 

@@ -126,12 +126,14 @@ def run(options: argparse.Namespace) -> int:
         lines = list(words.measured_sentences(wish, found))
         answer = {"wish": wish, "advice": found, "sentences": lines}
         table, picture = words.measured_table(found), partial(words.measured_picture, wish, found)
-    if options.json is not None:  # before anything is printed: the reader of the output may have gone
-        write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
-    if options.figure is not None:
-        is_png = options.figure.suffix == ".png"
-        write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
-    print("\n".join([*lines, "", *table]))
+    try:
+        if options.json is not None:  # before anything is printed: the reader of the output may have gone
+            write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
+        if options.figure is not None:
+            is_png = options.figure.suffix == ".png"
+            write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
+    finally:  # a full disk loses no advice
+        print("\n".join([*lines, "", *table]))
     return 0
 
 

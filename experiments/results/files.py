@@ -263,7 +263,10 @@ def held(folder: Path) -> Iterator[None]:
 
 def write_at_once(file: Path, content: bytes) -> None:
     """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError. An
-    error or Ctrl-C leaves no unfinished file beside it."""
+    error or Ctrl-C leaves no unfinished file beside it. A pipe or a device is written as it is."""
+    if file.exists() and not file.is_file():
+        file.write_bytes(content)
+        return
     unfinished = file.with_name(file.name + ".tmp")
     try:
         with unfinished.open("wb") as writing:

@@ -35,6 +35,16 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+@pytest.mark.slow
+def test_a_full_disk_loses_no_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    """The advice is printed, though its file cannot be written."""
+    with pytest.raises(SystemExit):
+        main([*DESCRIBED, "--cores", "2", "--json", "/dev/full"])
+    said = capsys.readouterr()
+    assert said.out.startswith("Advice: ")
+    assert "No space left on device" in said.err
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -193,3 +193,14 @@ def test_an_interrupted_write_leaves_the_old_file_alone(
         files.write_at_once(file, b"new")
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    """A pipe, such as a shell's ``>(command)``, gets the content and is not replaced."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.write_at_once(pipe, b"seen")
+    assert os.read(reader, 10) == b"seen"
+    os.close(reader)
+    assert [each.is_fifo() for each in tmp_path.iterdir()] == [True]
