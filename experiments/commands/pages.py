@@ -207,11 +207,10 @@ def _changes(runs: Runs) -> Iterator[str]:
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """Least and greatest ratio over the runs, as text."""
-    name = judged.comparison.name
-    return spread_words(
-        [content.judgement.judged[name].typical.value for _, content in runs if name in content.judgement.judged]
-    )
+    """Least and greatest ratio over the runs, as text. With the number of runs where some have no value."""
+    every = [content.judgement.judged.get(judged.comparison.name) for _, content in runs]
+    ratios = [each.typical.value for each in every if each is not None]
+    return spread_words(ratios) + f" (of {counted(len(ratios), 'run')})" * (len(ratios) < len(runs))
 
 
 QUANTITIES: Mapping[str, Callable[[Runs], str]] = {

@@ -138,6 +138,17 @@ def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_ratio_that_a_run_lacks_is_not_of_all_runs(root: Path) -> None:
+    """Where the gates left a run without a value of a comparison, the ratio has the number of the other runs."""
+    folder = root / "experiments" / "studies" / "stock" / "recorded" / "quick"
+    whole = READ(folder)
+    judged = whole.judgement.judged["as_started"]
+    lacking = replace(whole, seen=replace(whole.seen, main=replace(whole.judgement, judged={})))
+    assert "(of" not in pages._in_all(judged, [(folder, whole)])
+    assert pages._in_all(judged, [(folder, whole), (folder, lacking)]).endswith(" (of 1 run)")
+
+
+@pytest.mark.slow
 def test_what_a_recording_lacks_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The minutes of a recording without a record of the machine are refused, and the first answer of a part without
     answers."""
