@@ -162,19 +162,25 @@ def age(recording: Recording) -> str:
     """Version of the servers in the kept recording, the age of the recording in days, and the changes since."""
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
-    made = datetime.fromisoformat(environment.load(recording.folder).before.at)
+    found = _version(recording.folder)
+    if found == UNKNOWN:
+        return "it cannot be read here: damaged, or of an earlier edition"
+    made = datetime.fromisoformat(min(each.before.at for each in _environments(recording.folder)))
     today = datetime.now(UTC).toordinal()
     days = counted(today - made.toordinal(), "day")
-    found = _version(recording.folder)
     if found.is_this:
         return f"{version.THIS}, {days} ago"
     return f"{version.EARLIER}, {days} ago: {_changed(found)}"
 
 
 def _version(folder: Path) -> Version:
-    """Version of a folder and of the folders inside it: the first version that is not the present version, if any."""
-    settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
-    found = [version.of(each, settings) for each in _environments(folder)] if settings else []
+    """Version of a folder and of the folders inside it: the first version that is not the present version, if any.
+    UNKNOWN for a folder that cannot be read: its recording is made again."""
+    try:
+        settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
+        found = [version.of(each, settings) for each in _environments(folder)] if settings else []
+    except UsageError:
+        return UNKNOWN
     return next((each for each in found if not each.is_this), found[0]) if found else UNKNOWN
 
 

@@ -203,6 +203,22 @@ def test_an_interrupted_copy_is_no_recording(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("made")
+def test_what_cannot_be_read_is_recorded_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """A recording of an earlier edition stops no command. It is listed, and its measurement is begun again."""
+    (one,) = selected(CHOSEN[:1])
+    for folder in (one.folder, one.scratch):
+        file = measured(folder, one.part) / SWEEP_FILE
+        assert '"edition": 2' in file.read_text()
+        file.write_text(file.read_text().replace('"edition": 2', '"edition": 1'))
+    one.mark.touch()
+    assert called("--list", *CHOSEN[:1]) == 0
+    assert "it cannot be read here" in capsys.readouterr().out
+    assert not record.is_done(one)
+    assert record._hindrance(one.scratch) == "it has no fingerprint"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
 def test_a_second_record_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """While one ``record`` measures, a second is refused before it measures. It may still list."""
     with held(record.SCRATCH):
