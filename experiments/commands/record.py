@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -236,10 +237,10 @@ def measure(recording: Recording) -> int:
 def put(recording: Recording) -> None:
     """Replaces the kept recording by the complete one in ``scratch``. An interruption loses neither. Raises OSError."""
     recording.folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = recording.folder.parents[1] / f"{recording.name}.new"  # not in ``recorded``, where pages would count it
-    shutil.rmtree(fresh, ignore_errors=True)
-    shutil.copytree(recording.scratch, fresh, ignore=_LEFT_OUT)
-    shutil.rmtree(recording.folder, ignore_errors=True)
-    fresh.rename(recording.folder)
+    study = recording.folder.parents[1]  # for the copy: on the same disk, and where no page finds half a recording
+    with tempfile.TemporaryDirectory(prefix=".record-", dir=study) as near:
+        fresh = shutil.copytree(recording.scratch, Path(near, recording.name), ignore=_LEFT_OUT)
+        shutil.rmtree(recording.folder, ignore_errors=True)
+        fresh.rename(recording.folder)
     recording.mark.unlink()  # before the folder: a mark beside half a folder would replace the kept recording by it
     shutil.rmtree(recording.scratch)
