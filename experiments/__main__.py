@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
-        sys.stdout.flush()  # here, so that the handlers below see a lost reader or a full disk
+        print(end="", flush=True)  # here, so that the handlers below see a lost reader or a full disk
     except (UsageError, ProgramRefused) as error:
         refuse(PROGRAM, error)
     except StockServiceError as failed:
