@@ -26,6 +26,7 @@ from experiments.studies import PARTS
 from experiments.studies.by_clients import SUFFIX
 from experiments.studies.study import Part, Scale, Study
 from experiments.verify import Design, Expected, differences
+from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 
 
@@ -81,20 +82,29 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
     """Sweeps of a part at every scale that ``run`` can have: each profile, sender, number of clients and of blocks."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
-    counts = sorted({arm.connections for arm in sweep.arms})
     foretell = None
     if part.first and part.foretell and (folder / part.first / SWEEP_FILE).exists():
         foretell = partial(part.foretell, content.judged(folder / part.first))
     senders = (False, True) if sweep.part.endswith(SUFFIX) else (False,)
     for usual, hosts in product(study.scales.values(), senders):
         scale = replace(usual, seed=sweep.seed, peers=peers, foretell=foretell, hosts=hosts)
-        several = [scale, *(replace(scale, clients=tuple(counts[:most])) for most in range(1, len(counts) + 1))]
+        several = [scale, *(replace(scale, clients=each) for each in _clients(part, scale, sweep))]
         looks = {usual.looks, *_few_blocks(study, part, usual), *([sweep.looks] if sweep.fixed else [])}
         for each, at in product(several, looks):
-            with suppress(ValueError):  # a scale without a decision
+            with suppress(ValueError, UsageError):  # a scale without a decision, or without a server that hosts reach
                 asked = replace(each, looks=at)
                 made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)
                 yield Design(made, part.runs(asked), beside(part))
+
+
+def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]]:
+    """Numbers of clients that ``run`` may have got: the sweep's numbers of connections, from the least on. Then the
+    same without the numbers that the part adds of itself: given such a number, the part would have further arms."""
+    counts, own = sorted({arm.connections for arm in sweep.arms}), list[int]()
+    with suppress(ValueError, UsageError):  # as above
+        of_all = part.sweep(replace(scale, clients=tuple(counts))).arms
+        own = [each for each in counts if all(arm in sweep.places for arm in of_all if arm.connections == each)]
+    yield from dict.fromkeys(tuple(each[:most]) for each in (counts, own) for most in range(1, len(each) + 1))
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
