@@ -15,12 +15,12 @@ from experiments.commands import FAILED_EXIT
 from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, add_results, beside, read
 from experiments.compare.sweep import PART as COMPARED
 from experiments.compare.sweep import again as of_compare
+from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
 from experiments.kinds import prediction
-from experiments.kinds.prediction import FORETOLD_FILE
+from experiments.kinds.prediction import FORETOLD_FILE, Foretold
 from experiments.results.files import SWEEP_FILE, read_sweep
 from experiments.show import content, gallery, report
-from experiments.show.content import Content
 from experiments.show.figures.style import Picture, data_of
 from experiments.studies import PARTS
 from experiments.studies.by_clients import SUFFIX
@@ -63,9 +63,13 @@ def expected(folder: Path) -> Expected:
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
     """Recomputed texts of a folder's report, figures and predictions, by file name. Each text is computed when its
-    function is called."""
+    function is called. Without the first measurements of a part there are no predictions."""
     found = read(folder)
-    told = {FORETOLD_FILE: partial(_foretold, folder, found)} if (folder / FORETOLD_FILE).exists() else {}
+    sweep, told = found.judgement.sweep, dict[str, Callable[[], str]]()
+    part = PARTS[sweep.part][1]
+    first = found.seen.after.get(part.first or "")
+    if part.foretell and first and first.blocks and (folder / FORETOLD_FILE).exists():
+        told[FORETOLD_FILE] = partial(_foretold, folder, sweep, partial(part.foretell, first))
     figures = {f"{gallery.FOLDER}/{each.name}.svg": partial(_svg, each) for each in found.pictures}
     return {report.MARKDOWN: partial(report.markdown, found), **figures, **told}
 
@@ -116,13 +120,9 @@ def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, .
             yield (AFTER_BLOCKS,)
 
 
-def _foretold(folder: Path, found: Content) -> str:
-    """Predictions of a part for its arms, from its first measurements."""
-    _, part = PARTS[found.judgement.sweep.part]
-    assert part.first is not None
-    assert part.foretell is not None
-    first = found.seen.after[part.first]
-    told = [part.foretell(first, arm.setting) for arm in found.judgement.sweep.arms]
+def _foretold(folder: Path, sweep: Sweep, foretell: Callable[[Setting], Foretold]) -> str:
+    """Text of a part's predictions for its arms."""
+    told = [foretell(arm.setting) for arm in sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)
     if text == prediction.text(kept, written_at):  # equal as read: the file may lack later factors

@@ -12,6 +12,7 @@ from experiments.commands import recording, verify
 from experiments.commands.verify import expected
 from experiments.design.limits import LIMITS
 from experiments.design.sweep import Sweep
+from experiments.kinds import prediction
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.verify import differences
@@ -307,6 +308,14 @@ inside("looks cut in the folder inside", _looks_cut)
 def test_a_whole_recording_passes(whole: Path) -> None:
     """A whole recording passes, with the measurements before, after and beside it, and a block that was run again."""
     assert seen(whole) == []
+
+
+@pytest.mark.slow
+def test_predictions_without_their_measurements_are_not_computed(whole: Path, tmp_path: Path) -> None:
+    """A folder may have predictions though its part makes none. Then ``verify`` computes none, and ends."""
+    folder = Path(shutil.copytree(whole, tmp_path / "try"))
+    prediction.save(folder, [], "2026-01-01T00:00:00+00:00")
+    assert prediction.FORETOLD_FILE not in verify.texts(folder)
 
 
 def test_a_part_that_nobody_knows_is_named(opened: Recording) -> None:
