@@ -235,7 +235,8 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
             return loaded(asked, server, connections, min(TIMEOUT_S, LONGER * window_s), rate_hz)
         errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
         host, port = asked.address
-        known = f"does it speak {asked.transport} (--transport), and know this call (--call)?"
+        spoken = asked.transport if asked.credentials.authority else f"{asked.transport} without TLS"
+        known = f"does it speak {spoken} (--transport, --tls-ca), and know this call (--call)?"
         raise Unavailable(f"{host}:{port} gave no valid reply within {window_s:g} s; errors: {errors}; {known}")
     processor_s = None
     if before_s is not None and after_s is not None and result.recorded:

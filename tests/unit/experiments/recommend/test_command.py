@@ -110,7 +110,7 @@ def test_a_server_of_another_protocol_is_one_line(capsys: pytest.CaptureFixture[
         host, port = servers[8].asked.address
         assert main(["recommend", "--address", f"{host}:{port}"]) == 1
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.endswith("; does it speak grpc (--transport), and know this call (--call)?")
+    assert said.endswith("; does it speak grpc without TLS (--transport, --tls-ca), and know this call (--call)?")
 
 
 def test_the_help_has_units_examples_and_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
