@@ -28,6 +28,7 @@ from experiments.measure.running import listening
 from experiments.recommend.seen import Level, Load
 from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address
 
@@ -234,10 +235,10 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
         if not result.errors and window_s < TIMEOUT_S:
             return loaded(asked, server, connections, min(TIMEOUT_S, LONGER * window_s), rate_hz)
         errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
-        host, port = asked.address
+        at = shown_address(asked.address)
         spoken = asked.transport if asked.credentials.authority else f"{asked.transport} without TLS"
         known = f"does it speak {spoken} (--transport, --tls-ca), and know this call (--call)?"
-        raise Unavailable(f"{host}:{port} gave no valid reply within {window_s:g} s; errors: {errors}; {known}")
+        raise Unavailable(f"{at} gave no valid reply within {window_s:g} s; errors: {errors}; {known}")
     processor_s = None
     if before_s is not None and after_s is not None and result.recorded:
         processor_s = (after_s - before_s) / result.recorded
