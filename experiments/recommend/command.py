@@ -52,6 +52,7 @@ LOOPBACK: Address = ("127.0.0.1", 0)
 
 _BESIDE = (
     (("io_share", "gil_share", "io_variation", "rpc_ms"), ("service_ms",)),
+    (("cores",), ("service_ms", "start")),
     (
         ("transport", "call", "data", "proto", "tls_ca", "tls_cert", "tls_key", "token_file", "metadata"),
         ("address", "start"),

@@ -54,6 +54,7 @@ def test_a_full_disk_loses_no_advice(capsys: pytest.CaptureFixture[str]) -> None
         ["--service-ms", "4", "--io-share", "1.5"],
         ["--service-ms", "4", "--call", "a.B/C"],
         ["--address", "127.0.0.1:1", "--io-share", "0.5"],
+        ["--address", "127.0.0.1:1", "--cores", "2"],
         ["--address", "nowhere"],
         ["--address", "127.0.0.1:1", "--data", "{}"],
         ["--address", "127.0.0.1:1", "--call", "a.B/C", "--transport", "sockets"],
