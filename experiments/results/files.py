@@ -274,8 +274,9 @@ def write_at_once(file: Path, content: bytes) -> None:
             writing.flush()
             os.fsync(writing.fileno())
         unfinished.replace(file)
-    finally:
+    except BaseException:
         unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _json(value: object, indent: int) -> bytes:
