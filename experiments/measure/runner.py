@@ -200,8 +200,9 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raises UsageError for a folder with other files than a record of the machine."""
-    if folder.exists() and any(each.name != environment.ENVIRONMENT_FILE for each in folder.iterdir()):
+    """Raises UsageError for a folder with other files than a record of the machine, and what a crash left of files."""
+    others = (each for each in (folder.iterdir() if folder.exists() else ()) if each.suffix != ".tmp")
+    if any(each.name != environment.ENVIRONMENT_FILE for each in others):
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty folder")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.design.sweep import Sweep
 from experiments.measure.runner import Asked, run_sweep
-from experiments.results import files, rows
+from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import block, sweep
@@ -78,6 +78,19 @@ def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
     again = Run()
     assert len(again.run(tmp_path, resume=True)) == 10
     assert again.measured[0] == (4, 1)
+
+
+def test_a_run_that_crashed_at_its_begin_can_begin_again(tmp_path: Path) -> None:
+    """A crash leaves a record of the machine and a part of the plan. The run begins there. Beside other files it does
+    not."""
+    (tmp_path / environment.ENVIRONMENT_FILE).touch()
+    (tmp_path / f"{files.SWEEP_FILE}.tmp").touch()
+    assert len(Run().run(tmp_path, resume=True)) == 10
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").touch()
+    with pytest.raises(UsageError, match="a folder with other files"):
+        Run().run(other)
 
 
 def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
