@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
 
+from experiments.commands import FAILED_EXIT, PROGRAM
 from experiments.measure.programs import ProgramRefused
 from stock_service.rpc.errors import StockServiceError, Unavailable, UsageError
 from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, refuse
-
-PROGRAM = "python -m experiments"
-
-FAILED_EXIT = 1
-"""A server or a client failed, or a check found a difference."""
 
 INTERRUPTED_EXIT = 130
 """128 + SIGINT, as shells have it."""
@@ -37,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
-        sys.stdout.flush()  # here, so that the handlers below see a lost reader or a full disk
+        print(end="", flush=True)  # here, so that the handlers below see a lost reader or a full disk
     except (UsageError, ProgramRefused) as error:
         refuse(PROGRAM, error)
     except StockServiceError as failed:

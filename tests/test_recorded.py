@@ -10,8 +10,9 @@ import pytest
 
 from experiments.commands import index as index_command
 from experiments.commands import pages, recording
+from experiments.commands import verify as verify_command
 from experiments.commands.index import HERE
-from experiments.commands.recording import expected
+from experiments.commands.verify import expected
 from experiments.design.arms import Arm
 from experiments.design.setting import setting
 from experiments.judge.verdicts import Judgement, judge
@@ -37,6 +38,7 @@ def _read_once() -> Iterator[None]:
         patch.setattr(recording, "read", once)
         patch.setattr(index_command, "read", once)
         patch.setattr(pages, "read", once)
+        patch.setattr(verify_command, "read", once)
         yield
 
 

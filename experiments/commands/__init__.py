@@ -1,1 +1,6 @@
 """The commands of ``python -m experiments``. Each command is a module with ``add_options`` and ``run``."""
+
+PROGRAM = "python -m experiments"
+
+FAILED_EXIT = 1
+"""A server or a client failed, or a check found a difference."""

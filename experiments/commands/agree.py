@@ -55,9 +55,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "results", type=Path, nargs="+", metavar="RESULTS", help="folders that 'run' or 'compare --out' wrote"
     )
-    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--markdown", action="store_true", help="print the table in Markdown")
     keep = f"print no table, but add the ratios of the runs, of any versions, to FILE, a study's {EARLIER_FILE}"
-    parser.add_argument("--keep", type=Path, metavar="FILE", help=keep)
+    add("--keep", type=Path, metavar="FILE", help=keep)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -39,14 +39,14 @@ NO_REASONS: Mapping[str, str] = MappingProxyType({})
 
 def add_options(parser: Parser) -> None:
     """Adds the options of ``index``."""
-    add = parser.add_argument
-    add(
+    parser.add_argument(
         "results",
         type=Path,
         nargs="*",
         metavar="RESULTS",
         help="folders that 'run' wrote, or the folder that 'run all' wrote (default: the recordings)",
     )
+    add = parser.add_mutually_exclusive_group().add_argument
     add("--out", type=Path, default=OUT, metavar="FOLDER", help=f"folder for {index.HTML} and {index.MARKDOWN}")
     add("--markdown", type=Path, metavar="FILE", help="write only the Markdown, into FILE")
 

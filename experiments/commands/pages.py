@@ -24,9 +24,9 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
-from experiments.commands import notebooks
+from experiments.commands import FAILED_EXIT, notebooks
 from experiments.commands.index import HERE, ROOT, made, recordings
-from experiments.commands.recording import DIFFERS_EXIT, read
+from experiments.commands.recording import read
 from experiments.judge.points import points, stages
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.check:
             write_at_once(page, text.encode())
         print(f"{page.relative_to(ROOT)}{': not what the recordings give' * options.check}")
-    return DIFFERS_EXIT if options.check and changed else 0
+    return FAILED_EXIT if options.check and changed else 0
 
 
 def written() -> Iterator[tuple[Path, str]]:
@@ -161,14 +161,25 @@ def _minutes(runs: Runs) -> str:
 
 
 def _took_s(folder: Path) -> float:
+    """Duration of a run, and of the runs inside its folder. UsageError for a folder without a record of the machine."""
     seen = [environment.load(file.parent) for file in folder.glob(f"**/{environment.ENVIRONMENT_FILE}")]
     moments = [datetime.fromisoformat(at.at) for each in seen for at in (each.before, each.after) if at is not None]
+    if not moments:
+        raise UsageError(str(folder), "minutes", f"a recording with {environment.ENVIRONMENT_FILE}")
     return (max(moments) - min(moments)).total_seconds()
 
 
 def _versions(runs: Runs) -> str:
     """Versions of the runs in words. A version that several runs have is named once."""
     return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
+
+
+def _first(runs: Runs) -> str:
+    """The first answer of the first run. UsageError for a part without answers."""
+    folder, content = runs[0]
+    if not content.answers:
+        raise UsageError(str(folder), "first", "a recording of a part with answers")
+    return content.answers[0].sentence
 
 
 def _answers(runs: Runs) -> str:
@@ -203,16 +214,16 @@ def _changes(runs: Runs) -> Iterator[str]:
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """Least and greatest ratio of a comparison over the runs, as text."""
-    name = judged.comparison.name
-    return spread_words(
-        [content.judgement.judged[name].typical.value for _, content in runs if name in content.judgement.judged]
-    )
+    """Least and greatest ratio of a comparison over the runs, as text. The number of runs follows if some runs have no
+    value."""
+    every = [content.judgement.judged.get(judged.comparison.name) for _, content in runs]
+    ratios = [each.typical.value for each in every if each is not None]
+    return spread_words(ratios) + f" (of {counted(len(ratios), 'run')})" * (len(ratios) < len(runs))
 
 
 QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "answers": _answers,
-    "first": lambda runs: runs[0][1].answers[0].sentence,
+    "first": _first,
     "version": _versions,
     "minutes": _minutes,
     "runs": lambda runs: counted(len(runs), "run"),

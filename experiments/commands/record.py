@@ -13,20 +13,21 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from experiments.commands import pages
+from experiments.commands import FAILED_EXIT, pages
 from experiments.commands.index import HERE, RECORDED
 from experiments.commands.recording import beside
 from experiments.commands.run import add_options as add_run_options
 from experiments.commands.run import planned
-from experiments.commands.run_all import FAILED_EXIT, span
+from experiments.commands.run_all import span
 from experiments.results import environment
 from experiments.results.environment import Environment
-from experiments.results.files import SWEEP_FILE, read_sweep
+from experiments.results.files import SWEEP_FILE, held, read_sweep
 from experiments.show import report, version
 from experiments.show.numbers import counted
 from experiments.show.version import UNKNOWN, Version
@@ -86,10 +87,17 @@ def run(options: argparse.Namespace) -> int:
     Raises UsageError, OSError; KeyboardInterrupt, with every whole block kept.
     """
     chosen = selected(options.names)
-    done = [each for each in chosen if is_done(each)]
+    if not options.list:
+        with held(SCRATCH):
+            return _recorded(chosen)
+    print("\n".join(announced(chosen, list(filter(is_done, chosen)))), flush=True)
+    return 0
+
+
+def _recorded(chosen: Sequence[Recording]) -> int:
+    """Measures and replaces these recordings. Returns the exit code."""
+    done = list(filter(is_done, chosen))
     print("\n".join(announced(chosen, done)), flush=True)
-    if options.list:
-        return 0
     failed = []
     for number, each in enumerate(chosen, 1):
         if each in done:
@@ -159,10 +167,12 @@ def age(recording: Recording) -> str:
     it was made."""
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
-    made = datetime.fromisoformat(environment.load(recording.folder).before.at)
+    found = _version(recording.folder)
+    if found == UNKNOWN:
+        return "it cannot be read here: damaged, or of an earlier edition"
+    made = datetime.fromisoformat(min(each.before.at for each in _environments(recording.folder)))
     today = datetime.now(UTC).toordinal()
     days = counted(today - made.toordinal(), "day")
-    found = _version(recording.folder)
     if found.is_this:
         return f"{version.THIS}, {days} ago"
     return f"{version.EARLIER}, {days} ago: {_changed(found)}"
@@ -170,9 +180,13 @@ def age(recording: Recording) -> str:
 
 def _version(folder: Path) -> Version:
     """Version of the servers that a folder and the folders inside it measured. If some of these versions differ from
-    the present sources: the first such version. ``UNKNOWN`` for a folder without results."""
-    settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
-    found = [version.of(each, settings) for each in _environments(folder)] if settings else []
+    the present sources: the first such version. ``UNKNOWN`` for a folder without results, and for a folder that cannot
+    be read: its recording is made again."""
+    try:
+        settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
+        found = [version.of(each, settings) for each in _environments(folder)] if settings else []
+    except UsageError:
+        return UNKNOWN
     return next((each for each in found if not each.is_this), found[0]) if found else UNKNOWN
 
 
@@ -229,10 +243,11 @@ def measure(recording: Recording) -> int:
 def put(recording: Recording) -> None:
     """Replaces the kept recording by the complete recording in ``scratch``. After an interruption the complete
     recording still has its mark, so that the next ``record`` replaces the kept recording. Raises OSError."""
-    fresh = recording.folder.with_name(f"{recording.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    shutil.copytree(recording.scratch, fresh, ignore=_LEFT_OUT)
-    shutil.rmtree(recording.folder, ignore_errors=True)
-    fresh.rename(recording.folder)
+    recording.folder.parent.mkdir(parents=True, exist_ok=True)
+    study = recording.folder.parents[1]  # for the copy: on the same disk, and where no page finds half a recording
+    with tempfile.TemporaryDirectory(prefix=".record-", dir=study) as near:
+        fresh = shutil.copytree(recording.scratch, Path(near, recording.name), ignore=_LEFT_OUT)
+        shutil.rmtree(recording.folder, ignore_errors=True)
+        fresh.rename(recording.folder)
     recording.mark.unlink()  # before the folder: with a mark, the next `record` would keep a partly deleted folder
     shutil.rmtree(recording.scratch)

@@ -19,9 +19,9 @@ from itertools import chain, count
 from pathlib import Path
 from typing import get_args
 
-from experiments.commands import estimate, run_all
+from experiments.commands import PROGRAM, estimate, run_all
 from experiments.commands.recording import AFTER_BLOCKS, FIRST_BLOCKS, beside, read
-from experiments.commands.run_all import ALL, PROGRAM, Planned
+from experiments.commands.run_all import ALL, Planned
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import WORDS
 from experiments.design.sweep import BLOCKS_MIN, Sweep

@@ -10,22 +10,18 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.commands import index
+from experiments.commands import FAILED_EXIT, PROGRAM, index
 from experiments.commands.recording import read
 from experiments.design.sweep import Sweep
+from experiments.kinds import unfinished
 from experiments.measure.progress import duration
 from experiments.results.files import SWEEP_FILE
 from experiments.show import report
 from experiments.show.content import Content
 from experiments.studies.by_clients import SUFFIX
-from experiments.verify import unfinished
 from stock_service.rpc.errors import StockServiceError, UsageError
 
-PROGRAM = "python -m experiments"
-
 ALL = "all"
-
-FAILED_EXIT = 1
 
 Measure = Callable[[str, Path], Content]
 """Function that measures a study's main part into a folder, or resumes it there, and writes the report. Blocks."""

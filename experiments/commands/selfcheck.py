@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from experiments.commands.recording import DIFFERS_EXIT
+from experiments.commands import FAILED_EXIT
 from experiments.selfcheck import checks
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
@@ -24,4 +24,4 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError("CHECK", name, ", ".join(checks.CHECKS))
     passed = checks.run(options.checks or tuple(checks.CHECKS), options.overnight, options.out)
     print(options.out / checks.REPORT)
-    return 0 if passed else DIFFERS_EXIT
+    return 0 if passed else FAILED_EXIT

@@ -133,7 +133,7 @@ def add_options(parser: Parser) -> None:
         help_text = f"{factor.help}: {factor.kind.levels} (default: {shown(default)})"
         add(option(factor.name), dest=factor.name, metavar="LEVEL", help=help_text)
     add("--call", metavar="METHOD", help="any unary gRPC method, as package.Service/Method, instead of --mix")
-    add("--data", default="{}", metavar="JSON", help="the request of --call, as protobuf has it in JSON")
+    add("--data", metavar="JSON", help="the request of --call, as protobuf has it in JSON (default: {})")
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
     add_credentials(parser)
     add("--catalog", type=Path, default=CATALOG, metavar="FILE", help="stocks that our servers serve, in TOML")
@@ -210,18 +210,21 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
                 return code
             judgement = judged(folder)
         found = outcome(judgement, environment.load(folder))
-    if options.json is not None:  # before anything is printed: the reader of the output may have gone
-        save(found, options.json)
     told = (found.sentence, undecided(judgement, limit), *table(found))
-    print("\n".join(line for line in told if line))
+    try:
+        if options.json is not None:  # before anything is printed: the reader of the output may have gone
+            save(found, options.json)
+    finally:  # a full disk loses no result
+        print("\n".join(line for line in told if line))
     return code or exit_code(judgement, limit)
 
 
 def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
     """Refuses options that do not go together. Raises UsageError."""
     check(*sides)
-    if options.proto is not None and options.call is None:
-        raise UsageError("--proto", str(options.proto), "with --call")
+    for name in ("data", "proto"):
+        if getattr(options, name) is not None and options.call is None:
+            raise UsageError(f"--{name}", str(getattr(options, name)), "with --call")
     if options.arrivals is not None and sides[0]["rate_hz"] is None:
         raise UsageError("--arrivals", options.arrivals, "with --rate-hz")
     if options.call is not None and any(each["transport"] not in REFLECTING for each in sides):
@@ -260,10 +263,10 @@ def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
     server = Arm(of).server
     at = running_at(server)
     if options.proto is not None or at is not None:
-        asked = called(at or ("", 0), options.call, options.data, options.proto)
+        asked = called(at or ("", 0), options.call, options.data or "{}", options.proto)
     else:
         with Program(server_command(server, options.catalog), exits=exits(server)) as program:
-            asked = called(program.ready(), options.call, options.data)
+            asked = called(program.ready(), options.call, options.data or "{}")
     return replace(asked, name=options.call)
 
 

@@ -114,6 +114,7 @@ def _mean_response_s(of: Setting, on: Bench, said: TextIO) -> float:
         if at is None:
             program = Program(server_command(server, on.catalog), on.server_cores, exits(server))
             at = running.enter_context(program).ready()
+            running.enter_context(program.drained())
         plan = load_plan(Arm(own), at, on, seed=1)
         for duration_s in (LOOK_S, LOOK_S_MAX):
             result = fleet.run(replace(plan, duration_s=duration_s))

@@ -7,6 +7,7 @@ recording is read with the factor's default. Left out: the allowed combinations 
 levels that they do not support.
 """
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -120,7 +121,7 @@ def _parse_mix(text: str) -> Level:
 
 
 def _parse_served(text: str) -> Level:
-    if not text.strip():
+    if not shlex.split(text):  # raises ValueError for a quotation without an end
         raise ValueError(text)
     return text
 

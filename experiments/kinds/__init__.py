@@ -11,7 +11,7 @@ The runner, the files, the estimate of time, ``verify`` and the measurements of 
 whose blocks have slices or windows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -99,3 +99,10 @@ def kind_of(plan: P) -> Kind[P, Any]:
 def kept(folder: Path) -> Mapping[str, tuple[Any, Sequence[Block[Any]]]]:
     """Plan and blocks of every run in a folder, by the name of the kind. Sweeps are left out. Raises UsageError."""
     return {name: kind.load(folder) for name, kind in KINDS.items() if (folder / kind.form.plan_file).exists()}
+
+
+def unfinished(folder: Path) -> Iterator[str]:
+    """Faults of a folder's runs that were broken off: they have fewer blocks than their plan."""
+    for name, (plan, seen) in kept(folder).items():
+        if len(seen) < plan.blocks:
+            yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"

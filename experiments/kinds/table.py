@@ -35,9 +35,6 @@ So the mean response time is below connections ÷ throughput, by a tenth at most
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
 """Estimates: seconds for the start of a server, seconds for a cell without its requests, and requests per second."""
 
-Quantity = str
-"""Name of a compared quantity in ``judge.table.QUANTITIES``."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -69,7 +66,8 @@ class CellRatio:
     above: tuple[int, ...]
     """Places of cells in the plan, as in ``below``."""
     below: tuple[int, ...]
-    quantity: Quantity
+    quantity: str
+    """Name of a compared quantity in ``judge.table.QUANTITIES``."""
     family: str = "headline"
     """Family of ratios that share one correction for multiple tests."""
 

@@ -41,6 +41,7 @@ from experiments.measure.http_load import HttpAsk
 from experiments.measure.programs import ProgramFailed, finished
 from experiments.peers import BUILT, Absent, is_built, why_absent
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 from stock_service.v1 import stock_pb2
 
@@ -94,8 +95,8 @@ class Ask:
 
     @property
     def at(self) -> str:
-        """HOST:PORT."""
-        return f"{self.address[0]}:{self.address[1]}"
+        """HOST:PORT, with brackets around an IPv6 address."""
+        return shown_address(self.address)
 
     @property
     def timeout_s(self) -> float:

@@ -18,6 +18,7 @@ the time of a ``with`` block.
 
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -60,8 +61,7 @@ _STDERR_LINES = 5
 
 
 class ProgramFailed(StockServiceError):
-    """A program did not start, broke the contract or failed. Has the command, the failure in words, and the standard
-    error."""
+    """Failure of a program to start, to keep the contract or to go on: its command, words, and standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -121,7 +121,9 @@ class Program:
                 raise self._failed(f"no first line within {timeout_s:g} s: a server prints ready HOST:PORT")
             byte = os.read(descriptor, 1)  # one byte at a time: later bytes belong to other readers
             if not byte:
-                raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
+                with suppress(subprocess.TimeoutExpired):
+                    raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
+                raise self._failed("closed its output before its first line, ready HOST:PORT")
             line += byte
             if len(line) > _LINE_BYTES_MAX:
                 raise self._failed(f"a first line of over {_LINE_BYTES_MAX} bytes")
@@ -169,9 +171,19 @@ class Program:
                 time.sleep(_TRY_S)
         raise self._failed(f"nothing listens at {at[0]}:{at[1]} after {timeout_s:g} s")
 
+    @contextmanager
+    def drained(self) -> Iterator[None]:
+        """Reads and drops what the program prints after its ready line, for the time of a ``with`` block. Otherwise a
+        full pipe would stop a program that prints a line for each request. Raises OSError without ``cat``."""
+        cat, none = tied([shutil.which("cat") or "cat"]), subprocess.DEVNULL
+        with subprocess.Popen(cat, stdin=self._process.stdout, stdout=none, stderr=none, process_group=0) as reader:
+            try:
+                yield
+            finally:
+                reader.kill()
+
     def cpu_s(self) -> float:
-        """Processor time of all threads so far, in user and kernel mode. Raises ProgramFailed if the program has
-        ended."""
+        """Processor time of all threads so far, in user and kernel mode. Raises ProgramFailed for an ended program."""
         try:
             return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
@@ -188,10 +200,7 @@ class Program:
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Resident memory in MiB. Shared pages count whole, so that other programs do not change this number.
-
-        A page that several processes of the server share counts once for each process.
-        """
+        """Resident memory in MiB. A shared page counts for each process, so that other programs do not change it."""
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:

@@ -88,17 +88,18 @@ def run_sweep(
 ) -> tuple[Block, ...]:
     """Measures the blocks of a sweep, and gives the blocks that count.
 
-    ``measure`` makes a block from its number and attempt. Raises UsageError if the folder has another sweep, or has a
-    sweep although ``resume`` is false; OSError if the folder cannot be written. An error of ``measure`` ends the sweep,
-    which can be resumed.
+    ``measure`` makes a block from its number and attempt. Raises UsageError if the folder has another sweep, has a
+    sweep although ``resume`` is false, or has another run that measures into it now; OSError if the folder cannot be
+    written. An error of ``measure`` ends the sweep, which can be resumed.
     """
 
     def goes_on(done: Sequence[Block]) -> bool:
         return len(done) < sweep.looks[-1] and (len(done) not in sweep.looks or asked.goes_on(done))
 
     asked_ = replace(asked, goes_on=goes_on, kept=lambda blocks: _write_rows(folder, sweep, blocks))
-    done = _run(SWEPT, sweep, folder, resume, measure, asked_, sweep.repeats_max)
-    _write_rows(folder, sweep, done)
+    with files.held(folder):
+        done = _run(SWEPT, sweep, folder, resume, measure, asked_, sweep.repeats_max)
+        _write_rows(folder, sweep, done)
     return done
 
 
@@ -120,7 +121,8 @@ def run_beside(
         return KindBlock(number, started_at, time.monotonic() - began_s, len(cores()), memory_mib, runs)
 
     asked: Asked[KindBlock[Any]] = Asked(goes_on=lambda done: len(done) < plan.blocks, began=began)
-    return _run(kind.form, plan, folder, resume, measure, asked)
+    with files.held(folder):
+        return _run(kind.form, plan, folder, resume, measure, asked)
 
 
 def _run(
@@ -198,8 +200,9 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raises UsageError for a folder with other files than a record of the machine."""
-    if folder.exists() and any(each.name != environment.ENVIRONMENT_FILE for each in folder.iterdir()):
+    """Raises UsageError for a folder with other files than a record of the machine, and what a crash left of files."""
+    others = (each for each in (folder.iterdir() if folder.exists() else ()) if each.suffix != ".tmp")
+    if any(each.name != environment.ENVIRONMENT_FILE for each in others):
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty folder")
 
 

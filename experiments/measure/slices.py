@@ -24,7 +24,7 @@ from experiments.design.arms import Arm, ServerKey
 from experiments.design.factors import FACTORS
 from experiments.design.slots import Slot, draw, seed_of, starts, warm_up
 from experiments.design.sweep import Slices, Sweep
-from experiments.measure.bench import Bench, client_credentials, exits, running_at, server_command
+from experiments.measure.bench import Bench, client_credentials, exits, is_somebodys, running_at, server_command
 from experiments.measure.fold import fold, mean_responses_s
 from experiments.measure.others import MachineWatch
 from experiments.measure.programs import Program
@@ -135,6 +135,8 @@ def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelin
         programs[key] = running.enter_context(Program(command, cpus, exits(key)))
     running_pids = {key: listening(address).pids for key, address in addresses.items()}
     addresses |= {key: program.ready() for key, program in programs.items()}
+    for program in (each for key, each in programs.items() if is_somebodys(dict(key[0]))):
+        running.enter_context(program.drained())
     return Servers(addresses, programs, timelines, running_pids)
 
 

@@ -1,11 +1,10 @@
 """Observes one block in windows. An arm is a server under a load.
 
 A window is a load of one arm by its own clients, and is longer than a slice (``slices.py``). Windows are for loads that
-slices cannot measure: open loops, whose queues must settle; a new connection for each
-request; a worker for each connection; over 64 connections; other load programs than our client; clients of peers. The
-clients start and connect before the window, and end with the window. All servers of the block run meanwhile. With
-``Windows.in_turn``, only the servers of the window's group run. The random order and the form of the block are the same
-as with slices.
+slices cannot measure: open loops, whose queues must settle; a new connection for each request; a worker for each
+connection; over 64 connections; other load programs than our client; clients of peers. The clients start and connect
+before the window, and end with the window. All servers of the block run meanwhile. With ``Windows.in_turn``, only the
+servers of the window's group run. The random order and the form of the block are the same as with slices.
 """
 
 from collections import Counter

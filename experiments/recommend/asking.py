@@ -28,6 +28,8 @@ from experiments.measure.running import listening
 from experiments.recommend.seen import Level, Load
 from experiments.results.machine import cores
 from stock_service.rpc.errors import Unavailable
+from stock_service.rpc.option_types import shown_address
+from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -82,6 +84,7 @@ class Asked:
     request: RequestType | None
     """Method and payload; None for the stock service's Lookup."""
     stocks: tuple[str, ...]
+    credentials: ClientCredentials = NO_CREDENTIALS
 
     def plan(self, connections: int, duration_s: float, rate_hz: float | None = None, seed: int = 1) -> LoadPlan:
         """Plan of a load from one client process: a closed loop, or an open loop at ``rate_hz``."""
@@ -98,6 +101,7 @@ class Asked:
             seed=seed,
             request_types=(self.request,) if self.request else (),
             rate_hz=rate_hz,
+            credentials=self.credentials,
         )
 
 
@@ -231,9 +235,10 @@ def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate
         if not result.errors and window_s < TIMEOUT_S:
             return loaded(asked, server, connections, min(TIMEOUT_S, LONGER * window_s), rate_hz)
         errors = ", ".join(f"{count} {kind}" for kind, count in result.errors.items()) or "none"
-        host, port = asked.address
-        known = f"does it speak {asked.transport} (--transport), and know this call (--call)?"
-        raise Unavailable(f"{host}:{port} gave no valid reply within {window_s:g} s; errors: {errors}; {known}")
+        at = shown_address(asked.address)
+        spoken = asked.transport if asked.credentials.authority else f"{asked.transport} without TLS"
+        known = f"does it speak {spoken} (--transport, --tls-ca), and know this call (--call)?"
+        raise Unavailable(f"{at} gave no valid reply within {window_s:g} s; errors: {errors}; {known}")
     processor_s = None
     if before_s is not None and after_s is not None and result.recorded:
         processor_s = (after_s - before_s) / result.recorded

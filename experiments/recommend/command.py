@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from clients.connecting import add_credentials, credentials
+from clients.load.options import check_reflection
 from clients.load.plan.calls import called
 from clients.load.plan.load_plan import REFLECTING, RequestType
 from experiments.design.demands import Demands
@@ -25,7 +27,7 @@ from experiments.results.machine import cores
 from experiments.show.figures.style import data_of
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, check_writable, integer, number
-from stock_service.rpc.transports import TRANSPORTS, Address
+from stock_service.rpc.transports import TRANSPORTS, Address, load
 
 RPC_MS = 0.15
 """Processor time of an RPC without the service's own code. For gRPC in Python under load, 0.10 to 0.17 ms were
@@ -45,9 +47,16 @@ EXITS = {
     130: "Ctrl-C",
 }
 
+LOOPBACK: Address = ("127.0.0.1", 0)
+"""Address of the servers of ``--start``, whose ports are not known yet."""
+
 _BESIDE = (
     (("io_share", "gil_share", "io_variation", "rpc_ms"), ("service_ms",)),
-    (("transport", "call", "data", "proto"), ("address", "start")),
+    (("cores",), ("service_ms", "start")),
+    (
+        ("transport", "call", "data", "proto", "tls_ca", "tls_cert", "tls_key", "token_file", "metadata"),
+        ("address", "start"),
+    ),
 )
 """Groups of options, each with the options that choose the service. An option of a group needs one of these options."""
 
@@ -74,6 +83,7 @@ Exit codes:
 def add_options(parser: Parser) -> None:
     """Adds the options of ``recommend``."""
     parser.epilog = _EPILOG.format(exits="\n".join(f"  {code:<4} {meaning}" for code, meaning in EXITS.items()))
+    add_credentials(parser)
     add = parser.add_argument_group("a described service").add_argument
     add("--service-ms", type=number(0.001, 60_000), metavar="MS", help="time of a request in your code, without load")
     waits = "share of this time that waits, off the processor (default: 0)"
@@ -117,12 +127,14 @@ def run(options: argparse.Namespace) -> int:
         lines = list(words.measured_sentences(wish, found))
         answer = {"wish": wish, "advice": found, "sentences": lines}
         table, picture = words.measured_table(found), partial(words.measured_picture, wish, found)
-    if options.json is not None:  # before anything is printed: the reader of the output may have gone
-        write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
-    if options.figure is not None:
-        is_png = options.figure.suffix == ".png"
-        write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
-    print("\n".join([*lines, "", *table]))
+    try:
+        if options.json is not None:  # before anything is printed: the reader of the output may have gone
+            write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
+        if options.figure is not None:
+            is_png = options.figure.suffix == ".png"
+            write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
+    finally:  # a full disk loses no advice
+        print("\n".join([*lines, "", *table]))
     return 0
 
 
@@ -144,11 +156,12 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
-    """Address of the server, and the request to send. May ask the server for its methods, by reflection."""
+    """Address of the server, the request to send, and the client's credentials. May ask the server for its methods, by
+    reflection."""
     request: RequestType | None = None
     if options.call is not None:
         request = called(at, options.call, options.data or "{}", options.proto)
-    return Asked(options.transport or "grpc", at, request, stocks_of(CATALOG))
+    return Asked(options.transport or "grpc", at, request, stocks_of(CATALOG), credentials(options, at))
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -169,6 +182,10 @@ def _check(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name}", str(getattr(options, name)), "beside --call package.Service/Method")
     if options.call is not None and (options.transport or "grpc") not in REFLECTING:
         raise UsageError("--call", options.call, "with a transport that speaks gRPC")
+    check_reflection(options)
+    shown = credentials(options, options.address or LOOPBACK)
+    if shown.metadata:
+        load(options.transport or "grpc").codec(LOOPBACK, metadata=shown.metadata)
     if options.start is not None:
         started.check_command(options.start)
     if options.figure is not None and options.figure.suffix not in (".svg", ".png"):

@@ -68,7 +68,7 @@ def serving(
             words = _words(template, {WORKERS: size, PROCESSES: processes, PORT: port})
             begun[size] = words, port, running.enter_context(_running(words, port))
         yield {
-            size: Started(asking(_listening(words, port, program)), Server(program.pids))
+            size: Started(asking(_listening(words, port, program, running)), Server(program.pids))
             for size, (words, port, program) in begun.items()
         }
 
@@ -93,10 +93,12 @@ def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
             program.stop()
 
 
-def _listening(words: Sequence[str], port: int | None, program: Program) -> Address:
+def _listening(words: Sequence[str], port: int | None, program: Program, running: ExitStack) -> Address:
     """Address of a started server. Blocks until the server listens. Raises ProgramFailed."""
     if port is None:
-        return program.ready()
+        at = program.ready()
+        running.enter_context(program.drained())
+        return at
     try:
         program.listening(("127.0.0.1", port))
     except ProgramFailed as error:  # with the command as it was given, without ``_SILENCED``

@@ -52,6 +52,9 @@ class Busy:
     """Median time from one thread's signal until another thread wakes. A server that waits for a request needs this
     time."""
 
+    def __post_init__(self) -> None:
+        datetime.fromisoformat(self.at)  # raises ValueError, by which a damaged file is refused
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -92,6 +95,10 @@ class Environment:
     sources: dict[str, str] = field(default_factory=dict)
     """Fingerprint of the measured sources (``fingerprint.py``). Empty in older recordings. A row that changed during
     the sweep has two digests."""
+
+    def __post_init__(self) -> None:
+        if self.sources and "python" not in self.sources:
+            raise ValueError("the sources lack the version of python")
 
     def decisive(self) -> tuple[str, ...]:
         """Facts in words that must be equal for all blocks of a sweep."""

@@ -13,11 +13,13 @@ detected. msgspec converts dataclasses to JSON. Histograms have the form of HdrH
 levels. A factor without a level in the file is read with its default.
 """
 
+import fcntl
 import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -238,14 +240,43 @@ def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
     write_at_once(file, whole)
 
 
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keeps this folder for the time of a ``with`` block, so that no second run writes into it. Makes a missing folder.
+
+    Raises UsageError if another run has the folder. The end of a process, in any way, sets its folders free.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            given, allowed = "a folder into which another run measures now", "another folder, or the end of that run"
+            raise UsageError(str(folder), given, allowed) from error
+        except OSError:  # a file system of another machine, which locks no folder: a second run is not seen
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_at_once(file: Path, content: bytes) -> None:
-    """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError."""
+    """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError. An
+    error or Ctrl-C leaves no unfinished file beside it. A pipe or a device is written as it is."""
+    if file.exists() and not file.is_file():
+        file.write_bytes(content)
+        return
     unfinished = file.with_name(file.name + ".tmp")
-    with unfinished.open("wb") as writing:
-        writing.write(content)
-        writing.flush()
-        os.fsync(writing.fileno())
-    unfinished.replace(file)
+    try:
+        with unfinished.open("wb") as writing:
+            writing.write(content)
+            writing.flush()
+            os.fsync(writing.fileno())
+        unfinished.replace(file)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _json(value: object, indent: int) -> bytes:

@@ -23,7 +23,7 @@ from experiments.design.arms import Arm, Group
 from experiments.design.factors import FACTORS
 from experiments.design.sweep import Sweep
 from experiments.judge.verdicts import judge
-from experiments.kinds import KINDS, Plan, kept, kind_of, prediction
+from experiments.kinds import KINDS, Plan, kept, kind_of, prediction, unfinished
 from experiments.kinds.block import Block as KindBlock
 from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.results import environment, files, rows
@@ -176,13 +176,6 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
             yield f"the sweep went on: it was decided after {look} blocks, and has {len(blocks)}"
 
 
-def unfinished(folder: Path) -> Iterator[str]:
-    """Faults of runs of other kinds that were broken off: they have fewer blocks than their plan."""
-    for name, (plan, seen) in kept(folder).items():
-        if len(seen) < plan.blocks:
-            yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"
-
-
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
     """A fault where the predictions were written after the first block had begun."""
     if not (folder / FORETOLD_FILE).exists():
@@ -194,14 +187,14 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
     """Factors that were added after a recording: its rows lack them, and all its arms have their defaults."""
-    header = recorded.read_text(encoding="utf-8").partition("\n")[0].split(",") if recorded.exists() else ()
+    header = _text(recorded).partition("\n")[0].split(",") if recorded.exists() else ()
     return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:
     """A fault with the first line in which a file differs from the expected text."""
     try:
-        has, should = without(file.read_text(encoding="utf-8")), without(should)
+        has, should = without(_text(file)), without(should)
     except OSError as error:
         yield f"{file}: {error.strerror}"
         return
@@ -212,6 +205,11 @@ def _text_differs(file: Path, should: str) -> Iterator[str]:
             yield f"{file} line {number}: {_cell(mine, theirs)}"
             return
     yield f"{file}: {len(has.splitlines())} lines, computed: {len(should.splitlines())}"
+
+
+def _text(file: Path) -> str:
+    """Text of a file. A byte that is no UTF-8 becomes a mark, which no computed text has. Raises OSError."""
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _cell(has: str, should: str) -> str:

@@ -28,11 +28,14 @@ MARKDOWN, HTML = "report.md", "report.html"
 
 
 def write(folder: Path, content: Content) -> tuple[Path, Path]:
-    """Draw the figures, write both files into the folder, and return their paths. Takes seconds. Raises OSError."""
+    """Draw the figures, write both files into the folder, and return their paths. Takes seconds. Raises OSError.
+
+    The Markdown is written last: a folder that has it is whole.
+    """
     drawn = gallery.draw(folder / gallery.FOLDER, content.pictures)
     report, page = folder / MARKDOWN, folder / HTML
-    write_at_once(report, markdown(content).encode())
     write_at_once(page, html(content, drawn).encode())
+    write_at_once(report, markdown(content).encode())
     return report, page
 
 

@@ -1,5 +1,6 @@
 """Folders without results, damaged ones and those of another version: one line, with advice."""
 
+import json
 import re
 from argparse import Namespace
 from collections.abc import Callable
@@ -11,9 +12,11 @@ import pytest
 
 from experiments.__main__ import main
 from experiments.commands import list_parts
+from experiments.results import environment
 from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from tests.unit.experiments.commands.test_index import measured
+from tests.unit.experiments.show.test_report import MACHINE
 
 Spoil = Callable[[Path], object]
 
@@ -30,12 +33,27 @@ def sweep_file(instead_of: str, given: str) -> Spoil:
     return spoil
 
 
+def machine_file(part: str, name: str, value: str) -> Spoil:
+    """Writes ``environment.json`` with this value in a part; the sources have no other value."""
+
+    def spoil(folder: Path) -> None:
+        environment.save(MACHINE, folder)
+        whole = json.loads((folder / environment.ENVIRONMENT_FILE).read_text())
+        whole["sources"] = {}
+        whole[part][name] = value
+        (folder / environment.ENVIRONMENT_FILE).write_text(json.dumps(whole))
+
+    return spoil
+
+
 SPOILT: dict[str, tuple[Spoil, str, str]] = {
     "empty": (lambda folder: (folder / SWEEP_FILE).unlink(), "a folder without sweep.json", "experiments run NAME"),
     "cut": (lambda f: (f / SWEEP_FILE).write_text('{"format": 1, "st'), "a damaged file (", "restore a copy"),
     "not text": (lambda f: (f / SWEEP_FILE).write_bytes(b"\xff\xfe"), "a damaged file (", "measure again"),
     "blocks": (lambda f: (f / BLOCKS_FILE).write_text("no gzip"), "damaged after line 0", "restore a copy"),
     "machine": (lambda f: (f / "environment.json").write_text("{"), "a damaged file (", "restore a copy"),
+    "a moment": (machine_file("before", "at", "soon"), "a damaged file (Invalid isoformat", "restore a copy"),
+    "sources": (machine_file("sources", "other", "1"), "lack the version of python", "restore a copy"),
     "factor": (sweep_file('"updater":', '"weather":'), "a setting weather", "in this version: these factors"),
     "an arm": (sweep_file('"arms": [', '"arms": [1,'), "a damaged file (", "restore a copy"),
     "level": (sweep_file('"sockets"', '"smoke"'), "transport smoke", "in this version: grpc"),
@@ -135,3 +153,14 @@ def test_clients_that_a_part_cannot_have_are_refused(tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit):
         main(["run", "sockets", "--clients", "7", "--out", str(tmp_path / "seen")])
     assert "--clients: got '7', allowed: none with sockets: the programs of its peers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["agree", "a", "b", "--markdown", "--keep", "c"], ["index", "--out", "a", "--markdown", "b"]]
+)
+def test_an_option_that_would_act_nowhere_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """``agree --keep`` prints no table, and ``index --markdown`` writes no folder: the other option is refused."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == USAGE_EXIT
+    assert "not allowed with argument" in capsys.readouterr().err

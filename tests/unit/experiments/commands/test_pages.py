@@ -137,6 +137,30 @@ def test_what_is_recorded_nowhere_is_refused(root: Path) -> None:
             pages.filled(f"<!--= {marker} -->1<!--/-->", root / "README.md")
 
 
+@pytest.mark.slow
+def test_a_ratio_that_a_run_lacks_is_not_of_all_runs(root: Path) -> None:
+    """Where the gates left a run without a value of a comparison, the ratio has the number of the other runs."""
+    folder = root / "experiments" / "studies" / "stock" / "recorded" / "quick"
+    whole = READ(folder)
+    judged = whole.judgement.judged["as_started"]
+    lacking = replace(whole, seen=replace(whole.seen, main=replace(whole.judgement, judged={})))
+    assert "(of" not in pages._in_all(judged, [(folder, whole)])
+    assert pages._in_all(judged, [(folder, whole), (folder, lacking)]).endswith(" (of 1 run)")
+
+
+@pytest.mark.slow
+def test_what_a_recording_lacks_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The minutes of a recording without a record of the machine are refused, and the first answer of a part without
+    answers."""
+    page, folder = root / "README.md", root / "experiments" / "studies" / "stock" / "recorded" / "quick"
+    (folder / environment.ENVIRONMENT_FILE).unlink()
+    with pytest.raises(UsageError, match=r"got 'minutes', allowed: a recording with environment\.json"):
+        pages.filled("<!--= stock/quick minutes --><!--/-->", page)
+    monkeypatch.setattr(pages, "_read", lambda folder: replace(READ(folder), answers=()))
+    with pytest.raises(UsageError, match="got 'first', allowed: a recording of a part with answers"):
+        pages.filled("<!--= stock/quick first --><!--/-->", page)
+
+
 def test_a_marker_begins_no_line_but_of_a_block() -> None:
     """Only a marker of several lines begins a line: a comment at the begin of a line ends the paragraph above it."""
     for page in pages.filled_pages():

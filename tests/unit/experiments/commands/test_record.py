@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from experiments.commands import pages, record
 from experiments.commands.index import HERE
 from experiments.commands.record import Recording, every, selected
 from experiments.results import environment
-from experiments.results.files import BLOCKS_FILE, SWEEP_FILE
+from experiments.results.files import BLOCKS_FILE, SWEEP_FILE, held
 from experiments.results.fingerprint import taken
 from experiments.show import report, version
 from experiments.studies import PARTS, STUDIES
@@ -164,17 +165,66 @@ def test_an_interruption_while_a_recording_takes_its_place_loses_nothing(monkeyp
     record.measure(one)
     remove = shutil.rmtree
 
-    def interrupted(folder: Path, ignore_errors: bool = False) -> None:
+    def interrupted(folder: Path, **options: Any) -> None:
         if folder == one.scratch:
             (folder / BLOCKS_FILE).unlink()
             raise KeyboardInterrupt
-        remove(folder, ignore_errors)
+        remove(folder, **options)
 
     monkeypatch.setattr(shutil, "rmtree", interrupted)
     with pytest.raises(KeyboardInterrupt):
         record.put(one)
     assert (one.folder / BLOCKS_FILE).exists()
     assert not record.is_done(one)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_an_interrupted_copy_is_no_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When Ctrl-C comes while a recording is copied, nothing of the copy stays. The next command copies it again."""
+    (one,) = selected(CHOSEN[:1])
+    record.measure(one)
+    copy = shutil.copytree
+
+    def interrupted(folder: Path, target: Path, ignore: Any) -> None:
+        copy(folder, target, ignore=ignore)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "copytree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        record.put(one)
+    monkeypatch.setattr(shutil, "copytree", copy)
+    assert list(one.folder.parents[1].rglob(SWEEP_FILE)) == []
+    assert record.is_done(one)
+    record.put(one)
+    assert list(one.folder.parents[1].rglob(SWEEP_FILE)) == [one.folder / SWEEP_FILE]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_what_cannot_be_read_is_recorded_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """A recording of an earlier edition stops no command. It is listed, and its measurement is begun again."""
+    (one,) = selected(CHOSEN[:1])
+    for folder in (one.folder, one.scratch):
+        file = measured(folder, one.part) / SWEEP_FILE
+        assert '"edition": 2' in file.read_text()
+        file.write_text(file.read_text().replace('"edition": 2', '"edition": 1'))
+    one.mark.touch()
+    assert called("--list", *CHOSEN[:1]) == 0
+    assert "it cannot be read here" in capsys.readouterr().out
+    assert not record.is_done(one)
+    assert record._hindrance(one.scratch) == "it has no fingerprint"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("made")
+def test_a_second_record_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """While one ``record`` measures, a second is refused before it measures. It may still list."""
+    with held(record.SCRATCH):
+        with pytest.raises(SystemExit):
+            called(*CHOSEN)
+        assert "another run measures now" in capsys.readouterr().err
+        assert called("--list", *CHOSEN) == 0
 
 
 @pytest.mark.slow

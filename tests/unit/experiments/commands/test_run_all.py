@@ -13,7 +13,7 @@ from experiments.commands import estimate, run, run_all
 from experiments.commands.recording import read
 from experiments.commands.run_all import Planned, check_new, is_whole
 from experiments.design.setting import setting
-from experiments.kinds import KINDS
+from experiments.kinds import KINDS, unfinished
 from experiments.kinds.cold import BLOCK_S, ColdCell, ColdPlan
 from experiments.kinds.delivery import DeliveryCell, DeliveryPlan
 from experiments.kinds.prediction import FORETOLD_FILE
@@ -23,7 +23,6 @@ from experiments.results.files import SWEEP_FILE, SWEPT, append_block, write_pla
 from experiments.show.content import Content
 from experiments.show.report import MARKDOWN
 from experiments.studies import PARTS, STUDIES
-from experiments.verify import unfinished
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process.command_line import Parser
 from tests.unit.experiments.apart_seen import keep

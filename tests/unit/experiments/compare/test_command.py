@@ -177,6 +177,25 @@ def test_a_load_that_may_hide_a_difference_has_a_hint(a: str, b: str, load: dict
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["python 'shop.py", "sockets"], "service: got "),
+        (["python shop.py \\", "sockets"], "service: got "),
+        (["sockets", "grpc", "--data", "{}"], "--data: got '{}', allowed: with --call"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command whose quotation has no end is refused, and an option that would act nowhere."""
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", *words])
+    assert ended.value.code == USAGE_EXIT
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         ("grpc sockets --tls-ca ca.pem", "--tls-ca: got 'ca.pem', allowed: a command or an address; our own servers"),
         ("grpc sockets --metadata a=b", "--metadata: got 'a=…', allowed: on gRPC and http1"),
         ("sockets [::1]:1 --metadata a=b", "--metadata: got 'a=…', allowed: on gRPC and http1"),

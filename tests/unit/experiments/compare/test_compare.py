@@ -2,11 +2,13 @@
 
 import json
 import math
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from experiments.compare import command
 from experiments.compare.outcome import (
     BEYOND_EXIT,
     UNDECIDED_EXIT,
@@ -21,6 +23,8 @@ from experiments.compare.outcome import (
 from experiments.compare.sweep import LOOKS, side, sweep
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.judge.verdicts import Judgement, judge
+from experiments.measure.bench import CATALOG, bench
+from experiments.results import environment
 from experiments.results.observed import ALL
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import answered, block, with_arm, with_slices
@@ -189,6 +193,18 @@ def test_json_has_the_numbers_of_both_sides(tmp_path: Path) -> None:
     assert found["low"] < found["ratio"] < found["high"] < 1
     assert found["a"]["mean_us"] == pytest.approx(100, rel=0.05)
     assert found["environment"]["cores"] >= 1
+
+
+def test_a_full_disk_loses_no_result(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The result is printed, though its file cannot be written."""
+    found = judged(0.5)
+    monkeypatch.setattr(command, "measured", lambda *_: found)
+    monkeypatch.setattr(command, "mean_response_s", lambda *_: 0.0)
+    monkeypatch.setattr(environment, "load", lambda _: MACHINE)
+    options = Namespace(blocks=None, seed=1, out=None, json=Path("/dev/full"))
+    with pytest.raises(OSError, match="No space left"):
+        command._compared(options, [A, B], bench(CATALOG), None)
+    assert sentence(found) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

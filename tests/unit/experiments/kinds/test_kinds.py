@@ -11,14 +11,13 @@ import pytest
 
 from experiments.design.limits import Limits
 from experiments.design.setting import Setting, setting
-from experiments.kinds import KINDS, Kind, Plan, kept, kind_of
+from experiments.kinds import KINDS, Kind, Plan, kept, kind_of, unfinished
 from experiments.kinds.block import Block, Run
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.runner import run_beside
 from experiments.results.environment import ENVIRONMENT_FILE
 from experiments.show import content
 from experiments.studies.study import Part
-from experiments.verify import unfinished
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments import cells_seen, stress_seen
 from tests.unit.experiments.apart_seen import ALONE, COLD, cold_block, cold_run, keep, repetition

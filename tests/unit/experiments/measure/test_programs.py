@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from clients.load.run.counters import processes_cpu_ns
+from experiments.measure import programs
 from experiments.measure.programs import Program, ProgramFailed, ProgramRefused, kept_to
 from experiments.results.machine import cores
 
@@ -62,6 +63,16 @@ def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: 
 
 
 @pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_closes_its_output_is_reported_and_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that closes its output before its ready line, and runs on, is refused and ended."""
+    monkeypatch.setattr(programs, "STOP_S", 0.1)
+    program = python("import os, signal; os.close(1); signal.pause()")
+    with pytest.raises(ProgramFailed, match="closed its output before its first line"), program:
+        program.ready()
+    assert gone(program.pid)
+
+
+@pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_takes_none_of_its_options_has_refused() -> None:
     """A program that exits with 2 before its ready line has refused its options. Another code is a failure."""
     refuses = "import sys; print('shop: --depth: got 0 (--help lists the options)', file=sys.stderr); sys.exit({})"
@@ -106,6 +117,21 @@ def test_a_program_that_never_listens_is_reported(source: str, message: str) -> 
     """A program that ends before it listens, or that never listens, is refused."""
     with pytest.raises(ProgramFailed, match=message), python(source) as program:
         program.listening(("127.0.0.1", 1), timeout_s=10 if "ended" in message else 0.1)
+
+
+@pytest.mark.usefixtures("no_leaks")
+def test_a_program_that_prints_a_lot_is_not_stopped_by_a_full_pipe() -> None:
+    """A program that prints more than a pipe holds after its ready line goes on, and listens. Its reader is gone with
+    it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    prints = f"; import socket; print('x' * 1_000_000, flush=True); s = socket.create_server(('127.0.0.1', {port}))"
+    with python(GOOD + prints + WAIT) as program:
+        program.ready()
+        with program.drained():
+            program.listening(("127.0.0.1", port), 10)
+            (reader,) = (each for each in psutil.Process().children() if each.name() == "cat")
+        assert not reader.is_running()
 
 
 @pytest.mark.usefixtures("no_leaks")

@@ -8,7 +8,7 @@ import pytest
 
 from experiments.design.sweep import Sweep
 from experiments.measure.runner import Asked, run_sweep
-from experiments.results import files, rows
+from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import block, sweep
@@ -80,6 +80,19 @@ def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
     assert again.measured[0] == (4, 1)
 
 
+def test_a_run_that_crashed_at_its_begin_can_begin_again(tmp_path: Path) -> None:
+    """A crash leaves a record of the machine and a part of the plan. The run begins there. Beside other files it does
+    not."""
+    (tmp_path / environment.ENVIRONMENT_FILE).touch()
+    (tmp_path / f"{files.SWEEP_FILE}.tmp").touch()
+    assert len(Run().run(tmp_path, resume=True)) == 10
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").touch()
+    with pytest.raises(UsageError, match="a folder with other files"):
+        Run().run(other)
+
+
 def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
     """A folder with a sweep of another seed is refused."""
     Run().run(tmp_path)
@@ -104,3 +117,18 @@ def test_an_interrupted_repetition_is_made_up_for(tmp_path: Path) -> None:
     done = again.run(tmp_path, resume=True)
     assert again.measured[:2] == [(2, 2), (3, 1)]
     assert [each.attempt for each in done][:3] == [1, 2, 1]
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    """While a run measures into a folder, a second run there is refused, also with --resume. The first run goes on."""
+    first = Run()
+    measure = first.measure
+
+    def beside(number: int, attempt: int) -> Block:
+        with pytest.raises(UsageError, match="another run measures now"):
+            Run().run(tmp_path, resume=True)
+        return measure(number, attempt)
+
+    first.measure = beside  # type: ignore[method-assign]
+    first.run(tmp_path)
+    assert [each.number for each in files.read_blocks(tmp_path)] == list(range(1, 11))

@@ -35,6 +35,16 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+@pytest.mark.slow
+def test_a_full_disk_loses_no_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    """The advice is printed, though its file cannot be written."""
+    with pytest.raises(SystemExit):
+        main([*DESCRIBED, "--cores", "2", "--json", "/dev/full"])
+    said = capsys.readouterr()
+    assert said.out.startswith("Advice: ")
+    assert "No space left on device" in said.err
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -44,9 +54,15 @@ def test_a_described_service_is_advised_in_words_numbers_and_a_figure(
         ["--service-ms", "4", "--io-share", "1.5"],
         ["--service-ms", "4", "--call", "a.B/C"],
         ["--address", "127.0.0.1:1", "--io-share", "0.5"],
+        ["--address", "127.0.0.1:1", "--cores", "2"],
         ["--address", "nowhere"],
         ["--address", "127.0.0.1:1", "--data", "{}"],
         ["--address", "127.0.0.1:1", "--call", "a.B/C", "--transport", "sockets"],
+        ["--service-ms", "4", "--tls-ca", "ca.pem"],
+        ["--address", "127.0.0.1:1", "--tls-key", "key.pem"],
+        ["--address", "192.0.2.1:1", "--token-file", "token"],
+        ["--address", "127.0.0.1:1", "--tls-ca", "ca.pem", "--call", "a.B/C"],
+        ["--address", "127.0.0.1:1", "--metadata", "a=b", "--transport", "sockets"],
         ["--start", "python server.py --port {port}"],
         ["--start", "no-such-program {workers} {port}"],
         ["--start", "'{workers}"],
@@ -63,6 +79,17 @@ def test_bad_usage_is_one_line(words: list[str], capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "allowed: " in said
+
+
+def test_the_credentials_go_to_the_server(tmp_path: Path) -> None:
+    """The certificates, the token and the metadata of the options are those of every load."""
+    (tmp_path / "token").write_text("0123456789abcdef" * 4)
+    parser = Parser("recommend", "")
+    command.add_options(parser)
+    shown = ["--tls-ca", "ca.pem", "--token-file", str(tmp_path / "token"), "--metadata", "a=b"]
+    asked = command._asked(parser.parse_args(["--address", "127.0.0.1:1", *shown]), ("127.0.0.1", 1))
+    sent = asked.plan(1, 0.1).credentials
+    assert (sent.authority, sent.token, sent.metadata) == (Path("ca.pem"), "0123456789abcdef" * 4, (("a", "b"),))
 
 
 @pytest.mark.slow
@@ -84,7 +111,7 @@ def test_a_server_of_another_protocol_is_one_line(capsys: pytest.CaptureFixture[
         host, port = servers[8].asked.address
         assert main(["recommend", "--address", f"{host}:{port}"]) == 1
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.endswith("; does it speak grpc (--transport), and know this call (--call)?")
+    assert said.endswith("; does it speak grpc without TLS (--transport, --tls-ca), and know this call (--call)?")
 
 
 def test_the_help_has_units_examples_and_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:

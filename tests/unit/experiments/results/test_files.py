@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 
 import msgspec
@@ -173,3 +175,32 @@ def test_the_last_attempt_of_a_block_counts(folder: Path) -> None:
     blocks = files.read_blocks(folder)
     assert [(each.number, each.attempt) for each in blocks] == [(1, 1), (2, 1), (1, 2)]
     assert [(each.number, each.attempt) for each in files.counting(blocks)] == [(1, 2), (2, 1)]
+
+
+@pytest.mark.parametrize("error", [OSError(ENOSPC, "no space"), KeyboardInterrupt()])
+def test_an_interrupted_write_leaves_the_old_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """A full disk or Ctrl-C during a write leaves the old file, and no other file: a run can begin in the folder."""
+
+    def fails(_: int) -> None:
+        raise error
+
+    file = tmp_path / "environment.json"
+    files.write_at_once(file, b"old")
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(type(error)):
+        files.write_at_once(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
+    """A pipe, such as a shell's ``>(command)``, gets the content and is not replaced."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.write_at_once(pipe, b"seen")
+    assert os.read(reader, 10) == b"seen"
+    os.close(reader)
+    assert [each.is_fifo() for each in tmp_path.iterdir()] == [True]

@@ -15,7 +15,7 @@ from experiments.design.sweep import Sweep, Windows
 from experiments.judge.verdicts import judge
 from experiments.results.environment import Busy, Environment, save
 from experiments.results.files import SWEPT, append_block, write_plan
-from experiments.show import notebook, report
+from experiments.show import gallery, notebook, report
 from experiments.show.content import Content, Seen, content, read
 from experiments.show.figures.style import Picture
 from stock_service.rpc.errors import UsageError
@@ -277,3 +277,14 @@ def test_a_notebook_shows_what_the_report_shows(folder: Path) -> None:
         book.figure("none")
     with pytest.raises(UsageError, match="1 to 1"):
         book.answer(2)
+
+
+def test_the_markdown_is_the_last_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interruption before the last file leaves a folder without the Markdown, by which ``run all`` knows a whole
+    one."""
+    names: list[str] = []
+    monkeypatch.setattr(report, "write_at_once", lambda file, _: names.append(file.name))
+    monkeypatch.setattr(gallery, "draw", lambda *_: {})
+    monkeypatch.setattr(report, "html", lambda *_: "")
+    report.write(tmp_path, shown(1))
+    assert names == [report.HTML, report.MARKDOWN]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.commands import recording
+from experiments.commands import verify
 from experiments.judge.verdicts import judge
 from experiments.peers import PEER_CLIENT
 from experiments.results.observed import HostSeen, Window
@@ -186,7 +186,21 @@ def test_a_section_has_each_hosts_own_latency() -> None:
 def test_a_run_is_verified_by_its_design_with_hosts_or_without(hosts: bool, tmp_path: Path) -> None:
     """The designs that a folder may have include those of a load from other hosts."""
     sweep = PARTS[f"socket_trade{SUFFIX}"][1].sweep(replace(asked("socket_trade", 2, 4), hosts=hosts))
-    assert sweep in [each.sweep for each in recording._designs(tmp_path, sweep)]
+    assert sweep in [each.sweep for each in verify._designs(tmp_path, sweep)]
+
+
+def test_a_run_whose_servers_no_host_reaches_is_verified_by_its_design(tmp_path: Path) -> None:
+    """A part of peers and load programs alone has no design with a load from other hosts."""
+    sweep = PARTS[f"pools{SUFFIX}"][1].sweep(asked("pools", 1, 2))
+    assert sweep in [each.sweep for each in verify._designs(tmp_path, sweep)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clients", [(1, 2, 4, 8), (8, 16), (12,)])
+def test_a_run_by_other_clients_is_verified_by_its_design(clients: tuple[int, ...], tmp_path: Path) -> None:
+    """The stock study always has arms of 5 and 10 clients. They are told from the numbers that the user gave."""
+    sweep = PARTS["stock"][1].sweep(asked("stock", *clients))
+    assert sweep in [each.sweep for each in verify._designs(tmp_path, sweep)]
 
 
 def test_an_updater_stays_on_this_machine() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.commands import recording
-from experiments.commands.recording import expected
+from experiments.commands import recording, verify
+from experiments.commands.verify import expected
 from experiments.design.limits import LIMITS
 from experiments.design.sweep import Sweep
+from experiments.kinds import prediction
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.verify import differences
@@ -40,14 +41,15 @@ from tests.unit.experiments.verify.edited import (
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A recording without edits."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "PARTS", {name: (STUDY, part) for name, part in STUDY.parts.items()})
+        for command in (recording, verify):
+            patch.setattr(command, "PARTS", {name: (STUDY, part) for name, part in STUDY.parts.items()})
         yield recorded(tmp_path_factory.mktemp("whole") / "try")
 
 
 @pytest.fixture(scope="module")
 def whole_texts(whole: Path) -> Mapping[str, Callable[[], str]]:
     """Report and figures of the recording without edits."""
-    return {name: cache(text) for name, text in recording.texts(whole).items()}
+    return {name: cache(text) for name, text in verify.texts(whole).items()}
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def opened(
     whole: Path, whole_texts: Mapping[str, Callable[[], str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Recording:
     """A copy of the recording to be edited. Its texts are drawn once: no edit of its blocks is seen by them."""
-    monkeypatch.setattr(recording, "texts", lambda _: whole_texts)
+    monkeypatch.setattr(verify, "texts", lambda _: whole_texts)
     folder = Path(shutil.copytree(whole, tmp_path / "try"))
     return Recording(folder, files.read_sweep(folder), list(files.read_blocks(folder)))
 
@@ -306,6 +308,14 @@ inside("looks cut in the folder inside", _looks_cut)
 def test_a_whole_recording_passes(whole: Path) -> None:
     """A whole recording passes, with the measurements before, after and beside it, and a block that was run again."""
     assert seen(whole) == []
+
+
+@pytest.mark.slow
+def test_predictions_without_their_measurements_are_not_computed(whole: Path, tmp_path: Path) -> None:
+    """A folder may have predictions though its part makes none. Then ``verify`` computes none, and ends."""
+    folder = Path(shutil.copytree(whole, tmp_path / "try"))
+    prediction.save(folder, [], "2026-01-01T00:00:00+00:00")
+    assert prediction.FORETOLD_FILE not in verify.texts(folder)
 
 
 def test_a_part_that_nobody_knows_is_named(opened: Recording) -> None:

@@ -153,3 +153,14 @@ def test_other_limits_are_named(tmp_path: Path) -> None:
     (tmp_path / rows.ROWS_FILE).write_text(rows.table(other, files.read_blocks(tmp_path)), encoding="utf-8")
     (found,) = differences(tmp_path, nothing)
     assert "judged by other limits: errors_share 0.5" in found
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """Rows and a report that are not UTF-8 are named, as other edited files are."""
+    folder = recording(tmp_path, blocks(10))
+    for name in (rows.ROWS_FILE, "report.md"):
+        (folder / name).write_bytes(b"\xff\xfe")
+    found = list(differences(folder, lambda _: Expected({"report.md": lambda: "# A report\n"}, DESIGNED)))
+    assert [line.partition(" line 1: ")[0] for line in found] == [
+        str(folder / name) for name in (rows.ROWS_FILE, "report.md")
+    ]
