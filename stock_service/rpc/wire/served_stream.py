@@ -8,8 +8,8 @@
 | READING | a reply that the client does not take | PAUSED | stops reading; sends the rest when the client takes more |
 | READING | bytes that are no request | ENDING | answers the requests before, then sends the fault |
 | READING | a request that is marked as the last request | ENDING | answers the request |
-| READING | half a request, whose client waits for an interim response | READING | sends that, after earlier replies |
-| READING, PAUSED | its age limit, in a protocol that cannot tell the client | ENDING | answers the requests it has read |
+| READING | half a request, whose client waits for an interim response | READING | sends it, after earlier replies |
+| READING, PAUSED | its age limit, if the protocol cannot tell the client | ENDING | answers the requests it has read |
 | READING | a request that is not whole after ``read_timeout_s`` | ENDING | sends the fault at once |
 | READING | no event for ``idle_timeout_s`` | CLOSED | closes the connection |
 | PAUSED | room in the pipeline, no unsent byte, no waiting request | READING | reads again |
@@ -153,7 +153,7 @@ class Overdue(Enum):
 
 
 class ServedStream(Generic[Request]):
-    """State of one connection; see the module. Threads that answer call only ``replied`` and ``said``, with the lock."""
+    """State of one connection; see the module. Answering threads call only ``replied`` and ``said``, with the lock."""
 
     def __init__(
         self,
