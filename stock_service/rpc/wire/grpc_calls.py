@@ -44,7 +44,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.began_ns = 0
-        """Time when a thread began the answer to the call's first message; 0 before."""
+        """Time when the call's first message arrived; 0 before the answer to this message begins."""
         self.replies: Iterator[bytes] | None = None
         """Iterator of the remaining replies to the last message; None after the last reply."""
         self.said: ReplyMetadata | None = None

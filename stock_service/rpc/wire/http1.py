@@ -1,8 +1,6 @@
 """HTTP/1.1 messages: bytes in, requests or responses out, no I/O. Source: RFC 9112.
 
-The states of a decoder:
-
-| state | bytes that the decoder reads | next |
+| state of a decoder | bytes that the decoder reads | next |
 |---|---|---|
 | HEAD | a head with ``Content-Length``, or without any body | BODY |
 | HEAD | a head with ``Transfer-Encoding: chunked`` | SIZE |
@@ -65,9 +63,7 @@ _ONCE = set(b"content-length content-type transfer-encoding host expect timeout-
 
 
 class HttpError(FramingError):
-    """Error for bytes that are no message. ``status`` is the HTTP status of the response. The rest of the stream cannot
-    be decoded.
-    """
+    """Error for bytes that are no message; no more bytes can be decoded. ``status`` is the answer's HTTP status."""
 
     def __init__(self, status: int, detail: str, code: FaultCode = FaultCode.INVALID_ARGUMENT) -> None:
         super().__init__(detail)
@@ -156,7 +152,7 @@ class HttpDecoder(Generic[Head]):
         return interim
 
     def retire(self) -> bool:
-        """Marks the message whose head comes next as the connection's last message. May be called again. Returns True."""
+        """Marks the message whose head comes next as the connection's last message. May be repeated. Returns True."""
         parse = self._parse
         self._heads, self._parse = {}, lambda raw: parse(raw)._replace(close=True)
         return True
@@ -184,9 +180,7 @@ class HttpDecoder(Generic[Head]):
         return messages
 
     def _step(self, messages: list[HttpMessage[Head]]) -> bool:
-        """Takes the next part of a message (head, body, chunk, ...) from the buffer. Returns False if the part is not
-        whole.
-        """
+        """Takes the next part of a message (head, body, chunk) from the buffer. Returns False if it is not whole."""
         match self._state:
             case _State.HEAD:
                 return self._take_head()
@@ -298,9 +292,7 @@ def request_decoder(
 
 
 def response_decoder(bytes_max: int) -> HttpDecoder[ResponseHead]:
-    """Makes the decoder of a client. ``feed`` also returns interim responses (status 1xx). ``bytes_max`` limits a
-    body.
-    """
+    """Makes the decoder of a client, whose ``feed`` also returns interim responses. ``bytes_max`` limits a body."""
     return HttpDecoder(_response_head, {}, bytes_max)
 
 
