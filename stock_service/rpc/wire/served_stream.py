@@ -15,8 +15,8 @@
 | PAUSED | room in the pipeline, no unsent byte, no waiting request | READING | reads again |
 | PAUSED | no request in flight and no unsent byte, for ``idle_timeout_s`` | CLOSED | closes the connection |
 | READING, PAUSED | the client ends its sending, or the server stops | ENDING | answers the requests before |
-| ENDING | all replies are sent and acknowledged; the client has ended | CLOSED | closes the connection |
-| ENDING | all replies are sent; the client has not ended | LEAVING | half-closes the connection |
+| ENDING | the kernel has all replies; the client has ended | CLOSED | closes the connection |
+| ENDING | the kernel has all replies; the client has not ended | LEAVING | half-closes the connection |
 | LEAVING | bytes that the client still sends | LEAVING | reads and drops the bytes |
 | LEAVING | the client's end, or the time limit of ``closing.py`` | CLOSED | closes the connection |
 | all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; begins nothing |
