@@ -107,7 +107,7 @@ class PostgresCatalog:
         self.on_sick()
 
     def _check(self, given: Iterable[Stock] | None) -> None:
-        """Raises UsageError if the given stocks or limits differ from those of the store."""
+        """Raises UsageError if the given stocks or limits differ from the stocks or limits of the store."""
         stored = {(name, stock.volume_limit) for name, (stock, _) in self._known.items()}
         asked = stored if given is None else {(stock.name, stock.volume_limit) for stock in given}
         if stored != asked:
@@ -272,7 +272,7 @@ class _Line(Generic[Request]):
             return not self._stopping or bool(self._waiting or self._drawn)
 
     def _draw(self) -> list[Request]:
-        """Takes all waiting requests. Returns the drawn requests: first those of a lost session, then the new ones."""
+        """Takes all waiting requests. Returns all drawn requests, the requests of a lost session first."""
         with self._lock:
             self._drawn += self._waiting
             self._waiting = []

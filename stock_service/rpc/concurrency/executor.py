@@ -56,7 +56,7 @@ class Executor(Protocol):
         """Gives ``task`` to a thread. Never blocks. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks, the first ones.
+        """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks.
 
         Raises Unavailable after ``stop``. ``leader-followers`` may run the tasks on the calling thread if this thread
         is its ``reader``: then the call blocks while the tasks run. The call may then also raise a BaseException that
@@ -125,7 +125,7 @@ def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
 
 
 def ended(threads: Sequence[Thread], grace_s: float) -> bool:
-    """Waits for the end of those threads that were started. Returns True if all of them ended within ``grace_s``."""
+    """Waits for the end of all threads that were started. Returns True if all of them ended within ``grace_s``."""
     deadline_s = time.monotonic() + grace_s
     for thread in threads:
         if thread.ident is not None:

@@ -28,7 +28,7 @@ old server is out of date. If the old server ends or is killed from step 3 on, t
 received the message.
 
 Both processes have the same listening socket, so the port is never closed. With SO_REUSEPORT each process would have
-its own listening socket, and closing the old one would reset the connections in its listen backlog.
+its own listening socket, and closing the old socket would reset the connections in its listen backlog.
 
 Only the owner of the process can connect to PATH (mode 0600). Left out: several processes, and stocks in memory.
 """
@@ -100,7 +100,7 @@ class HandOver:
 
     path: Path
     serves: str
-    """Transport, address and store of this server. The next server must have equal ones."""
+    """Transport, address and store of this server. The next server must have the same three."""
     end_s: float
     """Longest time that this server takes to end, in seconds."""
     answer_s: float

@@ -61,7 +61,7 @@ only compute.
 """
 
 COMPUTES_MOST = 1.2
-"""The same ratio, above which tasks compute on several cores without the GIL. Then more threads end more tasks."""
+"""Ratio like ``COMPUTES``, above which tasks compute on several cores without the GIL: more threads end more tasks."""
 
 PAUSE_MS_MAX = 20
 """Longest sleep of the reading thread while requests wait, in milliseconds."""
