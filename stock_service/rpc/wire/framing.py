@@ -27,7 +27,7 @@ METHOD_BYTES_MAX = 255
 """Limit of a method's name, in bytes, because the frame gives the name's length in one byte."""
 
 CALL_MAX = 2**32 - 1
-"""The largest call number."""
+"""Largest call number."""
 
 _LENGTH = Struct("!I")
 _REQUEST = Struct("!IIIB")
@@ -46,7 +46,7 @@ class FramingError(ValueError):
     """
 
     code = FaultCode.INVALID_ARGUMENT
-    """The fault that is sent to the sender."""
+    """Code of the fault that the receiver sends to the sender."""
 
     def __init__(self, detail: str, frames: Sequence[Any] = ()) -> None:
         super().__init__(detail)
@@ -81,13 +81,13 @@ Raises FramingError.
 
 
 def encode_request(call: int, timeout_ms: int, method: bytes, payload: bytes) -> bytes:
-    """The frame of a request. ``method`` has at most 255 bytes."""
+    """Encodes a request as a frame. ``method`` has at most 255 bytes."""
     length = _REQUEST_LENGTH_MIN + len(method) + len(payload)
     return _REQUEST.pack(length, call, timeout_ms, len(method)) + method + payload
 
 
 def encode_reply(call: int, code: int, payload: bytes) -> bytes:
-    """The frame of a reply."""
+    """Encodes a reply as a frame. ``code`` 0 is an answer, any other code a fault."""
     return _pack_reply(_REPLY_LENGTH_MIN + len(payload), call, code) + payload
 
 

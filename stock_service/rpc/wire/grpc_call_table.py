@@ -24,7 +24,7 @@ _TOIL = 2
 
 
 class CallTable:
-    """The calls of one connection."""
+    """Table of the calls of one connection, by stream; see the module."""
 
     def __init__(self, endpoint: Endpoint, streams_max: int) -> None:
         self._endpoint = endpoint
@@ -227,7 +227,7 @@ class CallTable:
     def renew(self) -> None:
         """Makes the server answer the first message of each watch again, because the answer may have changed.
 
-        A watch that already waits for an answer gets no second one.
+        A watch that already waits for an answer gets only this answer.
         """
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY and call.begun and not call.waiting:

@@ -38,10 +38,10 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """Interim response to a client that sends ``Expect``, and waits for this response before it sends the body."""
 
 _HEADS_MAX = 1024
-"""Largest number of heads that a decoder remembers."""
+"""Largest number of remembered heads, of all decoders that share them."""
 
 _HEAD_BYTES_KEPT = 512
-"""Size of the largest head that a decoder remembers, in bytes."""
+"""Size of the largest head that decoders remember, in bytes."""
 
 _CHUNK_LINE_BYTES_MAX = 256
 """Limit of a chunk's first line, in bytes."""

@@ -27,9 +27,9 @@ BYTES_PER_CREDIT = 1024
 """Number of sent bytes that earn one credit. Clients widen the window of a stream or connection by 8 KiB or more."""
 
 PINGS_MAX, PING_NS = 16, 10**9
-"""Largest count of PINGs between two answered calls, and the nanoseconds after which the count falls by one. A client
-that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and then one PING in
-five minutes.
+"""Largest count of PINGs while no call is answered and no byte sent, and nanoseconds after which the count falls by 1.
+A client that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and then one
+PING in five minutes.
 """
 
 

@@ -102,7 +102,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def toils(self) -> bool:
-        """True if the server must read the connection in small pieces: its last bytes were costly and no requests."""
+        """True if the server must read the connection in small pieces: its last bytes cost time, for few requests."""
 
     @property
     def later_ns(self) -> int:

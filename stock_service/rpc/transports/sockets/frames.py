@@ -9,7 +9,7 @@ from stock_service.rpc.server_core.protocol import OK, Methods, failure
 from stock_service.rpc.wire.framing import FrameDecoder, FramingError, RequestFrame, encode_reply, request_decoder
 
 HELLO = b"hello/1"
-"""The method by which a client shows its token; see ``greeting.py``."""
+"""Name of the method by which a client shows its token (``greeting.py``)."""
 
 
 class Frames:
