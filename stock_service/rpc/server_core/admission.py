@@ -20,7 +20,9 @@ thread, and the server begins requests of one connection after the other. This i
 """
 
 INTERVAL_MS = 100
-"""Time in which a queue must have been empty to count as a burst: CoDel's interval, the round trip of a far network."""
+"""Time, in milliseconds, within which a queue was empty if it counts as a burst: CoDel's interval, the round trip of a
+far network.
+"""
 
 UNSAID_MS = 4000
 """Assumed time limit of a request without a time limit, in milliseconds."""

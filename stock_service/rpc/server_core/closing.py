@@ -318,8 +318,8 @@ class Connections(Generic[Request]):
             self._unwatch(connection)
 
     def sweep(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], object]) -> None:
-        """Checks the timeouts and ages of all connections, and renews watching calls if ``renewed`` is set.
-        ``look_after`` takes the next steps of a connection.
+        """Checks the timeouts and ages of all connections. If ``renewed`` is set, renews the calls that watch for
+        changes. ``look_after`` takes the next steps of a connection.
         """
         self.next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
         renewed, self.renewed = self.renewed, False

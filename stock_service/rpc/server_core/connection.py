@@ -241,7 +241,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Makes the requests of watching calls ``ready`` again, because the answer to them may have changed."""
+        """Makes the requests of calls that watch for changes ``ready`` again, since the answer may have changed."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()

@@ -60,7 +60,7 @@ class ServeOptions:
     no limit.
     """
     connection_grace_s: float = 5.0
-    """Time in seconds in which the calls on a connection of this age must end."""
+    """Seconds after ``connection_age_s`` within which the calls of the connection must end."""
     pipeline_max: int = 64
     """Largest number of requests under way on one connection. At this limit the server stops reading the connection."""
     timeline: Timeline | None = None

@@ -80,7 +80,7 @@ class Turns(Generic[Request]):
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
         """Adds a connection with requests that wait for a turn. ``room`` limits the number of waiting requests of all
-        connections: above, the connection's oldest requests are refused.
+        connections: over this limit, ``join`` refuses the connection's oldest requests.
         """
         stream = connection.stream
         number = stream.releasable()

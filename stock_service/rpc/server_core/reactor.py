@@ -107,7 +107,7 @@ class RequestServer(Generic[Request]):
     # ---- any thread
 
     def renew(self) -> None:
-        """Makes the server answer watching calls again, as the answer may have changed. Does not block. Thread-safe."""
+        """Makes the server answer calls that watch for changes again. Does not block. Thread-safe."""
         self._connections.renewed = True
         self._listening.waker.wake()
 
@@ -216,8 +216,8 @@ class RequestServer(Generic[Request]):
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of its bytes. The
-        bytes of a LEAVING connection are dropped instead.
+        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of its bytes. For
+        a LEAVING connection, drops the bytes, now or at low priority.
         """
         if connection.stream.state is LEAVING:
             if self._ending.draining:
