@@ -64,7 +64,10 @@ class Executor(Protocol):
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """Makes the thread that reads for a server: it calls ``read`` once, and ``end`` after ``read`` has returned."""
+        """Makes the thread that reads for a server. It calls ``read``, and calls ``end`` after ``read`` has returned.
+
+        ``leader-followers`` may end ``read`` by an exception of its own, and then calls ``read`` on another thread.
+        """
 
     def stop(self, grace_s: float) -> bool:
         """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.

@@ -100,7 +100,7 @@ class StaticPool:
         while (task := self._next(awake)) is not None:
             try:  # the code of ``run``, here without a further call for each request
                 task()
-            except BaseException:  # SystemExit too: no task may end its thread
+            except BaseException:  # also SystemExit, since no task may end its thread
                 log_raised()
             del task  # frees the objects of the task before this thread sleeps
             with self._lock:

@@ -385,7 +385,7 @@ def task(
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # else it has begun, and waited
+        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # or the request was begun
             looks = connection.answer(request, answer(request, arrived_ns, connection.peer))
             if ended is not None:
                 ended()

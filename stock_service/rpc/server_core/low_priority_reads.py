@@ -97,8 +97,8 @@ class LowPriorityReads(Generic[Request]):
                 self._joined.clear()
 
     def serve(self, others: bool) -> None:
-        """Reads waiting connections, for ``WHILE_NS`` at most, unless the pause lasts. ``others`` is True if requests
-        are under way, or other connections were read just now: then the pause counts.
+        """Reads waiting connections, for ``WHILE_NS`` at most. ``others`` is True if requests are under way, or other
+        connections were read just now. Then ``serve`` reads nothing during the pause after earlier low-priority reads.
         """
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:

@@ -116,7 +116,7 @@ class Methods:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
             return OK, calling(Call(payload, shown_address(peer), deadline_ns, metadata, said))
-        except BaseException as error:  # SystemExit too: every request gets its reply
+        except BaseException as error:  # also SystemExit, since every request must get a reply
             return failure(name, error)
 
 

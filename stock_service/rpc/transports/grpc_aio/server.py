@@ -113,7 +113,7 @@ class AioServer:
     def _run(self, listening: Future[int]) -> None:
         try:
             self._loop.run_until_complete(self._serve(listening))
-        except BaseException as error:  # raised in the thread that waits for the port
+        except BaseException as error:  # ``__init__`` waits for the port, and raises this error
             if listening.done():
                 raise
             listening.set_exception(error)
@@ -177,7 +177,7 @@ class AioServer:
                 return await answer(payload, context)
             except (asyncio.CancelledError, GeneratorExit):
                 raise
-            except BaseException as error:  # SystemExit too: every request gets its reply
+            except BaseException as error:  # also SystemExit, since every request must get a reply
                 refused = fault_of(error)
             return await context.abort(STATUS[refused.code], refused.detail)
 
@@ -234,6 +234,6 @@ def _run(reply: asyncio.Future[bytes], behaviour: Behaviour, payload: bytes, con
         return
     try:
         result: bytes | Fault = behaviour(payload, context)
-    except BaseException as error:  # SystemExit too: every request gets its reply
+    except BaseException as error:  # also SystemExit, since every request must get a reply
         result = fault_of(error)
     settle(reply, result)

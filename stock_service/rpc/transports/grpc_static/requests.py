@@ -75,7 +75,7 @@ class GrpcRequests:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
                 raise self._missed(head.path, timeout_ms)
             return usual_reply(stream, method(message))
-        except BaseException as error:  # SystemExit too: every request gets its reply
+        except BaseException as error:  # also SystemExit, since every request must get a reply
             code, reply = failure(head.path, error)
             return fault_reply(stream, code, reply.decode(errors="replace"))
 

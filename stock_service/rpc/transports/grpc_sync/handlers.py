@@ -89,7 +89,7 @@ def answered(behaviour: Behaviour, payload: bytes, context: grpc.ServicerContext
     """Calls a method, and returns its answer. If the method raises, ends the call with a gRPC status."""
     try:
         return behaviour(payload, context)
-    except BaseException as error:  # SystemExit too: every request gets its reply
+    except BaseException as error:  # also SystemExit, since every request must get a reply
         abort(context, error)
 
 

@@ -34,7 +34,7 @@ class Frames:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
                 raise DeadlineExceeded(f"not begun within {timeout_ms} ms")
             return encode_reply(call, OK, method(payload))
-        except BaseException as error:  # SystemExit too: every request gets its reply
+        except BaseException as error:  # also SystemExit, since every request must get a reply
             return encode_reply(call, *failure(name, error))
 
     def path(self, request: RequestFrame) -> bytes | None:
