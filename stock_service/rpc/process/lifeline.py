@@ -51,7 +51,7 @@ def main(parent: str, *command: str) -> int:
         end_with_parent()
         if os.getppid() != int(parent):  # the parent has ended before ``end_with_parent``
             return 1
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these signals; the program must not ignore them
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores both signals; the program must not ignore them
             signal.signal(number, signal.SIG_DFL)
         os.execv(command[0], command)
     except OSError as error:
