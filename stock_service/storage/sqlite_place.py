@@ -154,7 +154,7 @@ def misplaced(own: Mapping[Path, os.stat_result]) -> str:
 
 
 def connected(path: Path) -> sqlite3.Connection:
-    """Opens a SQLite connection to a file, for one thread at a time, but for any thread."""
+    """Opens a SQLite connection to a file. Any thread may use the connection, one thread at a time."""
     return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
 
 

@@ -13,10 +13,11 @@ thread, and the server begins requests of one connection after the other. This i
 - **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the rate at which
   it has ended tasks. The other requests stay in the server's queue, where the server can still refuse them, and where
   each connection has its turn. While no requests wait, the executor gets enough tasks for ``BURST_MS``.
-- **Extra threads.** If tasks wait for a disk or another server, each further thread can end more tasks, and gets one.
-  If tasks compute, further threads end no more tasks under the GIL, and only keep the GIL from the reading thread. So
-  the number of extra threads falls by a quarter while the executor computes all the time that reading leaves. Otherwise
-  the number grows by a quarter. The number does not fall again before the executor has ended the surplus tasks.
+- **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
+  task. If tasks compute, more threads end no more tasks under the GIL, and only keep the GIL from the reading thread.
+  So the number of threads that get a task falls by a quarter while the executor computes all the time that reading
+  leaves. Otherwise the number grows by a quarter. The number does not fall again before the executor has ended the
+  surplus tasks.
 """
 
 INTERVAL_MS = 100
@@ -119,7 +120,7 @@ class Ahead:
         self.tasks = min(most, int(FIRST_RATE * AHEAD_MS))
         """Number of tasks that the executor ends in ``AHEAD_MS``."""
         self.threads = workers
-        """Number of extra threads, each of which gets one more task."""
+        """Number of useful threads: each may have one task, in addition to ``tasks``."""
         self.burst = min(most, FIRST_RATE * BURST_MS)
         """Number of tasks that the executor may get at once while no requests wait."""
         self._workers, self._most = workers, most

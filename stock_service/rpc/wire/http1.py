@@ -12,8 +12,8 @@
 | TRAILER | an empty line | HEAD, and a message is complete |
 
 A proxy and this server must not read the same bytes as different messages (request smuggling). So the decoder refuses a
-message with a length and a transfer coding, two lengths, two content types, no host, two hosts, a folded field, a wrong
-character in a field's name, or a bare CR or LF.
+message with a length and a transfer coding, two lengths, two content types, no host in HTTP/1.1, two hosts, a folded
+field, a wrong character in a field's name, or a bare CR or LF.
 
 A decoder remembers the heads it has accepted. A head with the same bytes as a remembered head is neither parsed nor
 checked again. The key of a remembered head is its bytes, or a digest of its bytes if the head shows a token.

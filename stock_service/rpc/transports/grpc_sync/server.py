@@ -83,7 +83,8 @@ class GrpcServer:
 
 
 class _Watches:
-    """Open calls of the health service's Watch. A watch gets the status at once. One thread sends changes to all.
+    """Open calls of the health service's Watch. A watch gets the status at once. One thread sends each change to all
+    watches.
 
     A client that takes no bytes can block this thread. Then no other watch gets a change.
     """
