@@ -1,4 +1,4 @@
-"""Group commit's data: changes that wait until they are written, and the outcome of a group of changes.
+"""Data structures of a group commit: changes that wait until they are written, and the outcome of a group of changes.
 
 Lookups that must ask a database wait in the same way as changes.
 """
