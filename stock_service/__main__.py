@@ -1,7 +1,8 @@
-"""``python -m stock_service serve --transport NAME …`` serves on any transport; ``list`` prints the choices.
+"""Main program ``python -m stock_service``: ``serve --transport NAME …`` serves the stock service on any transport.
 
-``store`` checks, copies or shows the file of a store, or makes a store in a PostgreSQL database. ``credentials FOLDER``
-makes the files for trying a server that admits only known callers.
+``list`` prints the choices of transports, executors, stores and locking strategies. ``store`` checks, copies or shows
+the file of a store, or makes a store in a PostgreSQL database. ``credentials FOLDER`` makes the files for trying a
+server with TLS and access control.
 """
 
 import shlex
@@ -32,11 +33,11 @@ CHOICES: dict[str, Mapping[str, object]] = {
     "store": stock_server.STORES,
     "locking": LOCKINGS,
 }
-"""Choices by name, for each option that takes one."""
+"""Tables whose keys are the choices of an option, by the option's name."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs a command: ``serve`` (which does not return), ``list``, ``credentials`` or ``store``."""
+    """Runs a command: ``serve``, which does not return, or ``list``, ``credentials`` or ``store``."""
     if arguments[:1] == ["store"]:
         sys.exit(store_command.main(f"{PROGRAM} store", arguments[1:]))
     if arguments[:1] == ["credentials"]:
@@ -72,7 +73,8 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make_credentials(arguments: Sequence[str]) -> None:
-    """Runs ``credentials FOLDER``: writes the files, and prints commands to try them. Refuses bad usage."""
+    """Runs ``credentials FOLDER``: writes the files, and prints commands to try them. Ends the program after bad usage.
+    """
     program = f"{PROGRAM} credentials"
     description = "Makes an authority, a server's certificate, and an admin's and a trader's certificate and token."
     parser = Parser(program, description)

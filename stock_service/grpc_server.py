@@ -1,5 +1,6 @@
-"""``python -m stock_service.grpc_server``: the stock service on gRPC, with grpcio, or with our own server
-(``--server static``)."""
+"""Main program ``python -m stock_service.grpc_server``: the stock service on gRPC, by grpcio's server, or by our own
+server (``--server static``).
+"""
 
 import sys
 
@@ -17,11 +18,11 @@ from stock_service.rpc.process.command_line import Parser
 PROGRAM = "python -m stock_service.grpc_server"
 
 SERVERS = {"grpcio": "grpc", "static": "grpc_static"}
-"""Values of ``--server``, each with its transport; the first is the default."""
+"""Transport of each value of ``--server``. The first value is the default."""
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Serves with the chosen server, and its options and help; does not return."""
+    """Reads ``--server``, and serves on its transport, with the transport's options and help. Does not return."""
     first = Parser(PROGRAM, "The stock service on gRPC.")
     _add_server(first)
     chosen, _ = first.parse_known_args([each for each in arguments if each not in ("-h", "--help")])

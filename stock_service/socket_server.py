@@ -1,4 +1,4 @@
-"""``python -m stock_service.socket_server``: the stock service on raw sockets."""
+"""Main program ``python -m stock_service.socket_server``: the stock service on raw sockets."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""The stock service as a server process: its catalog, then the contract of ``rpc/process/serving.py``.
+"""The stock service as a server process: makes the catalog, and then serves by ``rpc/process/serving.py``.
 
-``grpc_server``, ``socket_server`` and ``serve --transport NAME`` share this module, and differ only in the transport's
-name.
+The main programs ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` all call this module, each with its
+transport.
 """
 
 import argparse
@@ -36,14 +36,14 @@ STORES = {
     "sqlite:PATH": "in a file, each trade on the disk before its reply",
     "postgres:DSN": "in a PostgreSQL that several servers share, likewise",
 }
-"""Values of ``--store``, each with the place of the stocks."""
+"""Forms of the values of ``--store``, each with a text on the place of the stocks."""
 
 _SQLITE = "sqlite:"
 
 
 @dataclass(frozen=True, slots=True)
 class _Primary:
-    """The PostgreSQL database of a store. Its DSN may have a password, and is not shown."""
+    """Value of ``--store`` for a PostgreSQL database. The DSN may have a password, so ``repr`` does not show it."""
 
     dsn: str = field(repr=False)
 
@@ -54,35 +54,35 @@ class _StoredCatalog(Catalog, Protocol):
 
     @property
     def place(self) -> object:
-        """Place of the stocks, for people."""
+        """Place of the stocks, as a text or path for messages."""
 
     on_sick: Callable[[], object]
-    """Function called when ``sick`` has changed, by any thread; the function does not block."""
+    """Function to call when ``sick`` may have changed, by any thread. The function must not block."""
 
     def flush(self, here: bool) -> None:
-        """The ``Flush`` of a service."""
+        """Starts the work that requests wait for (``rpc.waiting.Flush``)."""
 
     def sick(self) -> bool:
-        """True if no change is possible now."""
+        """Returns True if the catalog can accept no change now."""
 
     def close(self, served: bool = True) -> bool:
-        """Ends the catalog. ``served`` is False if the server did not begin to serve. Returns True if all waiting
-        changes are on the disk.
+        """Finishes waiting changes, and closes the catalog. ``served`` is False if the server did not begin to serve.
+        Returns True if all waiting changes are on the disk.
         """
 
 
 _DEFAULT_LOCKING = "mutex"
 
 _OVER_S = 5.0
-"""Longest time that a process takes to end, in addition to its grace and its store's last commit."""
+"""Longest time, in seconds, that a process takes to end in addition to its grace and its store's last commit."""
 
 
 def main(
     program: str, transport: str, arguments: Sequence[str], add_own: Callable[[Parser], object] = lambda _: None
 ) -> NoReturn:
-    """Serves the stock service on a transport until a signal comes, and ends the process.
+    """Parses the command line, serves the stock service on a transport until a signal comes, and ends the process.
 
-    ``add_own`` adds the program's own options, which the program has read itself.
+    ``add_own`` adds the program's own options to the help. The program has read their values before.
     """
     description = f"The stock service on {load(transport).LABEL}. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(program, description, serving.EXITS)
@@ -93,8 +93,9 @@ def main(
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over. ``None`` stands for every
-    transport."""
+    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over to a command line. ``transport`` is
+    for the help's default store; None for a help of all transports.
+    """
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
     default = f"{_SQLITE}./stock_service-{transport or 'TRANSPORT'}.sqlite3"
@@ -112,7 +113,7 @@ def serve_stocks(
     options: argparse.Namespace,
     wrapped: Callable[[Service], Service] = lambda service: service,
 ) -> NoReturn:
-    """Serves the stock service, changed by ``wrapped``, with these options, and ends the process."""
+    """Serves the result of ``wrapped`` for the stock service until a signal comes, and ends the process."""
     kind = _kind(options)
     try:
         _check(transport, options, kind)
@@ -138,14 +139,15 @@ def serve_stocks(
         code = serving.run(program, transport, service, options, timeline, note, metrics, hand_over)
         began = True
     finally:
-        closed = catalog.close(began)  # a refused start leaves no new file
+        closed = catalog.close(began)  # after a refused start, removes a new file
     if not closed:
         print(f"{program}: the last changes were not on the disk within {CLOSE_S:g} s", file=sys.stderr)
     serving.leave(code if closed and not catalog.sick() else serving.FAILED_EXIT)
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Checks all other files and options. Then takes the port of the previous server, which then has closed its store.
+    """Checks all other files and options. Then takes over the port from the previous server, which has closed its store
+    then. Without a previous server, opens the port.
 
     Blocks. Raises UsageError, also for a port that cannot be used.
     """
@@ -163,7 +165,7 @@ def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
 
 
 def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
-    """Refuses options that this transport or this kind of catalog does not support. Raises UsageError."""
+    """Raises UsageError for options that this transport or this kind of catalog does not support."""
     if options.hand_over is not None and not load(transport).TAKES_LISTENER:
         allowed = f"none on {transport}, which opens its port by itself"
         raise UsageError("--hand-over", str(options.hand_over), allowed)
@@ -180,8 +182,8 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
-    """A catalog in this process's memory. The waits for its locks are noted in the timeline, or else in the metrics, if
-    there are any.
+    """Makes a catalog in this process's memory. Its locks record their waits in the timeline or, without a timeline, in
+    the metrics, if the server has metrics.
     """
 
     def locking(names: Iterable[str]) -> Locking:
@@ -194,8 +196,9 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
 
 
 def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
-    """The catalog in the shared memory that the parent process made."""
-    from stock_service.trading.shared.catalog import SharedCatalog  # here: one process alone does not need it
+    """Makes the catalog of a child process, in the shared memory that the parent process has made. Raises UsageError.
+    """
+    from stock_service.trading.shared.catalog import SharedCatalog  # imported only by a server of several processes
     from stock_service.trading.shared.memory import Memory
 
     try:
@@ -210,11 +213,11 @@ def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None
 
 def _in_postgres(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
     try:
-        from stock_service.storage.postgres import PostgresCatalog  # here: it needs psycopg, which is of an extra
+        from stock_service.storage.postgres import PostgresCatalog  # imported only here, since it needs an extra
     except ImportError as error:
         raise UsageError("--store", "postgres:…", "with its library: uv sync --extra postgres") from error
 
-    serving.prepare(options)  # sets up the log, which tells where the store is away
+    serving.prepare(options)  # sets up the log, in which the catalog reports a lost database
     return PostgresCatalog(options.store.dsn, _stocks(options))
 
 
@@ -224,13 +227,14 @@ CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | 
     "sqlite": _on_disk,
     "postgres": _in_postgres,
 }
-"""Every kind of catalog, with the function that makes one for a process that serves. The function raises UsageError
-where the catalog cannot be used."""
+"""Functions that make the catalog of a serving process, by the kind of catalog. The functions raise UsageError if the
+catalog cannot be used.
+"""
 
 
 def _allotted(options: argparse.Namespace) -> int:
-    """Descriptor of the memory of a catalog that several processes share. Raises UsageError."""
-    from stock_service.trading.shared.catalog import allot  # here: as in _shared
+    """Makes the memory of a catalog that several processes share. Returns its descriptor. Raises UsageError."""
+    from stock_service.trading.shared.catalog import allot  # imported only by a server of several processes
 
     stocks = _stocks(options) or catalog_file.DEFAULT_STOCKS
     try:
@@ -241,19 +245,19 @@ def _allotted(options: argparse.Namespace) -> int:
 
 
 def _stocks(options: argparse.Namespace) -> tuple[Stock, ...] | None:
-    """The stocks of ``--catalog``; None without this option. Raises UsageError."""
+    """Reads the stocks of ``--catalog``; None without this option. Raises UsageError."""
     return None if options.catalog is None else catalog_file.load(options.catalog)
 
 
 def _kind(options: argparse.Namespace) -> str:
-    """The kind of catalog for these options, a key of ``CATALOGS``."""
+    """Returns the kind of catalog for these options, a key of ``CATALOGS``."""
     if options.store is None:
         return "memory" if options.processes == 1 else "shared"
     return "postgres" if isinstance(options.store, _Primary) else "sqlite"
 
 
 def _store(text: str) -> Path | _Primary | None:
-    """The file or the PostgreSQL database that ``--store`` names; None for memory."""
+    """Option type of ``--store``: a file, a PostgreSQL database, or None for memory."""
     if text == "memory":
         return None
     kind, _, place = text.partition(":")
@@ -261,6 +265,6 @@ def _store(text: str) -> Path | _Primary | None:
         return _Primary(text if place.startswith("//") else place)  # postgres://… is a DSN itself
     if place and kind == "sqlite":
         return Path(place)
-    word = re.match(r"\w*:?", text)[0]  # type: ignore[index]  # behind it there may be a password
+    word = re.match(r"\w*:?", text)[0]  # type: ignore[index]  # the rest may have a password
     got = text if word == text else f"{word}…"
     raise argparse.ArgumentTypeError(f"got {got!r}, allowed: {', '.join(STORES)}")

@@ -1,24 +1,26 @@
-"""A call: a request, with the facts that the transport knows about the request, for a service's method.
+"""``Call``: a request, with the facts that the transport knows about the request, for a service's method.
 
-A call is made only for methods that ask for it (``Method.wants_call``). Other methods are given their request alone,
-and do not pay for a ``Call``. Left out: data that only one transport has. A method that needs such data would run on
-that transport alone.
+A transport makes a ``Call`` only for a method that wants a ``Call`` (``Method.wants_call``). Any other method gets only
+its request, and does not pay for a ``Call``. Left out: data that only one transport has, since a method that needs such
+data would run only on this transport.
 """
 
 from dataclasses import dataclass
 
 Metadata = tuple[tuple[str, str | bytes], ...]
-"""Pairs of a name, in lower case, and a value, in the order of arrival. A name may come more than once."""
+"""Metadata of a request: pairs of a name, in lower case, and a value, in the order of arrival. A name may come more
+than once.
+"""
 
 NO_METADATA: Metadata = ()
-"""No metadata, for transports that carry none."""
+"""Metadata of a request on a transport that carries no metadata."""
 
 
 class ReplyMetadata:
-    """Metadata that a method sends with its reply, or its fault. Names are in lower case, and end in ``-bin`` where the
-    value is bytes.
+    """Metadata that a method sends with its reply or fault. Names are in lower case. The name of a value in bytes ends
+    in ``-bin``.
 
-    The method may add to it until it returns. The status' details are the trailing ``grpc-status-details-bin``.
+    The method may append pairs until it returns. A status' details are the trailing ``grpc-status-details-bin``.
     """
 
     __slots__ = ("initial", "trailing")
@@ -30,15 +32,15 @@ class ReplyMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request and the facts about the request. Immutable: any thread may keep a ``Call``."""
+    """A request, and facts about the request. Immutable, and so thread-safe."""
 
     payload: bytes
-    """The request, encoded."""
+    """Encoded request."""
     peer: str = ""
-    """Address of the sender, ``HOST:PORT``; empty if the transport does not know the address."""
+    """Address of the client, ``HOST:PORT``; empty if the transport does not know the address."""
     deadline_ns: int | None = None
-    """Time at which the client gives up, on ``time.monotonic_ns``; None for a client that never gives up."""
+    """Time at which the client's time limit ends, on ``time.monotonic_ns``; None without a time limit."""
     metadata: Metadata = NO_METADATA
-    """Metadata of the request, without ``authorization``: only the transport uses a token, and no token is kept."""
+    """Metadata of the request, without ``authorization``, since no method may see a token."""
     reply: ReplyMetadata | None = None
-    """Metadata of the reply, for the method to fill; None on a transport that carries no metadata."""
+    """Metadata of the reply, for the method to fill; None on a transport whose replies have no metadata."""

@@ -1,14 +1,13 @@
-"""A blocking client over any ``Codec``: one connection, one call at a time. No other client in Python takes fewer steps
-for a request.
+"""A blocking client over any ``Codec``: one connection, one call at a time, with few system calls for a call.
 
-A call is one send and, mostly, one receive. Bytes that the protocol itself sends after a reply go with the next
-request: grpc-go sends a PING before every reply, which must be answered. Timeouts are the kernel's (SO_RCVTIMEO,
-SO_SNDTIMEO), set only when they change. Python's own timeouts would add a system call, poll(2), to every send and
-receive.
+A call is one send and, mostly, one receive. Bytes that the protocol itself must send after a reply go with the next
+request: for example, grpc-go sends a PING before every reply, which the client must answer. The timeouts are the
+kernel's (SO_RCVTIMEO, SO_SNDTIMEO), set only when they change. Python's own timeouts would add a system call, poll(2),
+to every send and receive.
 
 Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, gets no answer
 before the next call. If the server has closed the connection by then, the next call raises Unavailable. The load
-client's lanes (``clients/load/send/lanes.py``) also read between calls.
+generator's connections (``clients/load/send/lanes.py``) also read between calls.
 """
 
 import socket
@@ -23,11 +22,11 @@ from stock_service.rpc.wire.codec import Codec, Prepared
 from stock_service.rpc.wire.timeval import timeval
 
 Prepare = Callable[[str, bytes, float], Prepared]
-"""The function ``prepare`` of a codec."""
+"""Function with the interface of ``Codec.prepare``."""
 
 
 class CodecConnection:
-    """A connection over a codec; see ``transports.Connection``."""
+    """Implementation of ``transports.Connection`` over a codec. Not thread-safe."""
 
     def __init__(
         self,
@@ -37,25 +36,25 @@ class CodecConnection:
         prepare: Prepare | None = None,
         greeting: tuple[str, bytes] | None = None,
     ) -> None:
-        """Opens no connection: ``open`` or the first call opens the connection.
+        """Does not connect: ``open`` or the first call opens the connection.
 
-        ``context`` is for TLS, and None for a plain connection. ``prepare`` replaces the codec's own ``prepare``, so
-        that the server is told another timeout. ``greeting`` is the path and the payload of a call with which each new
-        connection begins, and which must not fail.
+        ``context`` is None for a connection without TLS. ``prepare`` replaces the codec's ``prepare``, for example to
+        tell the server another time limit. ``greeting`` is the path and the payload of the first call on each new
+        connection. If this call fails, so does the opening of the connection.
         """
         self._address, self._context = address, context
         self._peer = shown_address(address)
         self._new_codec, self._prepare, self._greeting = new_codec, prepare, greeting
         self._codec: Codec
         self._socket: socket.socket | None = None
-        self._timeout_s = 0.0  # the kernel's; 0.0: not set
-        self._unsent = b""  # the protocol's own bytes, which wait for the next request
+        self._timeout_s = 0.0  # the kernel's timeout; 0.0 if it is not set
+        self._unsent = b""  # the protocol's own bytes to send with the next request
 
     def open(self, timeout_s: float) -> "CodecConnection":
         """Connects, and returns this object. Blocks for ``timeout_s`` at most.
 
-        Raises Unavailable, DeadlineExceeded, and the greeting's Fault. Without a greeting, only the first call shows if
-        the server speaks the codec's protocol.
+        Raises Unavailable, DeadlineExceeded, and the greeting's Fault. Without a greeting, only the first call shows
+        whether the server speaks the codec's protocol.
         """
         self.close()
         deadline_s = time.monotonic() + timeout_s
@@ -74,7 +73,7 @@ class CodecConnection:
         return self
 
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        """See ``transports.Connection.call``."""
+        """Makes one call, as ``transports.Connection.call`` describes."""
         deadline_s, left_s = time.monotonic() + timeout_s, timeout_s
         if self._socket is None:
             self.open(timeout_s)
@@ -85,7 +84,7 @@ class CodecConnection:
         if self._unsent:
             outgoing = self._unsent + outgoing
             self._unsent = b""
-        whole = True  # nothing is sent in part
+        whole = True  # False while a send is running, which a timeout may end after a part of the bytes
         try:
             if left_s != self._timeout_s:
                 self._bound(left_s)
@@ -104,27 +103,29 @@ class CodecConnection:
                     raise
                 outgoing = codec.take_outgoing()
                 for answered, reply in replies:
-                    if answered != number:  # that call was given up
+                    if answered != number:  # the reply of an earlier call, which was abandoned
                         continue
                     if isinstance(reply, bytes) and codec.room():
                         self._unsent = outgoing
                         return reply
                     return self._last(reply, outgoing)
                 self._bound(deadline_s - time.monotonic())
-        except BlockingIOError as error:  # the kernel reports a timeout so
+        except BlockingIOError as error:  # EAGAIN, by which the kernel reports a timeout
             self._give_up(number, whole)
             raise DeadlineExceeded(f"no reply from {self._peer} within {timeout_s:g} s") from error
         except OSError as error:
             raise self._lost(error.strerror or str(error)) from error
 
     def close(self) -> None:
-        """See ``transports.Connection.close``."""
+        """Closes the connection. May be called again."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def _last(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
-        """Returns a reply, or raises a fault; closes the connection if no further call is possible."""
+        """Sends the protocol's bytes, and returns a reply or raises a fault. Closes the connection if no further call
+        is possible.
+        """
         self._send(outgoing)
         if isinstance(reply, Unavailable) or not self._codec.room():
             self.close()
@@ -133,8 +134,8 @@ class CodecConnection:
         raise reply
 
     def _send(self, data: bytes) -> None:
-        """Sends all bytes. Ignores an error of a connection that the server has closed: the next receive may show the
-        reason.
+        """Sends all bytes. Ignores the error of a connection that the server has closed, since the next receive may
+        show the reason.
         """
         assert self._socket is not None
         try:
@@ -143,16 +144,18 @@ class CodecConnection:
             pass
 
     def _farewell(self) -> None:
-        """Sends the codec's last bytes, with the reason, if that is possible at once; closes the connection."""
+        """Sends the codec's last bytes, which tell the server the reason, without waiting. Closes the connection."""
         assert self._socket is not None
         try:
             self._socket.send(self._codec.take_outgoing(), socket.MSG_DONTWAIT)
         except OSError:
-            pass  # the server has closed, or reads no more
+            pass  # the server has closed the connection, or does not read
         self.close()
 
     def _give_up(self, number: int, whole: bool) -> None:
-        """Ends a call whose time is over. Also closes the connection if a part of the request may have been sent."""
+        """Abandons a call whose time limit is over. Also closes the connection if the request may have been sent in
+        part. ``whole`` is False in this case.
+        """
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)
         try:
@@ -167,14 +170,12 @@ class CodecConnection:
         return Unavailable(f"connection to {self._peer} lost: {why}")
 
     def _bound(self, left_s: float) -> None:
-        """Limits the next sends and receives to the rest of a call's time. Raises BlockingIOError if the time is
-        over.
-        """
+        """Sets the timeout of the next sends and receives to ``left_s``. Raises BlockingIOError if no time is left."""
         assert self._socket is not None
         if left_s <= 0:
             raise BlockingIOError
         self._timeout_s = left_s
-        if isinstance(self._socket, TlsSocket):  # it cannot use the kernel's timeouts
+        if isinstance(self._socket, TlsSocket):  # with the kernel's timeouts, it would read for ever
             self._socket.settimeout(left_s)
             return
         bound = timeval(left_s)

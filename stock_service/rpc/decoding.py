@@ -1,10 +1,10 @@
-"""Decoder of messages that keeps the numbers of enums whole.
+"""Decoder of protobuf messages that recognises enum numbers over 32 bits.
 
-A field of an enum holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. So protobuf reads 2^32 +
-1 as 1, and an unknown side becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses
+An enum field holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. So protobuf reads 2^32 + 1 as
+1, and an unknown side becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses
 ``NO_MEMBER`` like any other number that is not in the enum.
 
-Left out: enums that are repeated, in a oneof, or in a message within the message; and other fields of 32 bits.
+Left out: enum fields that are repeated, in a oneof, or in a nested message; and other fields of 32 bits.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 Kind = TypeVar("Kind", bound=Message)
 
 NO_MEMBER = -(2**31)
-"""Value of an enum's field for which a longer number was sent: the least possible number, which no enum of the project
-has.
+"""Value of an enum field for which the sender gave a number over 32 bits: the smallest possible number, which no enum
+of the project has.
 """
 
 
 def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
-    """Makes the function that decodes messages of one kind. Call ``decoder`` once for each kind. Any thread may call
-    the function. The function raises DecodeError.
+    """Makes the function that decodes messages of the type ``kind``. Call ``decoder`` once for each type. The function
+    is thread-safe, and raises DecodeError.
     """
     decode: Callable[[bytes], Kind] = kind.FromString
     enums = {field.number: field.name for field in cast(Descriptor, kind.DESCRIPTOR).fields if _is_enum(field)}
@@ -34,7 +34,7 @@ def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
 
     def decode_enums(payload: bytes) -> Kind:
         message = decode(payload)
-        # A number of several bytes is not ASCII. A long one takes 5 bytes or more, where a member takes 4 at most.
+        # An encoded number of several bytes is not ASCII. A number over 32 bits takes more bytes than its cut number.
         if not payload.isascii() and message.ByteSize() != len(payload):
             for number, value in _varints(payload).items():
                 if number in enums and not _fits(value):
@@ -49,8 +49,8 @@ def _is_enum(field: FieldDescriptor) -> bool:
 
 
 def _varints(payload: bytes) -> dict[int, int]:
-    """Last number that was sent for each field, not cut to 32 bits. A message type without fields keeps every number as
-    an unknown field.
+    """Returns the last number of each field by the field's number, not cut to 32 bits. ``Empty`` has no fields, so it
+    keeps every number as an unknown field.
     """
     sent = UnknownFieldSet(Empty.FromString(payload))
     fields = (sent[index] for index in range(len(sent)))
@@ -58,5 +58,5 @@ def _varints(payload: bytes) -> dict[int, int]:
 
 
 def _fits(value: int) -> bool:
-    """True if a number of 64 bits, negative where its highest bit is set, fits into 32 bits."""
+    """Returns True if a number, given as 64 bits in two's complement, fits into 32 bits."""
     return value < 2**31 or value >= 2**64 - 2**31

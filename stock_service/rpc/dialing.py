@@ -1,8 +1,8 @@
-"""A blocking client's connection over TCP or TLS, with only the socket methods that the clients of this project use.
+"""Connections of blocking clients over TCP or TLS. A TLS connection has the socket methods that the clients here use.
 
-A connection over TLS is an ``ssl.SSLSocket``. If the socket cannot receive or send in time, it raises BlockingIOError,
-as the plain sockets of ``dial`` do. Use ``settimeout`` on the socket: with the kernel's timeouts (SO_RCVTIMEO,
-SO_SNDTIMEO) the socket would read again, for ever.
+A TLS connection is a ``TlsSocket``. If it cannot receive or send in time, it raises BlockingIOError, like a plain
+socket with the kernel's timeouts. Set the timeout of a TLS connection by ``settimeout``: with the kernel's timeouts
+(SO_RCVTIMEO, SO_SNDTIMEO) it would read again, for ever.
 """
 
 import socket
@@ -19,13 +19,11 @@ _WAITS = (ssl.SSLWantReadError, ssl.SSLWantWriteError, TimeoutError)
 
 
 class TlsSocket(ssl.SSLSocket):
-    """A socket over TLS; see the module. For one thread at a time. Raises OSError, of which ``ssl.SSLError`` is a
-    subclass.
-    """
+    """TLS socket; see the module. Not thread-safe. All its errors are OSErrors, such as ``ssl.SSLError``."""
 
     def recv(self, size: int = READ_BYTES, flags: int = 0) -> bytes:
-        """Receives the next bytes, of one record. Returns empty bytes when the server has ended the connection, with or
-        without TLS's closure alert. The length in a frame or message shows if the frame or message is whole.
+        """Receives bytes of one TLS record. Returns empty bytes when the server has ended the connection, with or
+        without TLS's closure alert. The caller must find out by the protocol's lengths whether a message is whole.
         """
         try:
             return super().recv(size, flags)
@@ -33,8 +31,8 @@ class TlsSocket(ssl.SSLSocket):
             raise BlockingIOError from error
 
     def send(self, data: bytes, flags: int = 0) -> int:  # type: ignore[override]  # clients here send bytes
-        """Sends all bytes. After BlockingIOError the caller must call ``send`` again with the same bytes, and may
-        append more bytes.
+        """Sends all bytes, and returns their number. After BlockingIOError the next ``send`` must begin with the same
+        bytes, and may have more bytes.
 
         ``flags`` is MSG_DONTWAIT or 0.
         """
@@ -51,7 +49,7 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> socket.socket:
-    """Opens a connection without delays (TCP_NODELAY); with a ``context``, over TLS. The connection has no timeout.
+    """Opens a TCP connection with TCP_NODELAY; with a ``context``, a TLS connection. The connection has no timeout.
 
     Blocks for about ``timeout_s`` at most. Raises Unavailable, DeadlineExceeded.
     """

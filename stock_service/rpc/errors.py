@@ -1,7 +1,7 @@
-"""Error classes of the project, whose attributes hold the facts of an error.
+"""Error classes of the project. The attributes of an error hold its facts.
 
     StockServiceError
-    ├── UsageError            a bad option or file: option, given, allowed        → exit 2, one line
+    ├── UsageError            a bad option or file: option, given, allowed        → exit code 2, one line
     └── Fault                 a request that got no outcome: code, detail         → the transport's own error
         ├── InvalidRequest        INVALID_ARGUMENT      undecodable bytes; a request_id used for other content
         ├── DeadlineExceeded      DEADLINE_EXCEEDED     no reply in time
@@ -10,22 +10,22 @@
         ├── Overloaded            RESOURCE_EXHAUSTED    a limit of the server is reached, or its disk is full
         ├── UnknownMethod         UNIMPLEMENTED         the service has no such method
         ├── InternalFault         INTERNAL              a bug: the handler raised; or the disk of the store failed
-        ├── Unavailable           UNAVAILABLE           no connection, a server that stops, a store that is away
+        ├── Unavailable           UNAVAILABLE           no connection, a server that stops, a store out of reach
         │   └── NotBegun              UNAVAILABLE           the server reports that it has not begun the request
-        └── Unauthenticated       UNAUTHENTICATED       the request shows no credential, or an unknown one
+        └── Unauthenticated       UNAUTHENTICATED       the request shows no credential, or an unknown credential
 
-Outcomes (an unknown stock, a suspended trade …) are not errors: they are values in a reply.
+An outcome (an unknown stock, a suspended trade …) is not an error, but a value in a reply.
 """
 
 from enum import IntEnum
 
 
 class StockServiceError(Exception):
-    """The root of every error that this project raises on purpose."""
+    """Base class of every error that this project raises on purpose."""
 
 
 class UsageError(StockServiceError):
-    """An option, argument or file that cannot be used.
+    """Error for an option, argument or file that cannot be used.
 
     ``option`` names the option or the place in the file (``--port``, ``catalog.toml: stocks[2].price``). ``given`` is
     the value, or None for a missing value. ``allowed`` describes the values that can be used.
@@ -43,11 +43,11 @@ class UsageError(StockServiceError):
 
 
 _TEXT_MAX = 300
-"""Largest number of characters of each part of a message."""
+"""Largest number of characters of each quoted text in an error message."""
 
 
 def _quoted(given: object) -> str:
-    """The given value, as Python writes it; for an integer too long for that, its type."""
+    """Returns ``repr(given)``; for an integer that is too long for ``repr``, a text with its type."""
     try:
         return repr(given)
     except ValueError:
@@ -55,19 +55,19 @@ def _quoted(given: object) -> str:
 
 
 def short(text: str) -> str:
-    """A text cut to one line of bounded length, for an error message that quotes a user's text."""
+    """Cuts a text to ``_TEXT_MAX`` characters in one line, for an error message that quotes a user's text."""
     return printable(text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…")
 
 
 def printable(text: str) -> str:
-    """A text that is safe to show on a terminal: control characters, line ends and marks of direction are written as
-    escapes. For printing all text that another program sent.
+    """Makes a text safe for a terminal: replaces control characters, line ends and direction marks by escapes. Use this
+    for every text of another program.
     """
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 class FaultCode(IntEnum):
-    """The faults, numbered as gRPC's status codes; the sockets transport sends the same numbers."""
+    """Codes of faults. The numbers are gRPC's status codes, and the sockets transport sends the same numbers."""
 
     INVALID_ARGUMENT = 3
     DEADLINE_EXCEEDED = 4
@@ -81,7 +81,7 @@ class FaultCode(IntEnum):
 
 
 class Fault(StockServiceError):
-    """A request that got no outcome. Raise one of the subclasses below; each subclass has its own ``code``."""
+    """Error for a request that got no outcome. Raise a subclass; each subclass below has its own ``code``."""
 
     code: FaultCode
 
@@ -90,76 +90,76 @@ class Fault(StockServiceError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """The code and the detail in one line. A client gets the detail from a server, and the server may send several
-        lines.
-        """
+        """Returns the code and the detail in one line, since a server may send a detail of several lines."""
         return f"{self.code.name}: {printable(' '.join(self.detail.split()))}"
 
 
 class InvalidRequest(Fault):
-    """The bytes are no message of the method, or the request_id was used for other content."""
+    """Fault of a request whose bytes are no message of the method, or whose request_id was used for other content."""
 
     code = FaultCode.INVALID_ARGUMENT
 
 
 class DeadlineExceeded(Fault):
-    """The reply did not come in time; the request may have had an effect."""
+    """Fault of a request whose reply did not come in time. The request may have had an effect."""
 
     code = FaultCode.DEADLINE_EXCEEDED
 
 
 class NotFound(Fault):
-    """The request names something that does not exist. An unknown stock is an outcome, and not this fault."""
+    """Fault of a request that names something unknown. An unknown stock is an outcome, and not this fault."""
 
     code = FaultCode.NOT_FOUND
 
 
 class PermissionDenied(Fault):
-    """The caller is known, but has no right to this method. The request had no effect."""
+    """Fault of a request whose caller is known, and has no right to the method. The request had no effect."""
 
     code = FaultCode.PERMISSION_DENIED
 
 
 class Overloaded(Fault):
-    """A limit of the server is reached, or its disk is full; the request had no effect."""
+    """Fault of a request at a limit of the server, or with a full disk of the server. The request had no effect."""
 
     code = FaultCode.RESOURCE_EXHAUSTED
 
 
 class UnknownMethod(Fault):
-    """The service has no method of that name."""
+    """Fault of a request for a method that the service does not have."""
 
     code = FaultCode.UNIMPLEMENTED
 
 
 class InternalFault(Fault):
-    """The handler raised an exception that is not a fault, which is a bug; or the disk of the store failed."""
+    """Fault of a request whose handler raised another exception (a bug), or for which the disk of the store failed."""
 
     code = FaultCode.INTERNAL
 
 
 class Unavailable(Fault):
-    """The server cannot be reached, or is stopping. A request that was sent may have had an effect."""
+    """Fault of a request to a server that cannot be reached, or is stopping. A sent request may have had an effect."""
 
     code = FaultCode.UNAVAILABLE
 
 
 class NotBegun(Unavailable):
-    """The server is ending, or has ended the connection, and reports that it did not begin the request. The request had
-    no effect.
+    """Fault of a request that the server has not begun, as the server reports: the server stops, or has ended the
+    connection. The request had no effect.
     """
 
 
 class Unauthenticated(Fault):
-    """The request shows no credential, but needs one, or shows an unknown credential. The request had no effect."""
+    """Fault of a request without a credential that the method needs, or with an unknown credential. The request had no
+    effect.
+    """
 
     code = FaultCode.UNAUTHENTICATED
 
 
 FAULTS: dict[int, type[Fault]] = {fault.code: fault for fault in Fault.__subclasses__()}
-"""The class of each code."""
+"""Class of each fault, by its code."""
 
 
 def coded(code: int, detail: str) -> Fault:
-    """The fault of a code that a client received; InternalFault for a code that is not in ``FaultCode``."""
+    """Makes the fault of a code that a client has received; InternalFault for a code that is not in ``FaultCode``."""
     return FAULTS.get(code, InternalFault)(detail)

@@ -1,9 +1,9 @@
-"""Health of a server, as defined by ``grpc.health.v1``: ``/grpc.health.v1.Health/Check``, on every transport.
+"""Health service of a server, as ``grpc.health.v1`` defines it. Every transport answers the method Check.
 
 The status is NOT_SERVING while the server drains or stops, and while the service reports that it is sick. The stock
-service is sick while its store takes no change: until a restart, or until the database is reached again. A full disk
-makes no server sick: the disk may have room again for the next trade. Transports that speak gRPC also answer the method
-Watch, which reports each change at once.
+service is sick while its store accepts no change: until a restart, or until the database can be reached again. A full
+disk does not make the service sick, since the disk may have room again for the next trade. The gRPC transports also
+answer the method Watch, which reports each change of the status at once.
 """
 
 from collections.abc import Callable
@@ -17,33 +17,30 @@ CHECK, WATCH = (f"/{HEALTH}/{name}" for name in ("Check", "Watch"))
 
 
 class Health:
-    """Health of one server. Any thread may ask for it."""
+    """Health of one server. Thread-safe."""
 
     def __init__(self, service_name: str, sick: Callable[[], bool] = lambda: False) -> None:
-        """``sick`` returns True if the service cannot do its work; any thread calls it, and it does not block."""
+        """``sick`` returns True if the service cannot do its work. ``sick`` must be thread-safe, and must not block."""
         self._names = ("", service_name)
         self._sick = sick
         self._stopping = False
         self._tell: Callable[[], object] = lambda: None
 
     def serving(self) -> bool:
-        """True if the server serves now."""
+        """Returns True if the status is SERVING now."""
         return not self._stopping and not self._sick()
 
     def stop(self) -> None:
-        """Makes the status NOT_SERVING from now on. May be repeated."""
+        """Changes the status to NOT_SERVING for good, and tells the watches. May be called again."""
         self._stopping = True
         self._tell()
 
     def changed(self) -> None:
-        """Tells the watches that ``sick`` may give another answer now. Any thread may call ``changed``, which does not
-        block.
-        """
+        """Tells the watches that ``sick`` may return another value now. Does not block."""
         self._tell()
 
     def tell(self, tell: Callable[[], object]) -> None:
-        """Registers ``tell``, which is called when the health may have changed. Any thread may call ``tell``, which
-        must not block.
+        """Registers the function to call when the status may have changed. It must be thread-safe, and must not block.
         """
         self._tell = tell
 
@@ -54,9 +51,7 @@ class Health:
         return self.watched(request)
 
     def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """The status now, for the method Watch, which sends the first status at once, and then each different
-        status.
-        """
+        """Returns the status now, for the method Watch. An unknown name has the status SERVICE_UNKNOWN."""
         if request.service not in self._names:
             return HealthCheckResponse(status=HealthCheckResponse.SERVICE_UNKNOWN)
         serving = HealthCheckResponse.SERVING if self.serving() else HealthCheckResponse.NOT_SERVING

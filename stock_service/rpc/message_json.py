@@ -1,15 +1,16 @@
-"""Conversion of protobuf messages to JSON and back, by the messages' descriptors. A message is a JSON object, with the
-field names of the ``.proto``.
+"""Conversion of protobuf messages to JSON and back, by the messages' descriptors. All functions are thread-safe.
 
-Integers of 64 bits are JSON numbers; protobuf's own mapping writes them as text. An enum is written as its number, and
-may be read as a name. Bytes are base64. Every field without presence is written, even if its value is zero.
+A message is a JSON object, with the field names of the ``.proto`` file. An integer of 64 bits is a JSON number;
+protobuf's own mapping would write a text. An enum is written as a number, and may be read as a name. Bytes are base64.
+Every field without presence is written, even if its value is zero.
 
-Reading is strict. Reading raises InvalidRequest for an unknown field, for a value of a wrong type or out of range, and
-for a number that is not finite. msgspec reads the text, and checks it against the types that ``_shape`` finds in a
-descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` looks for the wrong field only
-after msgspec or protobuf has refused a text, so that reading a valid text stays fast. Left out: maps, extensions,
-protobuf's well-known types, and a check for a name that comes twice in one object (the last one counts). Every function
-may be called from any thread.
+Reading is strict: it raises InvalidRequest for an unknown field, for a value of a wrong type or out of range, and for a
+number that is not finite. msgspec parses the text, and checks it against the types that ``_shape`` makes from a
+descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` searches for the wrong field only
+after msgspec or protobuf has refused a text, so that reading a valid text stays fast.
+
+Left out: maps, extensions, protobuf's well-known types, and a check for a name that comes twice in one object, where
+the last value counts.
 """
 
 import math
@@ -29,7 +30,7 @@ from stock_service.rpc.errors import InternalFault, InvalidRequest, short
 Kind = TypeVar("Kind", bound=Message)
 
 _FLOAT_MAX = (2 - 2**-23) * 2.0**127
-"""The greatest number that a ``float`` of protobuf holds."""
+"""Largest number of protobuf's type ``float``."""
 
 _TYPES: dict[int, Any] = {
     FieldDescriptor.TYPE_BOOL: bool,
@@ -39,7 +40,9 @@ _TYPES: dict[int, Any] = {
     FieldDescriptor.TYPE_DOUBLE: Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)],
     FieldDescriptor.TYPE_FLOAT: Annotated[float, msgspec.Meta(ge=-_FLOAT_MAX, le=_FLOAT_MAX)],
 }
-"""Python type of a field's value in JSON, by the field's type. All other types but messages are whole numbers."""
+"""Python type of a field's value in JSON, by the field's protobuf type. Every type that is neither here nor a message
+is an integer type.
+"""
 
 _INT32, _INT64 = (f"a whole number from {-(2**bits)} to {2**bits - 1}" for bits in (31, 63))
 
@@ -50,7 +53,7 @@ _ALLOWED = {
     FieldDescriptor.TYPE_DOUBLE: "a finite number",
     FieldDescriptor.TYPE_FLOAT: f"a number from {-_FLOAT_MAX} to {_FLOAT_MAX}",
 }
-"""The values that are allowed for a field's type, in words."""
+"""Texts that describe the allowed values of a field, by the field's protobuf type."""
 
 _ALLOWED_WHOLE = {
     FieldDescriptor.CPPTYPE_INT32: _INT32,
@@ -58,12 +61,12 @@ _ALLOWED_WHOLE = {
     FieldDescriptor.CPPTYPE_UINT32: f"a whole number from 0 to {2**32 - 1}",
     FieldDescriptor.CPPTYPE_UINT64: f"a whole number from 0 to {2**64 - 1}",
 }
-"""The allowed values for a type of whole numbers, by its type in C++."""
+"""Texts that describe the allowed values of an integer field, by the field's C++ type."""
 
 _FLOATS = (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT)
 
 _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
-"""Types whose values are texts in JSON. Variables of a path may fill fields of these types."""
+"""Protobuf types whose values are texts in JSON."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
@@ -71,17 +74,17 @@ _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
 
 
 def to_json(message: Message) -> bytes:
-    """The message as JSON. Raises InternalFault for a number that JSON does not have (NaN, infinity), which only a
+    """Encodes a message as JSON. Raises InternalFault for NaN and infinity, which JSON does not have, and which only a
     handler can make.
     """
     return msgspec.json.encode(_plain(message), enc_hook=_plain)
 
 
 def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) -> Kind:  # never changed
-    """The message of a JSON text; an empty text counts as ``{}``. Raises InvalidRequest.
+    """Decodes a JSON text to a message of the type ``kind``. An empty text counts as ``{}``. Raises InvalidRequest.
 
-    ``variables`` fill fields from texts, by name. The JSON may leave these fields out. If the JSON has such a field,
-    the values must be equal.
+    ``variables`` has further fields, as texts from an HTTP path. The JSON may leave these fields out. If the JSON has
+    such a field, both values must be equal.
     """
     descriptor = cast(Descriptor, kind.DESCRIPTOR)
     shape = _shape(descriptor)
@@ -94,18 +97,20 @@ def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) 
                     allowed = f"allowed: {short(variables[name])}, as in the path"
                     raise InvalidRequest(f"{name}: got {short(repr(fields[name]))}, {allowed}")
         return kind(**fields)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:  # ValueError: protobuf's, and of bad UTF-8
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:  # ValueError: from protobuf, and for bad UTF-8
         why = _why(descriptor, text, variables) or f"no {descriptor.name}: {short(str(error))}"
         raise InvalidRequest(why) from error
 
 
 def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
-    """The given fields, as a message's constructor takes them."""
+    """Returns the fields that a JSON text had, as arguments for the message's constructor."""
     return cast(dict[str, Any], msgspec.to_builtins(shaped, builtin_types=(bytes,)))
 
 
 def _of_path(field: FieldDescriptor, text: str) -> object:
-    """The value of a variable's text in JSON. A text that is not valid is returned as it is, and refused later."""
+    """Converts a variable's text to the value that JSON would have. Returns an invalid text unchanged: a later check
+    refuses it.
+    """
     if field.type in _TEXTS:
         return text
     if field.type == FieldDescriptor.TYPE_BOOL:
@@ -116,8 +121,8 @@ def _of_path(field: FieldDescriptor, text: str) -> object:
 
 
 def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> str | None:
-    """The reason why the JSON is no message. None if the reason is not found: of a repeated name, decoded JSON has only
-    the last value.
+    """Finds the reason for which a JSON text is no message. Returns None if no reason is found, for example because the
+    decoded JSON has only the last value of a repeated name.
     """
     try:
         given = {name: _of_path(descriptor.fields_by_name[name], value) for name, value in variables.items()}
@@ -127,8 +132,8 @@ def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> s
 
 
 def _fault(descriptor: Descriptor, content: object) -> str | None:
-    """The first refused field of decoded JSON, with its value and the allowed values, in words. None if every field is
-    valid.
+    """Finds the first wrong field of decoded JSON. Returns a text with its value and the allowed values, or None if
+    every field is valid.
     """
     if not isinstance(content, dict):
         return f"{descriptor.name}: got {short(repr(content))}, allowed: an object"
@@ -149,7 +154,7 @@ def _fault(descriptor: Descriptor, content: object) -> str | None:
 
 
 def _takes(field: FieldDescriptor, value: object) -> bool:
-    """True if a field, or an element of the field, takes a value, by the checks of msgspec and protobuf."""
+    """Returns True if msgspec and protobuf accept a value for a field, or for an element of a repeated field."""
     try:
         held = msgspec.convert(value, _TYPES.get(field.type, int))
         GetMessageClass(cast(Descriptor, field.containing_type))(**{field.name: [held] if field.is_repeated else held})
@@ -159,7 +164,7 @@ def _takes(field: FieldDescriptor, value: object) -> bool:
 
 
 def _allowed(field: FieldDescriptor) -> str:
-    """The values that are allowed for a field, in words."""
+    """Returns a text that describes the allowed values of a field."""
     if field.enum_type is not None:
         number = "the number of one" if field.enum_type.is_closed else _INT32
         return f"one of {', '.join(field.enum_type.values_by_name)}, or {number}"
@@ -168,13 +173,13 @@ def _allowed(field: FieldDescriptor) -> str:
 
 @lru_cache(maxsize=1024)
 def _shape(descriptor: Descriptor) -> type[msgspec.Struct]:
-    """Types of a message's fields, for msgspec. Raises TypeError for a type that is left out."""
+    """Makes the class with the types of a message's fields, for msgspec. Raises TypeError for a map field."""
     return _make_shape(descriptor, {})
 
 
 def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -> type[msgspec.Struct]:
-    """Makes the shape of a message. ``made`` has the shapes made so far, by the messages' full names: a message may
-    contain itself.
+    """Makes the class of a message, and of the messages in it. ``made`` has the classes made so far, by the messages'
+    full names, since a message may contain itself.
     """
     shape = made.get(descriptor.full_name)
     if shape is None:
@@ -186,7 +191,7 @@ def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -
 
 
 def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
-    """Python type of a field's value in JSON."""
+    """Returns the Python type of a field's value in JSON. Raises TypeError for a map field."""
     of = field.message_type
     if of is not None and of.GetOptions().map_entry:
         raise TypeError(f"{field.full_name}: a type that has no JSON here")
@@ -196,15 +201,15 @@ def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _members(descriptor: Descriptor) -> list[tuple[str, bool, bool]]:
-    """For each field: its name, True for a field with presence, True for a floating number. Raises TypeError as
-    ``_shape`` does.
+    """Returns for each field its name, True for a field with presence, and True for a floating-point field. Raises
+    TypeError for a map field.
     """
     _shape(descriptor)
     return [(field.name, field.has_presence, field.type in _FLOATS) for field in descriptor.fields]
 
 
 def _plain(value: Message | Iterable[object]) -> object:
-    """Value that msgspec writes for a message, or for a repeated field."""
+    """Converts a message, or the value of a repeated field, to a value that msgspec can write. Raises InternalFault."""
     if not isinstance(value, Message):
         return list(value)
     written: dict[str, object] = {}

@@ -1,6 +1,6 @@
-"""Methods in bytes that count their requests. ``Method.answer`` gives such a method to a server with metrics.
+"""Methods as functions of bytes that also count their requests, for a server with metrics (``Method.answer``).
 
-A method that counts is a separate function, and does not call the method without counts: one more stack frame would
+A counting function repeats the code of the function without counts, and does not call it: one more function call would
 cost more than the counting.
 """
 
@@ -26,8 +26,8 @@ _UNDECODABLE = FaultCode.INVALID_ARGUMENT.name
 
 
 def outcomes_of(response: Descriptor) -> dict[int, str]:
-    """The names of a response's statuses (such as ``OK``) by number. Empty for a response without an enum
-    ``status``.
+    """Returns the names of a response's statuses (such as ``OK``), by number. Empty for a response without an enum
+    field ``status``.
     """
     field = response.fields_by_name.get("status")
     if field is None or field.enum_type is None:
@@ -38,8 +38,8 @@ def outcomes_of(response: Descriptor) -> dict[int, str]:
 def metered(
     decode: Decode, function: Callable[[Any], Any], meter: Meter, undecodable: Undecodable
 ) -> Callable[..., bytes]:
-    """A method from bytes to bytes that counts its requests. The method's second argument is a function to call instead
-    of ``function``.
+    """Makes a method as a function of bytes that counts its requests. The result may get a second argument, a function
+    to call instead of ``function``.
     """
     begin, ended, by_status, observe = meter.begin, meter.ended, meter.by_status, meter.observe
 
@@ -65,7 +65,9 @@ def metered(
 
 
 def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[..., Awaitable[bytes]]:
-    """A method that counts its requests on an event loop. ``decode`` raises InvalidRequest."""
+    """Makes a method as a coroutine function of bytes that counts its requests. ``decode`` raises InvalidRequest. The
+    result may get a second argument, a function to await instead of ``on_loop``.
+    """
 
     async def answer(payload: bytes, on_loop: OnLoop = on_loop) -> bytes:
         began_ns = 0 if meter.begin() & SKIPPED else now_ns()
@@ -86,10 +88,8 @@ def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[.
 def metered_stream(
     decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
-    """A method of several replies that counts its requests. A request ends after its last reply. The time of a request
-    is not measured.
-
-    ``decode`` raises InvalidRequest.
+    """Makes a method with several replies that counts its requests. A request ends after its last reply. No clock
+    measures the time of a request. ``decode`` raises InvalidRequest.
     """
 
     def answer(call: Call) -> Iterator[bytes]:

@@ -1,11 +1,11 @@
-"""Metrics of a server while it serves: requests, waits, refusals.
+"""Metrics of a running server: requests, waits, refusals.
 
-A server without metrics uses other functions, so that its requests do not pay for metrics. With metrics, each count is
-one call of a function in C. Only one request in ``ONE_IN`` is measured with a clock: its wait for a thread, its wait
-for the catalog's lock, and the time in its handler. These are the requests whose number is a multiple of ``ONE_IN``, so
-a steady load is sampled evenly.
+A server without metrics uses other functions, so its requests do not pay for metrics. With metrics, each count is one
+call of a C function. A clock measures only one request in ``ONE_IN``: its wait for a thread, its wait for the catalog's
+lock, and the time in its handler. These are the requests whose number is a multiple of ``ONE_IN``, so a steady load is
+sampled evenly.
 
-Left out: numbers that do not concern requests, and the endpoint that shows the numbers (``process/scraping.py``).
+Left out: metrics that do not concern requests, and the HTTP endpoint of the metrics (``process/scraping.py``).
 """
 
 import time
@@ -25,39 +25,39 @@ NAME = "stock_service"
 """Beginning of every metric's name."""
 
 Observe = Callable[[float], None]
-"""Function that counts a time, in seconds, in a histogram. Any thread may call it."""
+"""Function that adds a time in seconds to a histogram. Thread-safe."""
 
 ONE_IN = 64
-"""One request in this number is measured with a clock. A power of 2."""
+"""Sampling ratio: a clock measures one request in 64. A power of 2."""
 
 SKIPPED = ONE_IN - 1
-"""Bit mask: a request whose number has none of these bits is measured."""
+"""Bit mask: a clock measures a request whose number has none of these bits."""
 
 BOUNDS_S = tuple(float(f"{digit}e{power}") for power in range(-6, 1) for digit in (1, 2, 5))
-"""Bounds of a histogram's buckets, in seconds: 1 µs to 5 s."""
+"""Upper bounds of a histogram's buckets, in seconds: 1 µs to 5 s."""
 
 OK = "OK"
-"""The outcome of a method whose replies have no status."""
+"""Outcome of every request of a method whose replies have no status."""
 
 UNKNOWN = "UNKNOWN"
-"""The outcome of a reply whose status has no name."""
+"""Outcome of a request whose reply has a status without a name."""
 
 CANCELLED = "CANCELLED"
-"""The outcome of a request with several replies whose client did not take the last reply."""
+"""Outcome of a request with several replies whose client did not take the last reply."""
 
 now_ns = time.monotonic_ns
 
 
 class Tally:
-    """A counter. Any thread may call ``add`` and ``value``."""
+    """Counter without a lock in ``add``. Thread-safe."""
 
     def __init__(self) -> None:
         self.add: Callable[[], int] = count().__next__  # atomic in CPython
-        self._lock = Lock()  # guards the next one
-        self._looks = 0  # number of calls of ``add`` by ``value`` itself
+        self._lock = Lock()  # guards _looks
+        self._looks = 0  # number of calls of ``add`` by ``value``
 
     def value(self) -> int:
-        """Number of calls of ``add``, without the calls by ``value`` itself."""
+        """Returns the number of calls of ``add``, without the calls by ``value`` itself."""
         with self._lock:
             number = self.add() - self._looks
             self._looks += 1
@@ -65,19 +65,19 @@ class Tally:
 
 
 class Meter:
-    """Counts of one method. Any thread may use them."""
+    """Counters of one method's requests, by outcome. Thread-safe."""
 
     def __init__(self, outcomes: Mapping[int, str], observe: Observe) -> None:
-        """``outcomes`` names the statuses of the method's replies, and is empty for replies without a status.
-        ``observe`` counts the time in its handler.
+        """``outcomes`` has the name of each status of the method's replies; empty for replies without a status.
+        ``observe`` takes the time in the method's handler.
         """
         self.observe = observe
         self.by_status = bool(outcomes)
         self._outcomes = {name: Tally() for name in (*outcomes.values(), UNKNOWN)} if outcomes else {OK: Tally()}
-        self._faults: defaultdict[str, Tally] = defaultdict(Tally)  # by the code's name
-        self._lock = Lock()  # guards the faults
+        self._faults: defaultdict[str, Tally] = defaultdict(Tally)  # by the name of the fault's code
+        self._lock = Lock()  # guards _faults
         self.begin: Callable[[], int] = count().__next__
-        """Gives a number to a request that begins, or goes on after a wait without a thread."""
+        """Returns the number of a request that begins, or resumes after a wait without a thread."""
         self.ended: Mapping[object, Callable[[], int]]
         """Functions that count a reply, by the reply's status. A method without statuses has one function, under None.
         """
@@ -91,37 +91,37 @@ class Meter:
             self.ended = {None: self._outcomes[OK].add}
 
     def failed(self, code: str) -> None:
-        """Counts a request that ended with a fault."""
+        """Counts a request that ended with a fault. ``code`` is the name of the fault's code."""
         with self._lock:
             self._faults[code].add()
 
     def missed(self) -> None:
-        """Counts a request whose client gave up before the request began."""
+        """Counts a request whose time limit was over before the request began."""
         self.failed(FaultCode.DEADLINE_EXCEEDED.name)
 
     def outcomes(self) -> dict[str, int]:
-        """Number of requests with each outcome, by the name of the status, or of the fault's code."""
+        """Returns the number of requests with each outcome, by the name of the status or of the fault's code."""
         with self._lock:
             tallies = {**self._outcomes, **self._faults}
         return {name: tally.value() for name, tally in tallies.items()}
 
 
 class Metrics:
-    """The metrics of one server, in a ``registry`` of prometheus-client. Any thread may use it.
+    """The metrics of one server, in a ``registry`` of prometheus-client. Thread-safe.
 
-    ``Meter`` counts requests, since ``Counter.inc`` takes 0.32 µs and a ``Tally`` 0.04: one ``inc`` for each request
-    would cost more than all other counting. All other metrics are prometheus-client's own.
+    ``Meter`` counts requests, because ``Tally.add`` takes 0.04 µs, and prometheus-client's ``Counter.inc`` 0.32 µs,
+    more than all other counting of a request. All other metrics are prometheus-client's own.
     """
 
     def __init__(self) -> None:
-        """Raises ModuleNotFoundError: a server without metrics does not need the library, and does not load it."""
+        """Imports prometheus-client, which a server without metrics does not need. Raises ModuleNotFoundError."""
         from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # they would show the server's start for each series
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # one more series for each, with the server's start
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self.meters: dict[str, Meter] = {}
-        """Meters by the method's path."""
+        """Meters of the methods, by path."""
 
         def times(name: str, meaning: str, labels: tuple[str, ...] = ()) -> "Histogram":
             meaning = f"{meaning}, of one request in {ONE_IN}."
@@ -135,7 +135,7 @@ class Metrics:
         self._refused = cache(lambda what, code: refusals.labels(what, code).inc)
 
     def collect(self) -> "Iterator[Metric]":
-        """The requests that ended, as prometheus-client asks for them."""
+        """Yields the counts of the ended requests. prometheus-client calls this for each scrape."""
         from prometheus_client.core import CounterMetricFamily
 
         requests = CounterMetricFamily(f"{NAME}_requests", "Requests that ended.", labels=("method", "outcome"))
@@ -145,15 +145,19 @@ class Metrics:
         yield requests
 
     def meter(self, path: str, outcomes: Mapping[int, str]) -> Meter:
-        """The meter that counts a method's requests from now on. Call this before the server serves."""
+        """Returns the meter of a method, which counts the method's requests. Call this before the server serves."""
         return self.meters.setdefault(path, Meter(outcomes, self._handler.labels(path).observe))
 
     def refused(self, what: str, code: str) -> None:
-        """Counts a ``request`` or a ``connection`` that was refused with a fault's code before a thread took it."""
+        """Counts a refusal before a thread took the request. ``what`` is ``request`` or ``connection``, and ``code``
+        the name of the fault's code.
+        """
         self._refused(what, code)()
 
     def waited(self, execute: Callable[[Callable[[], object]], None]) -> Callable[[Callable[[], object]], None]:
-        """An executor's ``execute`` that also counts refusals, and measures the wait for a thread for some tasks."""
+        """Wraps an executor's ``execute``. The result also counts refused tasks, and measures the wait for a thread of
+        one task in ``ONE_IN``.
+        """
         number, observe = count().__next__, self.waited_s
 
         def execute_noting(task: Callable[[], object]) -> None:

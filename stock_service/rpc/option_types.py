@@ -1,4 +1,5 @@
-"""Types of options, for argparse. Each type accepts its values, and refuses any other value with an error of one line.
+"""Types of options, for argparse. A type is a function that converts an option's text to a value. For a text that is
+not allowed, the function raises an error of one line.
 
 The types are not in the parser's module, because transports also have options, and must not import ``process``.
 """
@@ -11,28 +12,27 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LIKE = 0.75
-"""Smallest similarity, by difflib, of a mistyped word to a suggested word: --grace-s is not similar enough to --read-s.
-"""
+"""Smallest similarity, by difflib, of a mistyped word and a suggested word. --grace-s and --read-s are less similar."""
 
 
 def integer(low: int, high: int) -> Callable[[str], int]:
-    """An option type: a whole number from ``low`` to ``high``."""
+    """Makes an option type: a whole number from ``low`` to ``high``."""
     return _number(int, low, high, f"a whole number from {low} to {high}")
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
-    """An option type: a number from ``low`` to ``high``."""
+    """Makes an option type: a number from ``low`` to ``high``."""
     return _number(float, low, high, f"a number from {low:g} to {high:g}")
 
 
 def seconds(low: float, high: float) -> Callable[[str], float]:
-    """An option type: a number of seconds from ``low`` to ``high``."""
+    """Makes an option type: a number of seconds from ``low`` to ``high``."""
     return _number(float, low, high, f"seconds, from {low:g} to {high:g}")
 
 
 def meant(given: str, known: Iterable[str]) -> str:
-    """A question that suggests the known word most similar to a mistyped word. Empty if no known word is similar."""
-    from difflib import get_close_matches  # here, since a program without errors does not need it
+    """Returns a question that suggests the known word most similar to a mistyped word. Empty if none is similar."""
+    from difflib import get_close_matches  # imported only after a typing error
 
     like = get_close_matches(given, tuple(known), n=1, cutoff=_LIKE)
     return f" (did you mean {like[0]}?)" if like else ""
@@ -52,7 +52,7 @@ def _number(kind: Callable[[str], T], low: T, high: T, allowed: str) -> Callable
 
 
 def address(text: str, port_min: int = 1) -> tuple[str, int]:
-    """An option type: ``HOST:PORT``, an address of IPv6 in brackets."""
+    """Option type: ``HOST:PORT``, with an IPv6 address in brackets. ``port_min`` is the smallest allowed port."""
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     bare = host[1:-1] if bracketed else host
@@ -60,7 +60,7 @@ def address(text: str, port_min: int = 1) -> tuple[str, int]:
     if not colon or not bare or not numbered or bracketed != (":" in bare) or "[" in bare or "]" in bare:
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051")
     try:
-        bare.encode("idna")  # as a socket does, which would not raise OSError
+        bare.encode("idna")  # a socket does this later, and would raise UnicodeError instead of OSError
     except UnicodeError as error:
         allowed = "HOST:PORT, with a host of labels of 1 to 63 characters"
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
@@ -68,11 +68,11 @@ def address(text: str, port_min: int = 1) -> tuple[str, int]:
 
 
 def shown_address(address: tuple[str, int]) -> str:
-    """An address as text, ``HOST:PORT``, which ``address`` takes."""
+    """Writes an address as ``HOST:PORT``, which ``address`` can read."""
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def family_of(host: str) -> socket.AddressFamily:
-    """Address family of a host to listen on: IPv6 for an IPv6 address, IPv4 for any other address and for a name."""
+    """Returns the address family to listen on: IPv6 for an IPv6 address, IPv4 for any other address and for a name."""
     return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,9 +1,8 @@
-"""Server reflection, ``grpc.reflection.v1alpha`` and ``v1``. The messages of both versions differ only in their
-package.
+"""Server reflection, ``grpc.reflection.v1alpha`` and ``v1``: answers clients' questions about services and messages.
 
-Source: ``grpc/reflection/v1/reflection.proto``. The descriptors are those that protobuf has loaded. protobuf's
-descriptor pool finds services and messages by name, but not methods. The load tool ghz asks for methods, so this module
-finds methods.
+Source: ``grpc/reflection/v1/reflection.proto``. The messages of both versions differ only in their package. The answers
+are the descriptors that protobuf has loaded. protobuf's descriptor pool finds services and messages by name, but not
+methods. The load generator ghz asks for methods, so this module also finds methods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,11 +21,11 @@ from stock_service.rpc.service import StreamMethod
 _V1ALPHA, _V1 = (f"grpc.reflection.{version}.ServerReflection" for version in ("v1alpha", "v1"))
 
 REFLECTION = tuple(f"/{service}/ServerReflectionInfo" for service in (_V1ALPHA, _V1))
-"""The method's paths."""
+"""Paths of reflection's method in both versions."""
 
 
 def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
-    """Reflection's method, by its paths, for a server with this service. Any trader may call the method."""
+    """Makes reflection's method, by both paths, for a server of the service. The method needs the right TRADER."""
     names = sorted((service_name, HEALTH, _V1ALPHA))
 
     def reflect(asked: ServerReflectionRequest, _: Call) -> Iterator[ServerReflectionResponse]:
@@ -43,7 +42,7 @@ def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
 
 
 def _fill(asked: ServerReflectionRequest, answer: ServerReflectionResponse, names: list[str]) -> None:
-    """Fills the part of an answer that fits the question. Raises KeyError for an unknown name."""
+    """Fills the field of the answer that belongs to the kind of question. Raises KeyError for an unknown name."""
     pool = descriptor_pool.Default()
     match asked.WhichOneof("message_request"):
         case "file_by_filename":
@@ -69,7 +68,7 @@ def _fill(asked: ServerReflectionRequest, answer: ServerReflectionResponse, name
 
 
 def _file_of(symbol: str) -> FileDescriptor:
-    """The file that defines a symbol, or a service's method. Raises KeyError."""
+    """Finds the file that defines a symbol, which may be a service's method. Raises KeyError."""
     pool = descriptor_pool.Default()
     try:
         return pool.FindFileContainingSymbol(symbol)
@@ -79,7 +78,7 @@ def _file_of(symbol: str) -> FileDescriptor:
 
 
 def _add(file: FileDescriptor, answer: ServerReflectionResponse) -> None:
-    """Adds a file, and all files that it depends on, to an answer."""
+    """Adds a file, and all files that the file imports, to an answer."""
     needed: dict[str, FileDescriptor] = {}
     pending = [file]
     while pending:

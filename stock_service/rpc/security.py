@@ -1,19 +1,20 @@
-"""Rights of callers, the file that grants the rights, and the check of one request. Reading the file is the only I/O.
+"""Access control: callers and their rights, the file with the callers (``--access``), and the check of one request.
+Reading the file is the only I/O.
 
     [[callers]]
     name = "desk"
     right = "trader"             # or "admin"
-    token_sha256 = "5e88…"       # of the token that this caller shows; 64 hexadecimal digits
-    certificate = "desk"         # the common name of its client certificate
+    token_sha256 = "5e88…"       # SHA-256 of the token that this caller shows; 64 hexadecimal digits
+    certificate = "desk"         # common name of the caller's client certificate
 
 A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``). The default
-is an admin's right. So only an admin may call a new method until its right is declared. A method without an entry in
-``Guard`` is never answered. The check uses the method that a request was resolved to, and never the path in the
-request's bytes.
+is ADMIN: so only an admin may call a new method until its right is declared. ``Guard`` refuses a method that has no
+declared right. The check uses the method that the server has found for a request, and never the path in the request's
+bytes.
 
-A token itself is never kept and never compared: the service keeps and compares only the token's SHA-256. No error of
-this module contains a token or a part of a token. A request's head that shows a token is kept under the head's digest
-(``concealed``). The decoded head has only the token's digest.
+The service neither stores nor compares a token, but only the token's SHA-256. No error of this module contains a token
+or a part of a token. A cache of request heads has a head with a token under a digest of the head (``concealed``). The
+decoded head has only the token's digest.
 """
 
 import re
@@ -28,19 +29,19 @@ from secrets import token_bytes
 from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated, UnknownMethod, UsageError
 
 CALLERS_MAX = 10_000
-"""Largest number of callers in a file: so a mistaken file cannot fill the memory."""
+"""Largest number of callers in a file, so that a mistaken file cannot fill the memory."""
 
 NAME_LENGTH_MAX = 64
 """Largest number of characters of a caller's name, and of a certificate's common name (X.520)."""
 
 Metadata = tuple[tuple[str, str], ...]
-"""Pairs of a key and a value that a client sends with every request, in ASCII. The keys are in lower case."""
+"""Metadata that a client sends with every request: pairs of a key and a value, in ASCII. The keys are in lower case."""
 
 TOKEN_BYTES_MAX = 256
 """Largest size of a token, in bytes."""
 
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,256}=*", re.ASCII)
-"""Pattern of a token that every transport can carry (RFC 6750, ``b64token``). 16 characters at least."""
+"""Pattern of a token that every transport can carry (RFC 6750, ``b64token``), with at least 16 characters."""
 
 _BEARER = re.compile(r"bearer +([!-~]+)", re.ASCII | re.IGNORECASE)
 
@@ -49,14 +50,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _KEYS = {"name", "right", "token_sha256", "certificate"}
 
 AUTHORIZATION = "authorization"
-"""The field in which a request shows a token."""
+"""Name of the field in which a request shows a token."""
 
 _KEY = token_bytes(32)
-"""Key of ``concealed``, in this process."""
+"""Secret key of ``concealed``, new for each process."""
 
 
 class Right(IntEnum):
-    """Right of a caller. Each right includes the rights before it."""
+    """Right of a caller. A right includes all smaller rights."""
 
     ANYONE = 0
     """Right of a caller without a credential: to ask for the server's health."""
@@ -69,33 +70,34 @@ class Right(IntEnum):
 _RIGHTS = {"trader": Right.TRADER, "admin": Right.ADMIN}
 
 Shown = bytes | None
-"""Credential of a request: the digest of its token; None without a token; ``UNREADABLE`` for a token that is not
-valid.
+"""Credential that a request shows: the digest of its token; None without a token; ``UNREADABLE`` for an invalid token.
 """
 
 UNREADABLE = b""
-"""Digest that stands for a token that is not valid: no caller has this digest."""
+"""Value of ``Shown`` for an invalid token. No caller has this digest."""
 
 
 Asked = tuple[bytes | None, Shown]
-"""Path of the method that a request was resolved to, or None, and the credential that the request shows."""
+"""Subject of a check: the path of the method that the server has found for a request (None for an unknown method), and
+the credential that the request shows.
+"""
 
 
 def digest(token: bytes) -> bytes:
-    """Digest of a token, 32 bytes. The service knows the token only by this digest."""
+    """Returns the digest of a token, 32 bytes: the only form of a token that the service stores."""
     return sha256(token).digest()
 
 
 def concealed(head: bytes) -> bytes:
-    """Key under which a head with a token is kept. The key reveals nothing of the head's bytes, and no client can make
+    """Returns the cache key of a head with a token. The key reveals nothing of the head's bytes, and no client can make
     a head whose bytes equal a key. Takes some 0.6 µs.
     """
-    return blake2b(_KEY + head).digest()  # without HMAC: a hash of BLAKE2 cannot be extended
+    return blake2b(_KEY + head).digest()  # HMAC is not necessary, since BLAKE2 has no length-extension attack
 
 
 def shown_in(authorization: Iterable[str]) -> Shown:
-    """Credential in the values of a request's field ``authorization``. Only a single value ``Bearer TOKEN`` is
-    valid.
+    """Returns the credential in the values of a request's field ``authorization``. Only a single value ``Bearer TOKEN``
+    is valid.
     """
     values = tuple(authorization)
     if not values:
@@ -106,43 +108,45 @@ def shown_in(authorization: Iterable[str]) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A known caller."""
+    """A caller of the file."""
 
     name: str
     right: Right
     token_digest: bytes
-    """Empty for a caller without a token."""
+    """Digest of the caller's token; empty for a caller without a token."""
     certificate: str
     """Common name of the caller's certificate; empty for a caller without a certificate."""
 
 
 class Access:
-    """The callers of a file, with their rights. Any thread may check; one at a time may ``reload``."""
+    """Access list: the callers of a file, with their rights. Thread-safe, but only one thread at a time may ``reload``.
+    """
 
     def __init__(self, file: Path) -> None:
         """Reads the file. Raises UsageError, which names the file and the line or key."""
         self.file = file
-        self._by_token: Mapping[bytes, Caller] = {}  # by digest: so a look-up's time tells nothing of a token
+        self._by_token: Mapping[bytes, Caller] = {}  # by digest, so that a look-up's time reveals nothing of a token
         self._by_certificate: Mapping[str, Caller] = {}
         self.granted: set[Asked] = set()
-        """Methods granted to tokens since the file was read. A grant holds on every connection, with any
-        certificate."""
+        """Methods that ``Guard`` has granted to tokens since the last ``reload``. A grant holds on every connection,
+        with any certificate.
+        """
         self.refused: Callable[[str, str], object] | None = None
-        """Function called at each refusal, with ``request`` and the fault's code; None without metrics."""
+        """Function to call at each refusal, with ``request`` and the name of the fault's code; None without metrics."""
         self.reload()
 
     def reload(self) -> None:
-        """Reads the file again, for all requests read from now on. Raises as ``__init__``, and changes nothing then."""
+        """Reads the file again, for all requests read from now on. Raises UsageError, and then changes nothing."""
         callers = load(self.file)
         self._by_certificate = {caller.certificate: caller for caller in callers if caller.certificate}
         self._by_token = {caller.token_digest: caller for caller in callers if caller.token_digest}
         self.granted = set()  # assigned last: a thread that sees this set also sees the new callers
 
     def check(self, needed: Right, shown: Shown, certificate: str) -> None:
-        """Returns if a request may be answered; otherwise raises Unauthenticated or PermissionDenied.
+        """Checks that a request's caller has the right ``needed``. Raises Unauthenticated, PermissionDenied.
 
-        ``certificate`` is the common name in the certificate of the request's connection, or empty. An unknown token is
-        refused even if the certificate would suffice. Takes some microseconds.
+        ``certificate`` is the common name in the client certificate of the request's connection, or empty. An unknown
+        token is refused even if the certificate would suffice. Takes some microseconds.
         """
         if needed is Right.ANYONE:
             return
@@ -169,17 +173,16 @@ class Access:
 
 
 class Guard:
-    """Check of the callers of one server's methods. Any thread may use it."""
+    """Access check of one server's methods, with a cache of grants. Thread-safe."""
 
     def __init__(self, access: Access, rights: Mapping[bytes, Right]) -> None:
         """``rights`` has the right that each method needs, by the method's path."""
         self.access = access
-        """The callers. A request in ``access.granted`` needs no ``check``."""
+        """Access list. A request in ``access.granted`` needs no ``check``."""
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
-        """Returns if the method may be answered; otherwise raises Unauthenticated, PermissionDenied or
-        UnknownMethod.
+        """Checks that a caller may call the method ``path``. Raises Unauthenticated, PermissionDenied, UnknownMethod.
         """
         granted = self.access.granted
         if (path, shown) in granted:
@@ -188,21 +191,21 @@ class Guard:
         if needed is None:
             raise UnknownMethod("no such method")
         self.access.check(needed, shown, certificate)
-        judged = shown is not None and needed is not Right.ANYONE  # else strangers would fill ``granted``
-        if judged and not certificate:  # otherwise the certificate, and not the token, may have the right
+        judged = shown is not None and needed is not Right.ANYONE  # unknown tokens must not fill ``granted``
+        if judged and not certificate:  # with a certificate, the right may be the certificate's and not the token's
             granted.add((path, shown))
 
 
 def load(path: Path) -> tuple[Caller, ...]:
-    """The callers of a file, in the file's order. Raises UsageError, which names the file and the line or key, and
-    shows no value.
+    """Reads the callers of a file, in the file's order. Raises UsageError, which names the file and the line or key,
+    and shows no value.
     """
     file = str(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("--access", file, f"a readable file ({error.strerror})") from error
-    except (ValueError, RecursionError):  # its text might quote the file
+    except (ValueError, RecursionError):  # the error's text might quote the file
         raise UsageError("--access", file, "a file in TOML, in UTF-8") from None
     entries = document.get("callers")
     if not isinstance(entries, list) or not 0 < len(entries) <= CALLERS_MAX or len(document) > 1:
@@ -225,7 +228,7 @@ def load(path: Path) -> tuple[Caller, ...]:
 
 
 def _caller(place: str, entry: object) -> Caller:
-    """The caller of one table of the file."""
+    """Makes the caller of one table of the file. ``place`` names the table in an error. Raises UsageError."""
     if not isinstance(entry, dict):
         raise UsageError(place, None, "a table [[callers]]")
     for key in sorted(entry.keys() - _KEYS):

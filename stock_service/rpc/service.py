@@ -1,9 +1,9 @@
-"""An RPC service free of any transport.
+"""An RPC service, independent of any transport.
 
-A ``Service`` maps full method names to methods. A transport serves any service, and imports none. A ``Method`` has the
-types of its messages, so that the method's name is enough to decode and encode. On any transport a method gets the
-bytes of a protobuf message; a transport that speaks JSON converts JSON to such bytes (``message_json.py``). Decoding
-happens here, once, so that undecodable bytes are INVALID_ARGUMENT everywhere.
+A ``Service`` maps the full names of methods to methods. A transport serves any service, and imports none. A ``Method``
+has the types of its messages, so a transport needs only the method's name to decode and encode. A transport gives a
+method the bytes of a protobuf message; a transport that speaks JSON first converts JSON to these bytes
+(``message_json.py``). Only this module decodes messages, so undecodable bytes are INVALID_ARGUMENT on every transport.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -27,24 +27,24 @@ Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 Answer = Callable[[bytes], bytes]
-"""Function of a method, from an encoded request to an encoded response. Raises a Fault."""
+"""Method as a function from an encoded request to an encoded response. Raises a Fault."""
 
 CallAnswer = Callable[[Call], bytes]
-"""A method from a call to an encoded response; raises a Fault."""
+"""Method as a function from a call to an encoded response. Raises a Fault."""
 
 StreamAnswer = Callable[[Call], Iterator[bytes]]
-"""A method from a call to several encoded replies; asking for the next reply may raise a Fault."""
+"""Method as a function from a call to an iterator of encoded replies. The iterator may raise a Fault."""
 
 AwaitedAnswer = Callable[[Call], Awaitable[bytes]]
-"""A method from a call to an encoded response, on an event loop; raises a Fault."""
+"""Method as a coroutine function from a call to an encoded response. Raises a Fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method's address on transports that have routes: an HTTP verb and a path, ``Route("PUT", "/entities/{id}")``.
+    """Address of a method in HTTP: a verb and a path, such as ``Route("PUT", "/entities/{id}")``.
 
-    A part of the path in braces is a variable: it fills the request's field of that name. Fields that no variable
-    fills come from the body, in JSON.
+    A part of the path in braces is a variable: it fills the request's field with the same name. The body, in JSON,
+    fills the other fields.
     """
 
     verb: str
@@ -53,13 +53,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[Request, Response]):
-    """One method: its request and response types, and the function from request to response, which may raise a Fault.
+    """One method of a service: the types of request and response, and the function from a request to a response.
 
-    Any number of threads may call ``function`` at once. With ``wants_call``, the ``Call`` is the second argument of
-    ``function``. ``route`` is the method's address, with messages in JSON, on transports with routes. ``on_loop`` is
-    for a ``function`` that waits: a coroutine function with the same effect, so that an event loop serves other calls
-    during the wait. Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a
-    server that knows its callers.
+    ``function`` may raise a Fault, and must be thread-safe. With ``wants_call``, ``function`` gets the ``Call`` as its
+    second argument. ``route`` is the method's address on HTTP, with messages in JSON. ``on_loop`` is for a ``function``
+    that waits: a coroutine function with the same effect, so that an event loop serves other calls during the wait.
+    Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a server with
+    access control.
     """
 
     request_type: type[Request]
@@ -70,18 +70,19 @@ class Method(Generic[Request, Response]):
     on_loop: Callable[[Request], Awaitable[Response]] | Callable[[Request, Call], Awaitable[Response]] | None = None
     right: Right = Right.ADMIN
     meter: Meter | None = None
-    """Meter that counts the method's requests; None for a method without counts."""
+    """Meter that counts the method's requests; None for a server without metrics."""
 
     def answer(self) -> Answer:
-        """The method as a function of bytes, for a method that wants no call. Make this function once, before serving.
+        """Returns the method as a function of bytes, for a method without ``wants_call``. Call this once, before
+        serving.
 
-        The answer raises InvalidRequest for bytes that do not decode.
+        The returned function raises InvalidRequest for bytes that do not decode.
         """
         assert not self.wants_call
         return self._answering()
 
     def answer_call(self) -> CallAnswer:
-        """The method as a function of a call, for any method; otherwise like ``answer``."""
+        """Returns the method as a function of a ``Call``, for any method. Otherwise like ``answer``."""
         answer = self._answering()
         if not self.wants_call:
             return lambda call: answer(call.payload)
@@ -89,7 +90,9 @@ class Method(Generic[Request, Response]):
         return lambda call: answer(call.payload, lambda request: function(request, call))
 
     def _answering(self) -> Callable[..., bytes]:
-        """The method as a function of bytes. The second argument is a function to call instead of ``function``."""
+        """Returns the method as a function of bytes. The returned function may get a second argument, a function to
+        call instead of ``function``.
+        """
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request], Response], self.function)
         if self.meter is not None:
@@ -105,9 +108,7 @@ class Method(Generic[Request, Response]):
         return answer
 
     def answer_on_loop(self) -> AwaitedAnswer:
-        """For a method with ``on_loop``, a coroutine function of a call; for any other method, the function of
-        ``answer``.
-        """
+        """Returns a method with ``on_loop`` as a coroutine function of a ``Call``. Otherwise like ``answer``."""
         assert self.on_loop is not None
         decode = _strict_decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
@@ -128,11 +129,11 @@ class Method(Generic[Request, Response]):
 
 @dataclass(frozen=True, slots=True)
 class StreamMethod(Generic[Request, Response]):
-    """A method that answers a request with several messages, one by one as the client takes them.
+    """A method that answers a request with several replies. The server asks for a reply once the last reply was sent.
 
     ``function`` may be a generator. If the client leaves, the thread that notices this closes the generator: the
     generator must then end quickly. With ``talks`` a client may send several requests in one call; the server answers
-    them one after the other. ``right`` is the same as for a ``Method``.
+    them one after the other. ``right`` is the right that a caller needs, as for a ``Method``.
     """
 
     request_type: type[Request]
@@ -141,11 +142,11 @@ class StreamMethod(Generic[Request, Response]):
     talks: bool = False
     right: Right = Right.ADMIN
     meter: Meter | None = None
-    """Meter, as for a ``Method``; each request of a call is counted."""
+    """Meter that counts each request of a call; None for a server without metrics."""
 
     def answer_stream(self) -> StreamAnswer:
-        """The method as a function of bytes. Make this function once, before serving. The function raises
-        InvalidRequest for bytes that do not decode.
+        """Returns the method as a function of a ``Call``. Call this once, before serving. The returned function's
+        iterator raises InvalidRequest for bytes that do not decode.
         """
         decode = _strict_decoder(self.request_type)
         if self.meter is not None:
@@ -160,12 +161,12 @@ class StreamMethod(Generic[Request, Response]):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service. ``name`` is the protobuf service's full name; ``methods`` maps ``/name/Method`` to the method.
+    """A service. ``name`` is the protobuf service's full name. ``methods`` maps ``/name/Method`` to the method.
 
-    ``streams`` are the methods with several replies. Only the transport ``grpc_static`` serves such methods. ``flush``
-    is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A server
-    that lets requests wait calls ``flush``, on any thread, once the server has begun all requests that it has read.
-    ``health`` tells if the server serves now; None means always.
+    ``streams`` has the methods with several replies, by path. Only the transport ``grpc_static`` serves such methods.
+    ``flush`` is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A
+    server that lets requests wait calls ``flush``, on any thread, once it has begun all requests that it has read.
+    ``health`` knows whether the server serves now; None for a service that is always well.
     """
 
     name: str
@@ -175,18 +176,18 @@ class Service:
     health: Health | None = None
 
     def with_health(self) -> "Service":
-        """The same service with ``health``, and with the method Check, by which clients ask for the health."""
+        """Returns this service with ``health``, and with the health service's method Check."""
         health = self.health or Health(self.name)
         check = Method(HealthCheckRequest, HealthCheckResponse, health.check, right=Right.ANYONE)
         return replace(self, methods={**self.methods, CHECK: check}, health=health)
 
     def rights(self) -> dict[bytes, Right]:
-        """Right that each method needs, by its path."""
+        """Returns the right that each method needs, by the method's path."""
         needed = {path.encode(): method.right for path, method in self.methods.items()}
         return needed | {path.encode(): method.right for path, method in self.streams.items()}
 
     def counted(self, metrics: Metrics) -> "Service":
-        """The same service with counts of its requests. Call this before serving."""
+        """Returns this service with a meter for each method. Call this before serving."""
         methods = {
             path: replace(method, meter=metrics.meter(path, outcomes_of(method.response_type.DESCRIPTOR)))
             for path, method in self.methods.items()
@@ -196,7 +197,7 @@ class Service:
 
 
 def _strict_decoder(request_type: type[Request]) -> Callable[[bytes], Request]:
-    """A decoder that raises InvalidRequest. ``answer`` does not use it, to save one function call in the hot path."""
+    """Makes a decoder that raises InvalidRequest. ``answer`` does not use it, to save a function call for a request."""
     decode: Callable[[bytes], Request] = decoder(request_type)
 
     def decode_strictly(payload: bytes) -> Request:

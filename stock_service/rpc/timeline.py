@@ -1,40 +1,40 @@
-"""The timeline: the times, in nanoseconds, of each request's steps in a server, recorded while the server serves.
+"""The timeline: the times, in nanoseconds, at which each request reached each stage in a running server.
 
-Times noted of a request, in their order:
+Times of a request, in their order:
 
-- accepted   its bytes have been read (sockets), or grpcio has given the call to the executor (gRPC)
+- accepted   the server has read the request (sockets), or grpcio has given the call to the executor (gRPC)
 - dequeued   a thread begins with the request
 - asked      the thread asks for the catalog's lock
 - acquired   the thread has the lock; ``asked`` and ``acquired`` are 0 for a request without a lock
 - handled    the bytes of the reply are ready
 - replied    the system call that sent the reply, or the handler that gave it to grpcio, has returned
 
-The timeline also notes the request's wait for locks, its method and the thread that answered it. For a request that
-takes several locks, ``asked`` is the time of the first lock and ``acquired`` the time of the last lock. ``waited`` is
-the sum of the waits. So the time between one lock and the next is in no stage: the sum of the stages is smaller than
-the total by this time.
+The timeline also records the request's wait for locks, its method, and the thread that answered it. For a request that
+takes several locks, ``asked`` is the time of the first lock, and ``acquired`` the time of the last lock. ``waited`` is
+the sum of the waits. So the time between two locks belongs to no stage: the sum of the stages is smaller than the total
+by this time.
 
 ``handled`` is the last time that is certainly before the client has the reply. ``replied`` may be after the client has
 the reply: the client reads on another core while the server's thread returns from the system call.
 
-Clock: ``time.perf_counter_ns``, which on Linux is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share
-this clock: a client's times can be compared with the server's times.
+The clock is ``time.perf_counter_ns``. On Linux it is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share
+this clock, so a client's times can be compared with the server's times.
 
-Each thread has a ``Stamper``, and one request at a time; ``begin`` clears the times of the last request. A finished
-request is one row of 72 bytes: 137 MiB for two million. The memory is reserved at the start, and taken from the system
-at the first write. So no memory is moved or enlarged while requests wait. A timeline adds some 1.4 µs of processor time
-to a request on sockets without contention, and 2 to 3 µs on two busy cores.
+Each thread has a ``Stamper``, which holds the times of one request; ``begin`` clears the times of the last request. An
+ended request is one row of 72 bytes: 137 MiB for two million requests. The process reserves the memory at the start,
+and gets each page at the first write to it. So no memory is moved or enlarged while requests wait. A timeline adds some
+1.4 µs of processor time to a request on sockets without contention, and 2 to 3 µs on two busy cores.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
 - ``stamps.npy``  an array of int64: a row for each request, in the order in which they ended, with the columns
-  ``COLUMNS``. A row of zeros stands for a request that was ending when the file was written.
+  ``COLUMNS``. A row of zeros is a request that was ending when the file was written.
 - ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
   service does not have) and ``left_out``.
 
-Left out: requests that were refused before a thread took them, or given up by the client before they began, and
-grpcio's health and reflection services. Requests over ``requests_max`` are left out too; only these are counted
-(``left_out``).
+Left out: requests that the server refused before a thread took them, requests that the client gave up before they
+began, and grpcio's health and reflection services. Also left out are requests over ``requests_max``; ``left_out`` is
+their number.
 """
 
 import json
@@ -48,7 +48,7 @@ from struct import Struct
 from zipfile import ZIP_DEFLATED, ZipFile
 
 REQUESTS_MAX = 2_000_000
-"""Largest number of requests kept: 20 s at 100,000 requests a second, which is more than any server of this project
+"""Largest number of recorded requests: 20 s at 100,000 requests a second, which is more than any server of this project
 answers.
 """
 
@@ -62,23 +62,23 @@ STAMPS = "stamps.npy"
 ABOUT = "about.json"
 
 NO_METHOD = -1
-"""The number of every method that the service does not have."""
+"""Method number of every request whose method the service does not have."""
 
 _ROW = Struct(f"<{len(COLUMNS)}q")
 _ROW_BYTES = _ROW.size
 _pack_into = _ROW.pack_into
 
 _CHUNK_BYTES = 1 << 20
-"""Number of bytes compressed at a time."""
+"""Number of bytes that ``write`` compresses at a time."""
 
 _COMPRESSION = 1
-"""Level of compression: the lowest and fastest, since the server is to end soon."""
+"""Level of compression: the fastest level, since a stopping server writes the file."""
 
 
 class Timeline:
-    """The requests of one server. Any thread may use ``local.stamper``, which is the calling thread's own stamper.
+    """Recorder of one server's requests. ``local.stamper`` is the calling thread's own stamper.
 
-    ``requests_max`` requests are kept; further requests are only counted.
+    The timeline records ``requests_max`` requests, and only counts further requests.
     """
 
     def __init__(self, requests_max: int = REQUESTS_MAX, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
@@ -87,25 +87,25 @@ class Timeline:
         self._rows = mmap.mmap(-1, max(1, requests_max) * _ROW_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_NOHUGEPAGE"):  # otherwise a request would sometimes wait for 2 MiB of zeros
             self._rows.madvise(mmap.MADV_NOHUGEPAGE)
-        self._places = count()  # next() of it is atomic in CPython
+        self._places = count()  # next(_places) is atomic in CPython
         self._methods: list[str] = []
         threads, rows, places = count(), self._rows, self._places
         self.local = _Local(lambda: Stamper(next(threads), rows, places, requests_max, clock_ns))
 
     def method_number(self, path: str) -> int:
-        """A new number for a method, for the column ``method``. Call this before the server serves."""
+        """Gives a method a new number, for the column ``method``. Call this before the server serves."""
         self._methods.append(path)
         return len(self._methods) - 1
 
     def end(self) -> None:
-        """Keeps the request of this thread, whose reply was sent. Does nothing for a request without stamps."""
+        """Records the calling thread's request, whose reply was sent. Does nothing for a request without times."""
         stamper = self.local.stamper
         if stamper.handled_ns:
             stamper.end()
 
     def write(self, path: Path) -> int:
-        """Writes the ended requests to a file, once, when the server has stopped. Blocks for about 1 s a million
-        requests. Returns the number of requests left out. Raises OSError.
+        """Writes the recorded requests to a file. Call this once, after the server has stopped. Blocks for about 1 s
+        for a million requests. Returns the number of requests over ``requests_max``. Raises OSError.
         """
         ended = next(self._places)
         kept = min(ended, self._requests_max)
@@ -120,7 +120,7 @@ class Timeline:
 
 
 class Stamper:
-    """Times that one thread notes of the request that it answers. Only this thread uses the object."""
+    """Times of the request that one thread answers. Only this thread uses the object."""
 
     def __init__(
         self, thread: int, rows: mmap.mmap, places: Iterator[int], requests_max: int, clock_ns: Callable[[], int]
@@ -134,7 +134,7 @@ class Stamper:
         self.method = NO_METHOD
 
     def begin(self, accepted_ns: int) -> None:
-        """Begins a request, and clears the times of the one before."""
+        """Begins a request, and clears the times of the request before."""
         self.dequeued_ns = self._clock_ns()
         self.accepted_ns = accepted_ns
         self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0
@@ -147,12 +147,12 @@ class Stamper:
         self.acquired_ns = acquired_ns
 
     def handled(self, method: int) -> None:
-        """Notes that the bytes of the reply are there: an outcome or a fault."""
+        """Notes that the bytes of the reply are ready. ``method`` is the method's number."""
         self.handled_ns = self._clock_ns()
         self.method = method
 
     def end(self) -> None:
-        """Notes that the reply was sent, and keeps the request, if there is room."""
+        """Notes that the reply was sent, and records the request, if the timeline has room."""
         replied_ns = self._clock_ns()
         place = next(self._places)
         if place < self._requests_max:
@@ -172,14 +172,16 @@ class Stamper:
 
 
 class _Local(threading.local):
-    """The stamper of the current thread, made at its first use. Threads are numbered in this order; the maker is 0."""
+    """The current thread's stamper, made at its first use. Threads are numbered in the order of their first uses. The
+    thread that makes the timeline has number 0.
+    """
 
     def __init__(self, make: Callable[[], Stamper]) -> None:
         self.stamper = make()
 
 
 def _npy_header(rows: int) -> bytes:
-    """Header of NumPy's format, version 1.0 (numpy.lib.format), before the numbers; padded to 64 bytes."""
+    """Makes the header of a file in NumPy's format 1.0 (numpy.lib.format), padded to a multiple of 64 bytes."""
     about = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, {len(COLUMNS)}), }}".encode()
     prefix = b"\x93NUMPY\x01\x00"
     padding = -(len(prefix) + 2 + len(about) + 1) % 64

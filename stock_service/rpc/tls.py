@@ -1,9 +1,9 @@
 """TLS by the standard library: a server's certificate, which may be replaced while the server serves, and a client's
 credentials.
 
-TLS 1.2 and 1.3. With an authority for clients, every client must have a certificate that the authority signed (mTLS).
-Private keys must not be encrypted: nobody can enter a passphrase when a server starts. No error and no ``repr`` here
-shows a file's content.
+TLS 1.2 and 1.3. If a server has an authority for clients, every client must have a certificate that the authority
+signed (mTLS). Private keys must not be encrypted, since nobody can enter a passphrase when a server starts. No error
+and no ``repr`` of this module shows a file's content.
 """
 
 import ssl
@@ -16,12 +16,12 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.security import TOKEN, TOKEN_BYTES_MAX, Metadata
 
 _NO_PASSPHRASE = ""
-"""Passphrase that OpenSSL gets for an encrypted key. Without a passphrase OpenSSL would ask on the terminal."""
+"""Passphrase that OpenSSL tries for an encrypted key. Without a passphrase OpenSSL would ask on the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pems:
-    """Content of the files of a server or a client, for a library that needs the content and not the path. Empty for a
+    """Contents of the PEM files of a server or a client, for grpcio, which takes contents and not paths. Empty for a
     missing file.
     """
 
@@ -32,29 +32,28 @@ class Pems:
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Files of a server: its certificate and chain, the certificate's private key, and the authority of its clients."""
+    """Paths of a server's PEM files: its certificate with chain, its private key, and the authority of its clients."""
 
     certificate: Path
     key: Path
     client_authority: Path | None = None
-    """Authority of the clients' certificates; None if clients need no certificate."""
+    """Authority that must have signed the clients' certificates; None if clients need no certificate."""
 
 
 class ServerTls:
-    """Certificate and TLS context of a server. Any thread may use the object; only one thread at a time may
-    ``reload``.
-    """
+    """Certificate and TLS context of a server. Thread-safe, but only one thread at a time may ``reload``."""
 
     def __init__(self, files: TlsFiles, protocols: Sequence[str] = ()) -> None:
-        """``protocols`` are the names that the server accepts in ALPN. Raises UsageError for files that cannot be
-        used."""
+        """``protocols`` are the protocol names that the server accepts in ALPN. Raises UsageError for files that cannot
+        be used.
+        """
         self.files = files
         self._protocols = list(protocols)
         self.reload()
 
     def reload(self) -> None:
-        """Reads the files again: new connections use the new files, and open connections continue. Raises UsageError,
-        and then changes nothing.
+        """Reads the files again, for new connections. Open connections continue with the old certificate. Raises
+        UsageError for files that cannot be used, and then changes nothing.
         """
         files = self.files
         pems = Pems(
@@ -76,7 +75,7 @@ class ServerTls:
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The authority that a client trusts, and the certificate, token and metadata that the client shows to a server."""
+    """Authority that a client trusts, and certificate, token and metadata that the client shows to a server."""
 
     authority: Path | None = None
     """Authority that must have signed the server's certificate; None for a connection without TLS."""
@@ -86,7 +85,9 @@ class ClientCredentials:
     metadata: Metadata = field(default=(), repr=False)
 
     def context(self, protocols: Sequence[str] = ()) -> ssl.SSLContext | None:
-        """TLS context for connections; None for plain connections. Raises UsageError for files that cannot be used."""
+        """Makes the TLS context for connections; None for connections without TLS. ``protocols`` are ALPN names. Raises
+        UsageError for files that cannot be used.
+        """
         if self.authority is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -99,8 +100,8 @@ class ClientCredentials:
         return context
 
     def pems(self) -> Pems:
-        """Content of the files. Raises UsageError."""
-        self.context()  # raises where the files cannot be used
+        """Reads the contents of the files. Raises UsageError for files that cannot be used."""
+        self.context()  # raises UsageError if a file cannot be used
         own = self.certificate is not None and self.key is not None
         return Pems(
             _read("--tls-cert", self.certificate) if own and self.certificate else b"",
@@ -110,11 +111,13 @@ class ClientCredentials:
 
 
 NO_CREDENTIALS = ClientCredentials()
-"""Credentials of a plain connection without a token and without metadata."""
+"""Credentials of a connection without TLS, token and metadata."""
 
 
 def read_token(file: Path) -> str:
-    """The token in a file, which may end in a line's end. Raises UsageError, which does not show the token."""
+    """Reads a token from a file, whose last line may end in a newline. Raises UsageError, which does not show the
+    token.
+    """
     raw = _read("--token-file", file)
     token = raw.decode("ascii", "replace").strip()
     if len(raw) > TOKEN_BYTES_MAX + 2 or not TOKEN.fullmatch(token):
@@ -124,7 +127,10 @@ def read_token(file: Path) -> str:
 
 @contextmanager
 def _refused(option: str, files: object, allowed: str) -> Iterator[None]:
-    """Converts errors within the ``with`` statement, which uses an option's files, to UsageError with the reason."""
+    """Converts ssl.SSLError and OSError within the ``with`` statement to UsageError with the reason.
+
+    ``option`` and ``files`` name the option and its files. ``allowed`` describes valid files.
+    """
     try:
         yield
     except ssl.SSLError as error:
@@ -150,8 +156,8 @@ def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
 
 
 def named_in(certificate: object) -> str:
-    """The common name in a certificate that the module ``ssl`` has parsed. Empty unless the certificate has exactly one
-    common name.
+    """Returns the common name of a certificate, in the form of ``SSLObject.getpeercert``. Empty unless the certificate
+    has exactly one common name.
     """
     if not isinstance(certificate, dict):
         return ""

@@ -1,15 +1,17 @@
 """Requests that wait for an event, such as a write to the disk, without a thread.
 
-A server that supports this puts a ``Wait`` into ``here`` before it calls a handler. A catalog that must wait notes the
-wait in the ``Wait``, arranges a call of ``go_on`` at the end of the wait, and raises ``Waiting``, which leaves the
-handler. After ``go_on`` the server calls the handler again, with the same ``Wait``. The handler repeats its steps up to
-the wait, finds that the wait is over, and continues. So the steps before the wait must be safe to do twice, and a
-handler may wait only once.
+The protocol between server, handler and catalog:
 
-If a server puts no ``Wait`` into ``here``, a catalog that must wait blocks.
+1. The server sets ``here.wait`` to a new ``Wait``, and calls the handler.
+2. A catalog that must wait sets ``Wait.on``, arranges a call of ``Wait.go_on`` at the end of the wait, and raises
+   ``Waiting``, which leaves the handler.
+3. Once the server has begun all requests that it has read, it calls the service's ``Flush``, which starts the work
+   that the requests wait for.
+4. After ``go_on`` the server calls the handler again, with the same ``Wait``. The handler repeats its steps up to the
+   wait, finds that the wait is over, and continues.
 
-Once the server has begun all requests that it has read, the server calls the service's ``Flush``, which starts the work
-that requests wait for.
+So a handler's steps before the wait must be safe to do twice, and a handler may wait only once. If ``here.wait`` is
+None, a catalog that must wait blocks the thread.
 """
 
 import threading
@@ -18,50 +20,48 @@ from contextlib import contextmanager
 
 
 class Waiting(BaseException):
-    """Raised for a request that waits and gets no reply now. A BaseException, so that no handler catches it as an
-    error.
+    """Raised out of the handler of a request that must wait. A BaseException, so that handlers which catch
+    ``Exception`` do not catch it.
     """
 
 
 Flush = Callable[[bool], object]
-"""Function that starts the work that requests wait for. With True the calling thread does the work, and blocks; with
-False another thread does it. Any thread may call it."""
+"""Function that starts the work that requests wait for. With True the calling thread does the work, and blocks. With
+False another thread does the work. Thread-safe.
+"""
 
 
 class Wait:
-    """Wait of one request. A catalog that must wait sets ``on`` to the change or Lookup that the request waits for;
-    before, ``on`` is None.
-    """
+    """Wait of one request. ``on`` is None before the wait, and then the change or Lookup that the request waits for."""
 
     __slots__ = ("go_on", "on")
 
     def __init__(self, go_on: "Callable[[Wait], object]") -> None:
-        """``go_on`` is called once, when the wait is over, by any thread. It must not raise."""
+        """``go_on`` is called once, by any thread, when the wait is over. ``go_on`` must not raise."""
         self.go_on = go_on
         self.on: object | None = None
 
 
 class _Here(threading.local):
-    """State of the current thread for its handler."""
+    """Variables of the current thread."""
 
     wait: Wait | None = None
 
 
 here = _Here()
-"""The ``Wait`` of the request that this thread answers."""
+"""Variables of the current thread: ``here.wait`` is the ``Wait`` of the request that the thread answers, or None."""
 
 going_on = threading.Lock()
-"""Lock that is held while a group of requests resumes: see ``in_one_go``."""
+"""Lock that is held while a group of requests resumes; see ``in_one_go``."""
 
 
 @contextmanager
 def in_one_go() -> Iterator[None]:
-    """Holds ``going_on`` while a group of requests resumes, so that a reading thread can wait until the whole group has
-    resumed.
+    """Holds ``going_on`` while a group of requests resumes, so that a reading thread can wait for the whole group.
 
-    This is only for speed. Otherwise each reply would bring a new request to the reading thread, and the two threads
-    would take the GIL from each other each time. If two groups resume at a time, the reading thread waits for only one
-    group. Any thread may use it; never blocks.
+    This only saves time. Without it, each reply would bring a new request to the reading thread, and the two threads
+    would take the GIL from each other each time. If two groups resume at the same time, the reading thread waits for
+    only one group. Never blocks. Thread-safe.
     """
     held = going_on.acquire(blocking=False)
     try:

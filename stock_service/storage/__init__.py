@@ -1,7 +1,8 @@
-"""Catalogs that survive a restart. Only the mains name them.
+"""Catalogs that survive a restart. Only the main programs import them.
 
-``sqlite.py`` is the catalog in a file, and ``sqlite_file.py`` its file. ``sqlite_place.py`` has the names, locks and
-copies of the file, and ``sqlite_log.py`` checks the log of a killed server. ``command.py`` has the commands on a file
-that no server has open. ``postgres.py`` is the catalog that several servers share, and ``postgres_session.py`` has its
-tables and statements. Both catalogs use ``change.py``: waiting changes, and the outcome of a group of changes.
+``sqlite.py`` is the catalog in a file, and ``sqlite_file.py`` reads and writes the file. ``sqlite_place.py`` has the
+file's names, locks and copies. ``sqlite_log.py`` checks the write-ahead log of a killed server. ``command.py`` has the
+commands on a file that no server has open. ``postgres.py`` is the catalog that several servers share, and
+``postgres_session.py`` has its tables and statements. Both catalogs use ``change.py``: waiting changes, and the outcome
+of a group of changes.
 """

@@ -1,6 +1,6 @@
-"""Changes that wait until they are written, and the outcome of a group of changes.
+"""Data structures of a group commit: changes that wait until they are written, and the outcome of a group of changes.
 
-Lookups wait in the same way, if they must ask a database.
+Lookups that must ask a database wait in the same way as changes.
 """
 
 import logging
@@ -17,38 +17,37 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """One change that waits for its commit. Read ``changed`` or ``error`` only after ``go_on`` was called."""
+    """One change that waits for its commit. ``changed`` or ``error`` is valid only after ``go_on`` was called."""
 
     name: str
     step: Step
     once: Once | None
     go_on: Callable[[], object]
-    """Function that wakes the thread of a waiting change, or resumes a request that waits without a thread."""
+    """Function that wakes the change's thread, or resumes a request that waits without a thread."""
     changed: Changed = field(init=False)
     error: Exception | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """One Lookup that waits for its answer. Read ``version`` or ``error`` only after ``go_on`` was called."""
+    """One Lookup that waits for its answer. ``version`` or ``error`` is valid only after ``go_on`` was called."""
 
     name: str
     go_on: Callable[[], object]
-    """Function that wakes the waiting thread or resumes the waiting request, as in ``Change``."""
+    """Function that wakes the Lookup's thread, or resumes a request that waits without a thread."""
     version: Version | None = None
     error: Exception | None = None
 
 
 class Outcome:
-    """The outcome of a group of changes, before the group is written: new versions, records of request ids, number of
-    the last commit.
-
-    For one thread.
+    """Outcome of a group of changes, before the group is written: new versions of stocks, new records of request ids,
+    and the number of the last commit. Not thread-safe.
     """
 
     def __init__(self, standing: Mapping[str, Version], remembered: Remembered, sequence: int) -> None:
-        """``standing`` has the current version of each stock that the group names; ``sequence`` is the number of the
-        last commit."""
+        """``standing`` has the current version of each stock that the group names. ``remembered`` has the records of
+        the window. ``sequence`` is the number of the last commit.
+        """
         self._standing = standing
         self._remembered = remembered
         self.versions: dict[str, Version] = {}
@@ -56,7 +55,7 @@ class Outcome:
         self.sequence = sequence
 
     def apply(self, change: Change) -> None:
-        """Applies one change to the outcome of the changes before it."""
+        """Applies one change after all earlier changes of the group. Sets ``changed`` or ``error`` of the change."""
         once = change.once
         try:
             if once is not None:
@@ -76,28 +75,28 @@ class Outcome:
                 change.changed = (status, stock.volume, self.sequence)
             if once is not None:
                 self.records[key] = record_of(once, change.changed)
-        except Exception as error:  # raised by the step: the step's caller gets it
+        except Exception as error:  # raised by the step; ``Catalog.change`` raises it again
             change.error = error
 
 
 def let_go(group: Iterable[Change | Reading]) -> None:
-    """Wakes or resumes every waiting change of a group."""
+    """Wakes or resumes every waiting change or Lookup of a group."""
     with in_one_go():
         for change in group:
             go_on = change.go_on
-            del change.go_on  # breaks the circle of a change and its Wait, else left to the garbage collector
+            del change.go_on  # breaks the reference cycle of a change and its Wait
             try:
                 go_on()
-            except Exception:  # error of one request: the other requests and the writing thread continue
+            except Exception:  # an error of one request must not stop the other requests and the writing thread
                 _log.exception("a request did not go on after its change was written")
 
 
 def refuse(group: Iterable[Change | Reading], fault: Fault) -> None:
-    """Gives each change or Lookup the fault."""
+    """Sets the fault as the error of each change or Lookup. Does not wake them."""
     for change in group:
         change.error = again(fault)
 
 
 def again(fault: Fault) -> Fault:
-    """A copy of a fault: each thread that raises a fault writes its traceback into the object."""
+    """Copies a fault, so that each thread raises its own object: raising an exception writes a traceback into it."""
     return type(fault)(fault.detail)

@@ -1,7 +1,7 @@
-"""``python -m stock_service store check|backup|show|new-day PATH``: commands on a store that no server has open.
+"""``python -m stock_service store check|backup|show|new-day PATH``: commands on a store file that no server has open.
 
-A command refuses a store that a server has open, and shows the store's name: only the server knows the newest trades.
-``store init DSN`` makes a store in a PostgreSQL database.
+A command refuses a file that a server has open, since only the server knows the newest trades. ``store init DSN`` makes
+a store in a PostgreSQL database.
 """
 
 from argparse import Namespace
@@ -15,7 +15,7 @@ from stock_service.trading import catalog_file
 from stock_service.trading.model import Stock, dollars
 
 FAILED_EXIT = 1
-"""Exit code for a store with a fault, and for a disk that failed."""
+"""Exit code for a store with a fault, and for a disk that has failed."""
 
 _EXITS = {
     0: "done",
@@ -25,7 +25,7 @@ _EXITS = {
 
 
 def check(file: StoreFile, options: Namespace) -> Sequence[str]:
-    """Reads every page and every row."""
+    """Checks a store: SQLite checks every page, and every row's checksum is computed. Returns the faults."""
     faults = file.faults()
     if faults:
         return [f"{options.path}: {fault}" for fault in faults]
@@ -38,7 +38,7 @@ def check(file: StoreFile, options: Namespace) -> Sequence[str]:
 
 
 def backup(file: StoreFile, options: Namespace) -> Sequence[str]:
-    """Copies a sound store to a new file."""
+    """Copies a sound store to a new file. Raises UsageError for a store with a fault."""
     file.load()
     file.copy_to(options.to)
     print(f"{options.path} is copied to {options.to}")
@@ -46,7 +46,7 @@ def backup(file: StoreFile, options: Namespace) -> Sequence[str]:
 
 
 def show(file: StoreFile, _: Namespace) -> Sequence[str]:
-    """Prints each stock."""
+    """Prints each stock of a store."""
     for stock, sequence in file.load().versions.values():
         amounts = f"volume {stock.volume} of {stock.volume_limit}"
         print(f"{printable(stock.name)} {dollars(stock.price_cents)} {amounts} sequence {sequence}")
@@ -54,7 +54,7 @@ def show(file: StoreFile, _: Namespace) -> Sequence[str]:
 
 
 def new_day(file: StoreFile, _: Namespace) -> Sequence[str]:
-    """Sets each volume to 0, with one commit for each stock; prices and request ids stay."""
+    """Sets each volume to 0. Each changed stock gets a commit number. Prices and request ids stay."""
     loaded = file.load()
     traded = [stock for stock, _ in loaded.versions.values() if stock.volume]
     fresh = {
@@ -72,7 +72,7 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
     "show": show,
     "new-day": new_day,
 }
-"""Actions on an open file, by name; each returns the faults that it found."""
+"""Functions of the commands on an open file, by the command's name. Each returns the faults that it has found."""
 
 
 def init(dsn: str, catalog: Path | None) -> None:
@@ -80,7 +80,7 @@ def init(dsn: str, catalog: Path | None) -> None:
     UsageError.
     """
     try:
-        from stock_service.storage import postgres_session  # here: it needs psycopg, which is of an extra
+        from stock_service.storage import postgres_session  # imported only here, since it needs the extra postgres
     except ImportError as error:
         raise UsageError("init", None, "with its library: uv sync --extra postgres") from error
     stocks = catalog_file.DEFAULT_STOCKS if catalog is None else catalog_file.load(catalog)
@@ -89,7 +89,7 @@ def init(dsn: str, catalog: Path | None) -> None:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Runs one of the commands; returns the exit code. Blocks."""
+    """Runs one of the commands. Returns the exit code. Blocks."""
     description = "Looks after the file of a store, while no server has it open; or makes a store in a PostgreSQL."
     parser = Parser(program, description, _EXITS)
     choices = (*COMMANDS, "init")
@@ -107,7 +107,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         if options.command == "init":
             init(options.path, options.catalog)
             return 0
-        if CONNECTS.search(options.path):  # it may have a password, and is not shown
+        if CONNECTS.search(options.path):  # the argument may have a password, so the error does not show it
             raise UsageError("PATH", None, "a file; a DSN with init alone, in quotes")
         options.path = Path(options.path)
         with StoreFile.opened(options.path) as file:

@@ -1,20 +1,21 @@
-"""The catalog that several replicas share: stocks in one PostgreSQL database. Each replica is a process with two
-sessions.
+"""The catalog in a PostgreSQL database, which several replicas share. A replica is a server process. Its catalog has
+two sessions with the primary (the database server that accepts writes), each with its own thread.
 
-Group commit: the catalog's own thread ``store-writer`` waits for this replica's turn (the lock on the row of
-``state``). Then it takes all waiting changes, applies their steps, and commits the changes in one transaction
-(``postgres_session.py``). Then ``store-writer`` wakes the waiting threads, and resumes the waiting requests. So more
-replicas make larger groups. A change is acknowledged only when no crash can undo it.
+Group commit: the thread ``store-writer`` waits for this replica's turn (the lock on the row of ``state``). Then it
+takes all waiting changes, applies their steps, and commits the changes in one transaction (``postgres_session.py``).
+Then it wakes the waiting threads, and resumes the waiting requests. So with more replicas, turns are rarer and groups
+larger. A change is acknowledged only when no crash can undo it.
 
-A Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader`` answers
-all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, and so sees all commits that were
+Every Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader``
+answers all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, and so sees all commits that were
 acknowledged before.
 
-After the loss of a session, the thread opens a new session. If the lost group had not begun its commit, its changes had
-no effect, and are done in the new session. If the commit had begun, its outcome is unknown. Then changes with a request
-id are done again, before they are answered: if the commit was done, each change finds its first reply. Changes without
-an id are refused. While no primary is reached, all other changes are refused (Unavailable), and had no effect. If the
-session survives an error of PostgreSQL, the group is refused, and had no effect (Overloaded).
+After the loss of a session, its thread opens a new session. If the lost session had not begun the commit of its group,
+the changes had no effect, and are done in the new session. If the lost session had begun the commit, the outcome is
+unknown: then the changes with a request id are done again in the new session, where each change finds its first reply
+if the commit was done; the changes without an id are refused (Unavailable, unknown effect). While no primary can be
+reached, all other changes are refused (Unavailable, no effect). If a session survives an error of PostgreSQL, the group
+is refused (Overloaded, no effect).
 """
 
 import logging
@@ -37,29 +38,29 @@ from stock_service.trading.once import RETRY_WINDOW, Changed, Once
 _log = logging.getLogger(__name__)
 
 RETRY_S = 0.2
-"""Time that a replica without a primary waits before it tries again to reach one."""
+"""Seconds between two tries of a replica to reach a primary."""
 
 CLOSE_S = 5.0
-"""Time that the last group may take when the catalog is closed."""
+"""Longest time, in seconds, for the last group when the catalog is closed."""
 
 Request = TypeVar("Request", Change, Reading)
 
 
 class PostgresCatalog:
-    """Stocks in a PostgreSQL database, shared with other replicas. The maker of the catalog closes it."""
+    """Catalog in a PostgreSQL database, shared with other replicas. The code that made the catalog must close it."""
 
     def __init__(self, dsn: str, given: Iterable[Stock] | None = None, retry_window: int = RETRY_WINDOW) -> None:
         """Stocks ``given`` must be the stocks of the store, with the same limits. All replicas must have the same
         ``retry_window``.
 
-        Raises UsageError for a PostgreSQL, a store or stocks that cannot be used.
+        Raises UsageError for a PostgreSQL server, a store or stocks that cannot be used.
         """
         self.place = shown(dsn)
-        """Place of the store, for people."""
+        """Text that names the database, without the password."""
         self.on_sick: Callable[[], object] = lambda: None
-        """Function called when ``sick`` may have changed, by any thread. The function must not block."""
+        """Function to call when ``sick`` may have changed, by any thread. The function must not block."""
         self._dsn, self._window = dsn, retry_window
-        self._known: dict[str, Version] = {}  # as last read; the reader's alone, but for the keys, which are fixed
+        self._known: dict[str, Version] = {}  # versions last read; only store-reader uses the values
         try:
             with closing(Session.opened(dsn, retry_window)) as session:
                 self._known = session.all_stocks()
@@ -81,18 +82,21 @@ class PostgresCatalog:
         return self._changes.done(partial(Change, name, step, once)).changed
 
     def sick(self) -> bool:
-        """True if no primary can be reached, so that changes and Lookups fail."""
+        """Returns True if no primary can be reached, so that changes and Lookups fail."""
         return self._changes.away or self._readings.away
 
     def flush(self, here: bool) -> None:
-        """Makes the catalog's own threads do all requests that wait without a thread. Never blocks."""
+        """Makes the catalog's own threads do all changes and Lookups that wait without a thread. Never blocks. Ignores
+        ``here``.
+        """
         self._changes.flush()
         self._readings.flush()
 
     def close(self, served: bool = True) -> bool:
-        """Finishes waiting requests, refuses later requests with Unavailable, and closes the sessions; may be repeated.
+        """Finishes waiting requests, refuses later requests with Unavailable, and closes the sessions. May be called
+        again.
 
-        Blocks for at most ``CLOSE_S`` for each session; returns True if all requests were finished by then.
+        Blocks for ``CLOSE_S`` for each session at most. Returns True if all requests are finished then.
         """
         self._changes.stop()
         self._readings.stop()
@@ -103,7 +107,7 @@ class PostgresCatalog:
         self.on_sick()
 
     def _check(self, given: Iterable[Stock] | None) -> None:
-        """Raises UsageError if the given stocks differ from the store's stocks."""
+        """Raises UsageError if the given stocks or limits differ from the stocks or limits of the store."""
         stored = {(name, stock.volume_limit) for name, (stock, _) in self._known.items()}
         asked = stored if given is None else {(stock.name, stock.volume_limit) for stock in given}
         if stored != asked:
@@ -113,7 +117,8 @@ class PostgresCatalog:
             raise UsageError("--catalog", None, allowed)
 
     def _opened(self) -> Session:
-        """A new session, after a check that the store still has the same stocks. Raises psycopg.Error or UsageError."""
+        """Opens a new session, and checks that the store still has the same stocks. Raises psycopg.Error, UsageError.
+        """
         session = Session.opened(self._dsn, self._window)
         with ExitStack() as failed:
             failed.callback(session.close)
@@ -123,7 +128,7 @@ class PostgresCatalog:
         return session
 
     def _for_changes(self) -> Session:
-        """A new session for changes, which has read the request ids. Raises as ``_opened``."""
+        """Opens a new session for changes, and reads all request ids. Raises psycopg.Error, UsageError."""
         session = self._opened()
         with ExitStack() as failed:
             failed.callback(session.close)
@@ -132,18 +137,20 @@ class PostgresCatalog:
         return session
 
     def _commit(self, session: Session, draw: Callable[[], list[Change]]) -> None:
-        """Waits for this replica's turn, and commits all changes that wait then."""
+        """Waits for this replica's turn, and commits all changes that ``draw`` returns then. Raises psycopg.Error."""
         session.lock()
         changes = draw()
         standing = session.stocks(change.name for change in changes if change.name in self._known)
         outcome = Outcome(standing, session.remembered, session.sequence)
         for change in changes:
-            change.error = None  # of a session that was lost
+            change.error = None  # a try in a lost session may have set an error
             outcome.apply(change)
         session.commit(outcome.versions, outcome.records, outcome.sequence)
 
     def _read(self, session: Session, draw: Callable[[], list[Reading]]) -> None:
-        """Answers all waiting Lookups. An unchanged stock stays the same object."""
+        """Answers all Lookups that ``draw`` returns. For an unchanged stock the version stays the same object. Raises
+        psycopg.Error.
+        """
         readings = draw()
         found = session.read(reading.name for reading in readings)
         for name, version in found.items():
@@ -154,7 +161,7 @@ class PostgresCatalog:
 
 
 class _Line(Generic[Request]):
-    """Requests that wait for one session, and the thread that uses the session."""
+    """Queue of the requests (changes or Lookups) for one session, and the thread that uses the session."""
 
     def __init__(
         self,
@@ -164,30 +171,30 @@ class _Line(Generic[Request]):
         work: Callable[[Session, Callable[[], list[Request]]], None],
         changed: Callable[[], object],
     ) -> None:
-        """``where`` names the database. ``work`` gets a function that returns the waiting requests, and does all of
-        them. ``changed`` is called when ``away`` has changed.
+        """``name`` is the thread's name, and ``where`` names the database. ``connect`` opens a session. ``work`` does
+        all requests that its second argument, a function, returns. ``changed`` is called when ``away`` has changed.
         """
         self._where = where
         self._connect = connect
         self._work: Callable[[Session, Callable[[], list[Request]]], None] = work
         self._changed: Callable[[], object] = changed
-        self._session: Session | None = None  # this, and what follows up to the lock, is the thread's
-        self._drawn: list[Request] = []  # being done
+        self._session: Session | None = None  # only the thread uses the fields from _session to _lost
+        self._drawn: list[Request] = []  # requests taken from _waiting, and not done yet
         self._in_doubt = False  # True: the drawn requests may have been committed
-        self._lost = False  # True: the last session was lost, so that the next one has one try
-        self._lock = Lock()  # guards all that follows
-        self._come = Condition(self._lock)  # told when there is something to do
+        self._lost = False  # True: the last session was lost, and no request was done since
+        self._lock = Lock()  # guards the fields below
+        self._come = Condition(self._lock)  # notified when the thread has work
         self._waiting: list[Request] = []
-        self._asked = False
+        self._asked = False  # True: ``flush`` or ``stop`` was called
         self._stopping = False
         self.away = False
-        """True if no primary can be reached. Any thread may read this."""
+        """True if no primary can be reached. Any thread may read this field."""
         self._thread = Thread(target=self._live, name=name)
         self._thread.start()
 
     def done(self, make: Callable[[Callable[[], object]], Request]) -> Request:
-        """Waits until a request is done, and returns the request. ``make`` makes the request from the function that
-        wakes its thread or resumes it. Raises the request's error, or Waiting where the request waits without a thread.
+        """Queues a request, waits until the request is done, and returns it. ``make`` makes the request from its
+        function ``go_on``. Raises the request's error. Raises Waiting if the request waits without a thread.
         """
         wait = here.wait
         if wait is None:
@@ -203,28 +210,26 @@ class _Line(Generic[Request]):
             raise Waiting
         else:
             assert isinstance(wait.on, Change | Reading)
-            request = wait.on  # type: ignore[assignment]  # it is of this line, since a request waits once
+            request = wait.on  # type: ignore[assignment]  # a handler waits only once, so ``on`` is from this queue
         if request.error is not None:
             raise request.error
         return request
 
     def flush(self) -> None:
-        """Makes the thread do the waiting requests."""
+        """Makes the thread do the waiting requests. Never blocks."""
         with self._lock:
             if self._waiting and not self._asked:
                 self._asked = True
                 self._come.notify()
 
     def stop(self) -> None:
-        """Refuses later requests."""
+        """Refuses later requests, and makes the thread end after the waiting requests. Never blocks."""
         with self._lock:
             self._stopping = self._asked = True
             self._come.notify()
 
     def stopped(self, timeout_s: float) -> bool:
-        """Waits, after ``stop``, for the end of the thread. Returns True if the thread ended within the timeout.
-        Blocks.
-        """
+        """Waits for the end of the thread, after ``stop``. Returns True if the thread ended within ``timeout_s``."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -239,7 +244,7 @@ class _Line(Generic[Request]):
     # ---- the thread
 
     def _live(self) -> None:
-        """Main function of the thread."""
+        """Main function of the thread: opens sessions, and does the requests."""
         while self._goes_on():
             try:
                 if self._session is None:
@@ -247,17 +252,17 @@ class _Line(Generic[Request]):
                 self._set_back()
                 if self._drawn or self._waiting:
                     self._work(self._session, self._draw)
-            except Exception as error:  # of PostgreSQL, or a bug
+            except Exception as error:  # an error of PostgreSQL, or a bug
                 self._fail(error)
             else:
                 self._in_doubt = self._lost = False
                 self._end(self._drawn)
         if self._session is not None:
             self._session.close()
-        self.away = False  # nobody is to reach it any more
+        self.away = False  # the catalog is closed, and so not sick
 
     def _goes_on(self) -> bool:
-        """Waits for requests; returns False at the end."""
+        """Waits for requests, or for the time of the next try. Returns False when the thread must end."""
         with self._lock:
             if self.away:
                 self._come.wait_for(lambda: self._stopping, RETRY_S)
@@ -267,14 +272,14 @@ class _Line(Generic[Request]):
             return not self._stopping or bool(self._waiting or self._drawn)
 
     def _draw(self) -> list[Request]:
-        """The requests that were drawn before a session was lost, followed by all waiting requests."""
+        """Takes all waiting requests. Returns all drawn requests, the requests of a lost session first."""
         with self._lock:
             self._drawn += self._waiting
             self._waiting = []
         return self._drawn
 
     def _end(self, requests: list[Request], fault: Fault | None = None) -> None:
-        """Ends requests that were drawn, with a fault if there is one."""
+        """Ends drawn requests, with a fault as their error if a fault is given, and wakes or resumes them."""
         left = {id(request) for request in self._drawn} - {id(request) for request in requests}
         self._drawn = [request for request in self._drawn if id(request) in left]
         if fault is not None:
@@ -282,7 +287,7 @@ class _Line(Generic[Request]):
         let_go(requests)
 
     def _fail(self, error: Exception) -> None:
-        """Decides after an error which drawn requests are refused, and which requests are done again."""
+        """Handles an error of the session: refuses some drawn requests, and leaves the others for the next session."""
         session = self._session
         if session is not None and session.undone():
             fault: Fault = Overloaded(f"{self._where} refused this ({said(error)}): nothing was done")
@@ -303,7 +308,9 @@ class _Line(Generic[Request]):
         self._lost = True
 
     def _set_away(self, error: Exception) -> None:
-        """Refuses all requests until a primary is reached again, except requests whose commit is in doubt."""
+        """Notes that no primary can be reached. Refuses all waiting and drawn requests, except drawn requests whose
+        commit is in doubt.
+        """
         with self._lock:
             changed = not self.away
             if changed:
@@ -319,7 +326,7 @@ class _Line(Generic[Request]):
             self._end(self._drawn, self._unknown() if self._in_doubt else self._is_away())
 
     def _set_back(self) -> None:
-        """Accepts requests again, once a primary is reached."""
+        """Notes that a primary is reached, and so accepts requests again."""
         if self.away:
             _log.warning("%s: %s is back", self._thread.name, self._where)
             self.away = False

@@ -1,24 +1,26 @@
 """Sessions with the PostgreSQL database of a store: tables, checks at the start, and the statements of a group commit.
 
-A group is one READ COMMITTED transaction of three round trips, which takes its locks in a fixed order. ``lock`` locks
-the row of the table ``state``. The replica that holds this lock has the *turn* among all replicas. ``stocks`` locks the
-rows of the stocks in the order of their names, and reads the ids that others wrote. ``commit`` writes all changes and
-commits. Each statement sees all commits from before it began. So each statement after the first lock sees all groups
-before this one.
+A group is one READ COMMITTED transaction of three round trips, which acquires its locks in a fixed order:
 
-A session has the last request ids in memory, like a catalog in a file. A session reads new ids by their numbers, as one
-range of the primary key. Numbers are given under the lock, so a statement sees all ids up to some number. A new session
-reads all ids again, since another primary may have lost some ids.
+1. ``lock`` locks the row of the table ``state``. The replica that holds this lock has its *turn* among all replicas.
+2. ``stocks`` locks the rows of the stocks in the order of their names, and reads the ids that other replicas wrote.
+3. ``commit`` writes all changes, and commits.
 
-All trades of a stock change one row. SERIALIZABLE would abort all but one of several concurrent trades; with a lock,
-trades wait. NOTIFY cannot replace the SELECT of a Lookup: a replica would need each trade's notice before it may
-answer.
+A statement sees all commits that ended before the statement began. So the statements of a turn see all earlier groups.
 
-The primary ends a session that pauses for ``PAUSE_MAX`` within a group, while others wait: its process may be stopped,
-or its network cut.
+A session has the request ids of the window in memory, like the catalog in a file. It reads new ids by their numbers, as
+one range of the primary key. Ids get their numbers in a turn, so a statement sees all ids up to some number. A new
+session reads all ids again, since another primary may have lost some ids.
 
-A DSN is a connection string of libpq, and may have a password: no message shows a DSN. If libpq cannot read a DSN,
-libpq's error quotes the DSN, so no message shows this error either.
+All trades of a stock change one row. With SERIALIZABLE transactions, PostgreSQL would abort all but one of several
+concurrent trades; with a lock, the trades wait. NOTIFY cannot replace the SELECT of a Lookup, since a replica would
+need the notice of each trade before it may answer.
+
+The primary ends a session that pauses for ``PAUSE_MAX`` within its turn, because other replicas wait: the session's
+process may be stopped, or its network cut.
+
+A DSN is a connection string of libpq, and may have a password, so no message shows a DSN. If libpq cannot read a DSN,
+libpq's error quotes the DSN, so no message shows this error.
 """
 
 import re
@@ -46,11 +48,11 @@ PAUSE_MAX = "2s"
 """Longest pause of a replica within its turn."""
 
 LOCK_WAIT_MAX = "5s"
-"""Longest time that a statement waits for locks of other sessions; longer than ``PAUSE_MAX``."""
+"""Longest wait of a statement for locks of other sessions; longer than ``PAUSE_MAX``."""
 
 BEHIND_MAX = 1000
-"""Largest number of ids that are read within a turn. A session that lacks more ids reads them before the turn, in 1 to
-300 ms.
+"""Largest number of ids that a session reads within a turn. A session that lacks more ids reads them before its turn,
+in 1 to 300 ms.
 """
 
 _DEFAULTS = {
@@ -61,22 +63,22 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",
 }
-"""Settings of a connection, unless the DSN says otherwise: a cut network is noticed in 8 s."""
+"""Settings of a connection, unless the DSN has other values. With them a session notices a cut network in 8 s."""
 
 _SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
-"""Settings of a connection that messages may show, and the pattern of their values. A value with any other character
-is hidden: it may contain a part of a password.
+"""Settings of a connection that messages may show, and patterns of their values. A DSN with any other value is refused,
+since the value may contain a part of a password.
 """
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
-"""Settings of every connection: no standby is used, since a standby may lack the last commits."""
+"""Settings of every connection. They exclude a standby, which may lack the last commits."""
 
 _SAFE = {
     "fsync": ("on",),
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
 }
-"""Settings of PostgreSQL, and their safe values: with other values a commit may be lost, or its pages torn."""
+"""Settings of PostgreSQL, and their safe values. With another value a commit may be lost, or its pages torn."""
 
 _TABLES = """
 CREATE SCHEMA stock_service
@@ -87,8 +89,8 @@ CREATE TABLE stocks (number integer NOT NULL, name text COLLATE "C" PRIMARY KEY,
 CREATE TABLE requests (number bigint PRIMARY KEY, key bytea NOT NULL, record bytea NOT NULL)
     WITH (autovacuum_vacuum_scale_factor = 0.05)
 """
-"""Tables of a new store. Pages of changing rows have free room, so that a changed row stays in its page, and no index
-changes.
+"""Tables of a new store. The pages of rows that change have free room, so that a changed row stays in its page, and no
+index changes.
 """
 
 _LOCK = """
@@ -103,17 +105,18 @@ SELECT name, price_cents, volume_limit, volume, sequence FROM stock_service.stoc
 REQUESTS = """
 SELECT number, key, record FROM stock_service.requests WHERE number > %s AND number <= %s ORDER BY number
 """
-"""Statement that is never prepared: PostgreSQL would keep the plan that it made while the table was small, which reads
-the whole table."""
+"""Statement that reads a range of request ids. Never prepare it: PostgreSQL would keep the plan that it made while the
+table was small, which reads the whole table.
+"""
 
 _READ_LOCKED = f"{_READ} FOR UPDATE; {REQUESTS}"
-"""Statements sent as one message, like ``_LOCK``. They are not a psycopg pipeline: after a pipeline, PostgreSQL 15 does
-not notice a pause.
+"""Statements that a session sends as one message, like ``_LOCK``. They are not a psycopg pipeline: after a pipeline,
+PostgreSQL 15 does not notice a pause.
 """
 
 _FORGET = "DELETE FROM stock_service.requests WHERE number >= %s AND number < %s"
-"""Statement that is also never prepared. The statement names the first number, so that PostgreSQL does not look at dead
-rows before it.
+"""Statement that removes the oldest request ids. Never prepare it, as ``REQUESTS``. It has a lower bound, so that
+PostgreSQL does not visit dead rows.
 """
 
 _WRITE_STOCKS = """
@@ -131,7 +134,7 @@ _WRITE_STATE = "UPDATE stock_service.state SET sequence = %s, first_request = %s
 
 
 class _State(NamedTuple):
-    """The row of ``state``."""
+    """The row of the table ``state``: last commit's number, and numbers of the first and the last request id."""
 
     sequence: int
     first_request: int
@@ -139,26 +142,25 @@ class _State(NamedTuple):
 
 
 class Session:
-    """One connection to the primary, from ``opened``. For one thread at a time. The caller of ``opened`` closes the
-    session.
+    """One connection to the primary, from ``opened``. Not thread-safe. The caller of ``opened`` must close the session.
 
-    Every method blocks, and may raise psycopg.Error; then ``undone`` tells if the session can still be used.
+    Every method blocks, and may raise psycopg.Error. Then ``undone`` tells whether the session can still be used.
     """
 
     def __init__(self, connection: _Connection, window: int) -> None:
         self._connection = connection
         self._window = window
-        self._last_read = 0  # the number of the last id in ``remembered``
+        self._last_read = 0  # number of the last id in ``remembered``
         self._state = _State(0, 1, 0)
         self.remembered = Remembered(window)
-        """Request ids; after ``stocks`` in a turn, all of the window."""
+        """Records of request ids. After ``stocks`` in a turn, it has all records of the window."""
         self.in_doubt = False
-        """True if a commit was begun and the commit's outcome is not known yet."""
+        """True if a commit was begun, and its outcome is not known yet."""
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:
-        """A new session. Raises UsageError for a database or a store that cannot be used, and psycopg.Error if no
-        primary is reached.
+        """Opens a session. Raises UsageError for a database or a store that cannot be used, and psycopg.Error if no
+        primary can be reached.
         """
         session = cls(_connected(dsn), window)
         try:
@@ -170,22 +172,22 @@ class Session:
 
     @property
     def sequence(self) -> int:
-        """The number of the last commit. Call this only in a turn."""
+        """Number of the last commit. Valid only in a turn."""
         return self._state.sequence
 
     def all_stocks(self) -> dict[str, Version]:
-        """Every stock, in the order of the catalog."""
+        """Reads every stock, in the catalog's order."""
         rows = self._connection.execute(
             "SELECT name, price_cents, volume_limit, volume, sequence FROM stock_service.stocks ORDER BY number"
         )
         return _versions(rows)
 
     def read(self, names: Iterable[str]) -> dict[str, Version]:
-        """Stocks of these names, as of this call."""
+        """Reads stocks by their names, after all commits that ended before this call."""
         return _versions(self._connection.execute(_READ, (list(set(names)),)))
 
     def catch_up(self) -> None:
-        """Reads the ids that other replicas wrote, outside of a turn."""
+        """Reads the request ids that other replicas wrote. Call this outside a turn."""
         ((last,),) = self._connection.execute("SELECT last_request FROM stock_service.state")
         self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False), last)
 
@@ -197,11 +199,13 @@ class Session:
             self._state = _State(*rows.fetchone())  # type: ignore[misc]  # the one row of state
             if self._state.last_request - self._last_read <= BEHIND_MAX:
                 return
-            self._connection.execute("ROLLBACK", prepare=False)  # prepared, it would drop all prepared statements
+            self._connection.execute("ROLLBACK", prepare=False)  # preparing this would drop all prepared statements
             self.catch_up()
 
     def stocks(self, names: Iterable[str]) -> dict[str, Version]:
-        """Locks stocks, and returns them by name. From then on ``remembered`` has all ids. Call this only in a turn."""
+        """Locks stocks, and returns them by name. Also reads new request ids, so that ``remembered`` has all ids. Call
+        this only in a turn.
+        """
         rows = psycopg.ClientCursor(self._connection)
         rows.execute(_READ_LOCKED, (list(set(names)), self._last_read, self._state.last_request))
         stocks = _versions(rows.fetchall())
@@ -210,7 +214,9 @@ class Session:
         return stocks
 
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], sequence: int) -> None:
-        """Writes stocks and the records of request ids, keeps the last ``window`` ids, and ends the turn."""
+        """Writes stocks and new records of request ids, removes the oldest ids beyond the window, commits, and ends the
+        turn.
+        """
         before, execute = self._state, self._connection.execute
         last = before.last_request + len(records)
         first = max(before.first_request, last - self._window + 1)
@@ -234,7 +240,9 @@ class Session:
         self._last_read = last
 
     def undone(self) -> bool:
-        """True if the connection survived an error and the turn was rolled back: the turn had no effect."""
+        """Rolls the turn back after an error. Returns True if the connection can still be used, and the turn had no
+        effect.
+        """
         if self._connection.closed:
             return False
         if self.in_doubt and self._connection.info.transaction_status is not TransactionStatus.INERROR:
@@ -247,18 +255,18 @@ class Session:
         return True
 
     def close(self) -> None:
-        """Closes the connection; may be repeated."""
+        """Closes the connection. May be called again."""
         with suppress(psycopg.Error):
             self._connection.close()
 
     def _keep(self, rows: _Rows, last: int) -> None:
-        """Remembers the ids in the rows, oldest first, up to the number ``last``."""
+        """Adds the ids of these rows, the oldest first, to ``remembered``. ``last`` is the number of the last id."""
         for _, key, record in rows:
             self.remembered.keep(key.decode(), record)
         self._last_read = last
 
     def _check(self, dsn: str) -> None:
-        """Raises UsageError for a PostgreSQL or a store that cannot be used."""
+        """Raises UsageError for a PostgreSQL server or a store that cannot be used."""
         for setting, allowed in _SAFE.items():
             ((found,),) = self._connection.execute("SELECT current_setting(%s)", (setting,))
             if found not in allowed:
@@ -272,7 +280,7 @@ class Session:
 
 
 def make(dsn: str, stocks: Sequence[Stock]) -> None:
-    """Makes the schema ``stock_service`` with these stocks. Raises UsageError, also where the schema exists."""
+    """Makes the schema ``stock_service`` with these stocks. Raises UsageError, also if the schema exists."""
     try:
         with _connected(dsn) as connection:
             connection.execute("BEGIN")
@@ -291,7 +299,7 @@ def make(dsn: str, stocks: Sequence[Stock]) -> None:
 
 
 def shown(dsn: str) -> str:
-    """Text on the place of a DSN, without the password."""
+    """Returns a text that names the database of a DSN, without the password."""
     try:
         parts = _parts(dsn)
     except psycopg.Error:
@@ -301,18 +309,18 @@ def shown(dsn: str) -> str:
 
 
 def unusable(dsn: str, allowed: str) -> UsageError:
-    """The error that refuses a store, with its place."""
+    """Makes the error that refuses a store. ``allowed`` describes a usable store."""
     return UsageError("store", shown(dsn), allowed)
 
 
 def said(error: Exception) -> str:
-    """The first line of an error."""
+    """Returns the first line of an error's text, or the name of its class."""
     return printable(str(error).strip().partition("\n")[0]) or type(error).__name__
 
 
 def _parts(dsn: str) -> dict[str, Any]:
-    """The settings of a DSN. Raises psycopg.Error, also for a DSN in which libpq would read a part of a password as a
-    name.
+    """Parses a DSN to its settings. Raises psycopg.Error, also for a DSN in which libpq would read a part of a password
+    as a name.
     """
     place = dsn.partition("://")[2].partition("?")[0]
     parts = conninfo.conninfo_to_dict(dsn)
@@ -323,7 +331,7 @@ def _parts(dsn: str) -> dict[str, Any]:
 
 
 def _connected(dsn: str) -> _Connection:
-    """A connection to the primary. Raises UsageError for a DSN that cannot be read, psycopg.Error."""
+    """Connects to the primary. Raises UsageError for a DSN that cannot be read, and psycopg.Error."""
     try:
         parts = _DEFAULTS | _parts(dsn) | _PRIMARY
     except psycopg.Error:
@@ -346,11 +354,11 @@ def _connected(dsn: str) -> _Connection:
 
 
 def _versions(rows: _Rows) -> dict[str, Version]:
-    """Rows of stocks, by name."""
+    """Converts rows of the table ``stocks`` to versions by name."""
     return {name: (Stock(name, price, limit, volume), sequence) for name, price, limit, volume, sequence in rows}
 
 
 def _columns(versions: Iterable[Version]) -> tuple[list[Any], ...]:
-    """Names, prices, volumes and numbers of stocks, by name."""
+    """Converts versions to four columns (names, prices, volumes, commit numbers), sorted by name."""
     rows = sorted((stock.name, stock.price_cents, stock.volume, sequence) for stock, sequence in versions)
     return tuple(map(list, zip(*rows, strict=True)))

@@ -1,22 +1,25 @@
-"""The catalog in a file, which survives a restart. Reads are answered from memory.
+"""The catalog in a SQLite file, which survives a restart. Lookups are answered from memory.
 
-Group commit: the changes of a group share one write to the disk. If no other thread writes, a thread takes all waiting
-changes, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then this thread
+Group commit: the changes of a group share one write to the disk. One thread writes at a time. This thread takes all
+waiting changes, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then it
 publishes all new versions at once, and resumes the waiting changes. So no reply reports, and no reader sees, a change
-that a crash can undo. A Lookup never waits for the disk. One thread writes at a time.
+that a crash can undo. A Lookup never waits for the disk.
 
-A waiting change holds its thread, or waits without a thread if the server supports this (``rpc/waiting.py``). Such a
+A waiting change blocks its thread, or waits without a thread if the server supports this (``rpc/waiting.py``). Such a
 server calls ``flush`` once it has begun all requests that it has read. So these requests share a commit, with any
-number of threads. The catalog's own thread writes such a group, so that no thread of the server waits for the disk. The
-catalog's thread also writes the changes that wait behind another group. A single change is written by the thread that
-ran its request, unless this is the reading thread.
+number of threads. The writing thread is:
 
-If the disk is full, the group is refused (Overloaded, RESOURCE_EXHAUSTED): no change of the group was done, and the
-next group is tried. If there is no room to move the log into the file, the log grows. After any other failure
-(InternalFault, INTERNAL) the content of the disk is unknown. So the catalog refuses all changes until a restart, which
-reads the file again. Reads continue, from the last published versions.
+- for changes that wait without a thread: the catalog's own thread ``store-writer``, so that no thread of the server
+  waits for the disk; but for a single change the thread that ran its request, unless this is the reading thread;
+- for changes that came during another write: ``store-writer``;
+- for any other change: the change's own thread.
 
-The limit of requests under way on a server also limits the waiting changes.
+If the disk is full, the catalog refuses the group (Overloaded, RESOURCE_EXHAUSTED): no change of the group was done,
+and the next group is tried. If the disk has no room to move the log into the file, the log grows. After any other
+failure (InternalFault, INTERNAL) the content of the disk is unknown. So the catalog refuses all changes until a
+restart, which reads the file again. Lookups continue, from the last published versions.
+
+The server's limit of requests under way also limits the number of waiting changes.
 """
 
 import logging
@@ -43,21 +46,21 @@ _log = logging.getLogger(__name__)
 Open = Callable[[Path], StoreFile]
 
 GATHER_S = 0.001
-"""Longest time that a group waits to become as large as the last group. A group also waits for at most half of the last
-commit's time.
+"""Longest time, in seconds, for which a small group waits for more changes. Half of the last commit's time is a further
+limit.
 """
 
 FEW = 0.75
-"""Part of the last group's size: a smaller group waits for more changes. Of 0.5, 0.75 and 1, tried with 4, 16 and 64
-traders, 0.75 makes the largest groups.
+"""Ratio to the last group's size below which a group waits for more changes. Of 0.5, 0.75 and 1, tried with 4, 16 and
+64 traders, 0.75 makes the largest groups.
 """
 
 CLOSE_S = 5.0
-"""Longest time for the last group to reach the disk when the catalog is closed."""
+"""Longest time, in seconds, for the last group to reach the disk when the catalog is closed."""
 
 
 class SqliteCatalog:
-    """Stocks in a file that only this process has open. The maker of the catalog closes it."""
+    """Catalog in a file that only this process has open. The code that made the catalog must close it."""
 
     def __init__(
         self,
@@ -68,23 +71,23 @@ class SqliteCatalog:
         retry_window: int = RETRY_WINDOW,
         open_file: Open = StoreFile.opened,
     ) -> None:
-        """Opens the file. If the file does not exist, makes it with the stocks ``given``, or with the ``default``
+        """Opens the file. Makes a file that does not exist, with the stocks ``given`` or, if None, the ``default``
         stocks.
 
-        The prices and volumes of an existing file stay. Stocks ``given`` then must name all stocks of the file. New
-        stocks are added. The given limits apply, except a limit below its stock's volume. Raises UsageError for a file
-        or stocks that cannot be used.
+        An existing file keeps its prices and volumes. Stocks ``given`` must then name all stocks of the file. New
+        stocks are added. The given volume limits apply, except a limit below its stock's volume. Raises UsageError for
+        a file or stocks that cannot be used.
         """
         self.place = path
-        """Place of the file, for people."""
+        """Path of the file."""
         self.on_sick: Callable[[], object] = lambda: None
-        """Function called when ``sick`` has changed, by any thread. The function must not block."""
+        """Function to call when ``sick`` has changed, by any thread. The function must not block."""
         self._retry_window = retry_window
         self._made = not os.path.exists(path)
-        if self._made:  # Path's own raises for a name that no file can have
+        if self._made:  # not ``Path.exists``, which raises for a name that no file can have
             StoreFile.create(path, default if given is None else given)
         self._open_file = open_file
-        self._file = open_file(path)  # this, and all that follows up to the lock, is the writing thread's
+        self._file = open_file(path)  # only the writing thread uses the file, _remembered and _sequence
         try:
             loaded = self._load()
             fitted = {} if given is None else self._fitted(loaded, given)
@@ -97,16 +100,16 @@ class SqliteCatalog:
         except BaseException:
             self._file.close()
             raise
-        self._lock = Lock()  # guards all that follows
+        self._lock = Lock()  # guards the fields below
         self._waiting: list[Change] = []
-        self._writing = False  # True: a thread writes, or is about to
-        self._held = False  # True: no other thread may begin to write
-        self._refusal: Fault | None = None  # refuses every later change
+        self._writing = False  # True: a thread writes, or is about to write
+        self._held = False  # True: no thread may begin to write (``hold``)
+        self._refusal: Fault | None = None  # fault of every later change
         self._free = Condition(self._lock)  # notified when the writing ends
-        self._last_size = 0  # of the last group
-        self._last_s = 0.0  # time of its commit
-        self._wanted = 0  # number of changes that the gathering thread waits for; 0: no thread gathers
-        self._come = Condition(self._lock)  # notified when they are there
+        self._last_size = 0  # number of changes of the last group
+        self._last_s = 0.0  # time of the last group's commit
+        self._wanted = 0  # number of changes for which the writing thread waits; 0: it does not wait
+        self._come = Condition(self._lock)  # notified when _wanted changes wait
         self._asked: SimpleQueue[bool] = SimpleQueue()  # for the catalog's own thread: True to write, False to end
         self._writer = Thread(target=self._write_when_asked, name="store-writer")
         try:
@@ -142,7 +145,7 @@ class SqliteCatalog:
         return change.changed
 
     def sick(self) -> bool:
-        """True if the file has failed, so that changes are refused until a restart."""
+        """Returns True if the file has failed, so that the catalog refuses changes until a restart."""
         return isinstance(self._refusal, InternalFault)
 
     def flush(self, here: bool) -> None:
@@ -150,7 +153,7 @@ class SqliteCatalog:
         otherwise the catalog's own thread writes.
         """
         with self._lock:
-            if self._writing or self._held or not self._waiting:  # left to the thread that writes or holds
+            if self._writing or self._held or not self._waiting:  # the end of the writing or of ``hold`` writes them
                 return
             self._writing = True
         if here:
@@ -159,10 +162,10 @@ class SqliteCatalog:
             self._asked.put(True)
 
     def close(self, served: bool = True) -> bool:
-        """Finishes waiting changes, refuses later changes with Unavailable, and closes the file; may be repeated.
+        """Finishes waiting changes, refuses later changes with Unavailable, and closes the file. May be called again.
 
-        A file that this catalog made is removed if it was not ``served`` and not changed. Blocks for ``CLOSE_S`` at
-        most; returns True if the file was closed by then.
+        Removes a file that this catalog has made, if it was not ``served`` and not changed. Blocks for ``CLOSE_S`` at
+        most. Returns True if the file is closed then.
         """
         with self._lock:
             if self._refusal is None:
@@ -178,9 +181,9 @@ class SqliteCatalog:
         self._file.close(remove=self._made and not served and not self._sequence and not len(self._remembered))
         return True
 
-    # ---- another process's turn: see rpc/process/listener_handover.py
+    # ---- hand-over to another process: the methods of listener_handover.Store
     def hold(self) -> bool:
-        """Makes changes wait until ``go_on``. Blocks for ``CLOSE_S`` at most; returns True if no write is under way
+        """Makes changes wait until ``go_on``. Blocks for ``CLOSE_S`` at most. Returns True if no write is under way
         then.
         """
         with self._lock:
@@ -188,13 +191,13 @@ class SqliteCatalog:
             return self._free.wait_for(lambda: not self._writing, CLOSE_S)
 
     def go_on(self) -> None:
-        """Writes changes again, beginning with the changes that waited."""
+        """Ends ``hold``: writes the waiting changes, and later changes."""
         with self._lock:
             self._held = False
         self.flush(here=False)
 
     def lend(self) -> bool:
-        """Closes the file for another process, while changes wait; returns False if a write takes too long."""
+        """Makes changes wait, and closes the file for another process. Returns False if a write takes too long."""
         if not self.hold():
             self.go_on()
             return False
@@ -202,10 +205,10 @@ class SqliteCatalog:
         return True
 
     def take_back(self) -> None:
-        """Opens the file again, as the other process left it, and continues. If the file cannot be used, the catalog
-        fails.
+        """Opens the file again, with the other process's changes, and writes the waiting changes. If the file cannot be
+        used, the catalog fails.
         """
-        if self._refusal is not None:  # the catalog has failed, or is being closed: nothing more is written
+        if self._refusal is not None:  # the catalog has failed, or is being closed, and writes no more
             self.give_away()
             return
         try:
@@ -216,11 +219,11 @@ class SqliteCatalog:
         self.go_on()
 
     def give_away(self) -> None:
-        """Refuses waiting and later changes: the other process has the file."""
+        """Refuses waiting and later changes, because the other process has the file."""
         self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
-        """Publishes the content of the file."""
+        """Reads and publishes the content of the file. Raises UsageError for a damaged file."""
         loaded = self._file.load()
         self._remembered = Remembered(self._retry_window)
         for key, record in loaded.records.items():
@@ -230,7 +233,7 @@ class SqliteCatalog:
         return loaded
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
-        """The versions to write so that the file has the given stocks and limits. Raises UsageError."""
+        """Returns the versions to write, so that the file has the given stocks and limits. Raises UsageError."""
         stocks = {stock.name: stock for stock in given}
         lacking = next((name for name in loaded.versions if name not in stocks), None)
         if lacking is not None:
@@ -250,7 +253,7 @@ class SqliteCatalog:
 
     def _add(self, change: Change, writes: bool = False) -> bool:
         """Adds a change to the waiting changes. With ``writes``, returns True if no other thread writes: then the
-        calling thread must write.
+        caller must call ``_write``.
         """
         with self._lock:
             if self._refusal is not None:
@@ -263,10 +266,10 @@ class SqliteCatalog:
             return begins
 
     def _gather(self) -> list[Change]:
-        """The group to write: all waiting changes. If they are few compared with the last group, first waits for more
-        changes.
+        """Takes all waiting changes as the group to write. If they are few compared with the last group, first waits
+        for more changes.
 
-        Clients that got their answers together send their next requests one after the other. Without the wait, the
+        Clients that got their replies together send their next requests one after the other. Without the wait, the
         first request would have its own commit, and all other requests would wait for this commit.
         """
         with self._lock:
@@ -284,7 +287,7 @@ class SqliteCatalog:
             self._write()
 
     def _write(self) -> None:
-        """Commits a group, starts the writing of the next group, and resumes the group's requests."""
+        """Commits a group, starts the write of the next group, and resumes the requests of this group."""
         group = self._gather()
         began_s = time.perf_counter()
         self._commit(group)
@@ -305,7 +308,7 @@ class SqliteCatalog:
     # ---- the writing thread
 
     def _commit(self, group: list[Change]) -> None:
-        """Applies a group, writes it and publishes it. After a failure, gives each change of the group the fault."""
+        """Applies, writes and publishes a group of changes. After a failure, sets the fault as each change's error."""
         outcome = Outcome(self._versions, self._remembered, self._sequence)
         try:
             for change in group:
@@ -322,21 +325,21 @@ class SqliteCatalog:
         self._sequence = outcome.sequence
         for key, record in outcome.records.items():
             self._remembered.keep(key, record)
-        # At once for every reader: CPython's update runs no Python code for these keys.
+        # Atomic for every reader, since CPython's ``update`` runs no Python code for these keys.
         self._versions.update(outcome.versions)
 
     def _tidy(self) -> None:
         """Moves the log into the file."""
         try:
             self._file.checkpoint()
-        except Overloaded as fault:  # all that was acknowledged is in the log
+        except Overloaded as fault:  # no loss: all acknowledged changes are in the log
             _log.warning("%s; it grows until there is room", fault)
         except InternalFault as fault:
             self._fail(fault)
 
     def _misplaced(self) -> str:
-        """Text on a file that was moved, deleted or replaced while this process had it open. Empty if the file is in
-        its place, or is lent to another process.
+        """Returns a text on a file that was moved, deleted or replaced while this process had it open. Empty if the
+        file is in its place, or while changes are held.
         """
         return "" if self._held else self._file.misplaced()
 
@@ -347,7 +350,9 @@ class SqliteCatalog:
         self._refuse_all(InternalFault(self._misplaced() or failed))
 
     def _refuse_all(self, fault: Fault) -> None:
-        """Refuses waiting and later changes. The first refusal stays, unless a failure replaces it."""
+        """Refuses waiting and later changes with the fault. An earlier refusal stays, unless the fault is the first
+        InternalFault.
+        """
         with self._lock:
             if self._refusal is None or (isinstance(fault, InternalFault) and not self.sick()):
                 self._refusal = fault

@@ -1,23 +1,24 @@
-"""The file of a store: stocks and remembered request ids in SQLite. A group of changes is one transaction.
+"""The file of a store, in SQLite: stocks and the request ids of the window. A group of changes is one transaction.
 
-    stocks      one row a stock
-    requests    one row a remembered id, numbered from the oldest on without gaps
-    state       one row: the number of rows of the others, the last commit's number, and the sum of the stocks'
+    stocks      one row for each stock
+    requests    one row for each request id; the rows are numbered from the oldest id on, without gaps
+    state       one row: which rows the other tables have, the number of the last commit, and the XOR of the stocks'
                 checksums
 
 Rules:
 
-1. One process has the file open. The process holds ``flock`` on the file itself and on the log: so a second server
-   cannot serve another file in this file's place. SQLite's own exclusive lock keeps out other programs, such as
-   ``sqlite3``. Each commit checks that both files are still in their place, and is acknowledged only then.
-2. One connection, used by one thread at a time. The log is a WAL, and ``synchronous`` is FULL: ``commit`` returns once
-   the group is on the disk. With a second connection SQLite before 3.51.3 can lose commits when the log starts anew.
-3. A new file is filled under the name ``PATH.new`` and then renamed: so a file of the store's name is always whole.
-4. Every row has a checksum, and ``state`` tells which rows exist. So loading the file finds a missing, outdated or
-   changed row. SQLite silently drops the commits after damage in a log. ``sqlite_log.py`` finds such damage before
-   SQLite reads the log, except damage in the last commit.
-5. Before its first commit is acknowledged, the file itself is marked as open, by its ``application_id``. A close clears
-   the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
+1. Only one process has the file open. The process holds ``flock`` on the file and on its write-ahead log, so a second
+   server cannot serve another file in this file's place. SQLite's own exclusive lock keeps out other programs, such as
+   ``sqlite3``. ``commit`` returns only after a check that both files are still in their place.
+2. The file has one connection, which one thread at a time uses. The log is a WAL, and ``synchronous`` is FULL: so
+   ``commit`` returns once the group is on the disk. With a second connection SQLite before 3.51.3 can lose commits when
+   the log starts anew.
+3. A new file is written under the name ``PATH.new``, and then renamed. So a file with the store's name is always whole.
+4. Every row has a checksum, and ``state`` tells which rows exist. So ``load`` finds a missing, outdated or changed row.
+   SQLite silently drops the commits after damage in a log. ``sqlite_log.py`` finds such damage before SQLite reads the
+   log, except damage to the last commit.
+5. Before the first commit is acknowledged, the file itself is marked as open, by its ``application_id``. ``close``
+   clears the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
 6. ``user_version`` is the format. A file of another format is refused.
 """
 
@@ -56,21 +57,21 @@ from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
 Connect = Callable[[Path], sqlite3.Connection]
-"""Function that connects to a file; each statement outside BEGIN and COMMIT is a transaction of its own."""
+"""Function that opens a SQLite connection to a file. Each statement outside BEGIN and COMMIT must be a transaction."""
 
 FORMAT = 1
-"""The ``user_version`` of the files that this program makes and reads."""
+"""Value of ``user_version`` in the files that this program makes and reads."""
 
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
-    "PRAGMA wal_autocheckpoint = 0",  # SQLite's own checkpoint ignores its failure
+    "PRAGMA wal_autocheckpoint = 0",  # since SQLite's automatic checkpoint does not report its failure
     "PRAGMA secure_delete = OFF",
 )
 
 _LOG_BYTES_MAX = 1 << 20
-"""Size at which the log is moved into the file, in bytes: 85 commits of one trade. The log is at most one group
-larger.
+"""Size in bytes above which the log must be moved into the file: 85 commits of one trade. The log becomes larger by one
+group at most.
 """
 
 _TABLES = (
@@ -99,8 +100,8 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Content of a file: versions in the catalog's order; records of request ids by key, oldest first; number of the
-    last commit.
+    """Content of a file: the stocks' versions by name, in the catalog's order; the records of request ids by key, the
+    oldest first; the number of the last commit.
     """
 
     versions: dict[str, Version]
@@ -109,26 +110,26 @@ class Loaded:
 
 
 class StoreFile:
-    """An open file, from ``opened``. For one thread at a time. The caller of ``opened`` closes the file."""
+    """An open file, from ``opened``. Not thread-safe. The caller of ``opened`` must close the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
         """``named`` is the name that the caller gave, which may be a link to ``path``; None for a new file."""
         self._path = path
-        self._locks = locks  # releases flock
+        self._locks = locks  # releases ``flock`` on file and log
         self._connection = connection
         self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
-        self._is_new = named is None  # it has another name until it is whole, and needs no mark
+        self._is_new = named is None  # a new file has the name ``PATH.new`` until it is whole, and needs no mark
         self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
-        self._marks = not self._is_new  # True: the next commit marks it, since its open mark may be in the log alone
+        self._marks = not self._is_new  # True: the next commit marks the file, whose mark may be only in the log so far
         self._state = _State()
-        self._rows: dict[str, tuple[int, int]] = {}  # a stock's row: its number and checksum
+        self._rows: dict[str, tuple[int, int]] = {}  # number and checksum of each stock's row, by the stock's name
         self._log_bytes = 0
         self._log_bytes_max = _LOG_BYTES_MAX
 
     @classmethod
     def opened(cls, path: Path, connect: Connect = connected) -> Self:
-        """Opens an existing file. Raises UsageError if the file is missing, open in a server, no store, damaged, or of
-        another format.
+        """Opens an existing file. Raises UsageError if the file is missing, open in another process, no store, damaged,
+        or of another format.
         """
         named, path = path, real(path)
         log = log_of(path)
@@ -143,7 +144,7 @@ class StoreFile:
             locks.callback(keep_log, path, log, lock)
             connection = _ready(path, connect, new=False)
             try:
-                if not left:  # SQLite has made it
+                if not left:  # SQLite has just made the log
                     locks.callback(os.close, locked(path, log, os.O_RDWR))
                 return cls(path, connection, locks.pop_all(), named)
             except BaseException:
@@ -152,7 +153,7 @@ class StoreFile:
 
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
-        """Makes a file with these stocks, unless the file exists. Only the file's owner can read it. Raises
+        """Makes a file with these stocks, unless the file exists. Only its owner can read the new file. Raises
         UsageError.
         """
         path = real(path)
@@ -160,13 +161,13 @@ class StoreFile:
         new = path.with_name(f"{path.name}.new")
         lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
-            if not path.exists():  # which another start may have made before this one had the lock
+            if not path.exists():  # another start may have made the file before this start had the lock
                 make_room(path, new, lock)
                 filled = cls(new, _ready(new, connect, new=True), ExitStack())
                 with filled:
                     filled.commit({stock.name: (stock, 0) for stock in stocks}, {}, 0)
                     filled.checkpoint()
-                os.rename(new, path)  # once SQLite has closed it, which else leaves its log behind
+                os.rename(new, path)  # after SQLite has closed the file, and removed its log
                 sync_folder(path.parent)
         except (OSError, InternalFault, Overloaded) as error:
             raise unusable(path, f"a place where a file can be made ({error})") from error
@@ -174,9 +175,7 @@ class StoreFile:
             os.close(lock)
 
     def load(self) -> Loaded:
-        """Reads the whole content of the file. Raises UsageError, which names the row, if a row is not as it was
-        written.
-        """
+        """Reads the whole content of the file. Raises UsageError for a missing, outdated or changed row."""
         tables: dict[str, list[tuple[Any, ...]]] = {}
         try:
             for table in ("state", "stocks", "requests"):
@@ -203,11 +202,11 @@ class StoreFile:
         return Loaded(versions, {row[1]: row[2] for row in requests}, state.sequence)
 
     def commit(self, versions: Mapping[str, Version], records: Mapping[str, bytes], window: int) -> None:
-        """Writes stocks and the records of request ids in one transaction, and keeps the last ``window`` ids.
+        """Writes stocks and new records of request ids in one transaction. Removes the oldest ids beyond ``window``.
 
-        Returns once the commit is on the disk. Raises Overloaded if the disk is full: nothing was written. Raises
-        InternalFault if the file is no longer in its place, and for any other failure. After such a failure, only
-        opening the file again shows if the commit was written.
+        Returns once the commit is on the disk. Raises Overloaded if the disk is full: then nothing was written. Raises
+        InternalFault if the file is no longer in its place, and for any other failure. After InternalFault, only
+        opening the file again shows whether the commit was written.
         """
         before = self._state
         stocks, number, checksum, sequence = [], before.stocks, before.stocks_checksum, before.sequence
@@ -243,21 +242,21 @@ class StoreFile:
         self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
-        """Text, with advice, on a file or log that is no longer in its place; empty if both are in their place. Saves
-        the content of a misplaced store beside the place, once.
+        """Returns a text, with advice, on a file or log that is no longer in its place; empty if both are in their
+        place. Copies the content of a misplaced file to ``PATH.saved``, once.
         """
         what = misplaced(self._in_place)
         return what and f"{what}; {saved(self._connection, self._path)}"
 
     def untidy(self) -> bool:
-        """True if the log is so long that ``checkpoint`` should move it into the file."""
+        """Returns True if the log is so long that the caller should call ``checkpoint``."""
         return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
-        """Moves the log into the file; both are on the disk then.
+        """Moves the log into the file, and writes the file to the disk.
 
-        Raises Overloaded if the disk is full: the log stays whole, and ``untidy`` is True again once the log has grown
-        by ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
+        Raises Overloaded if the disk is full: then the log stays whole, and ``untidy`` returns True again once the log
+        has grown by ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
         """
         self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
@@ -265,10 +264,10 @@ class StoreFile:
         except sqlite3.Error as error:
             kind = Overloaded if _is_full(error) else InternalFault
             raise kind(f"the log of the store could not be moved into its file ({error})") from error
-        self._log_bytes, self._log_bytes_max = 0, _LOG_BYTES_MAX  # the next commit begins it anew
+        self._log_bytes, self._log_bytes_max = 0, _LOG_BYTES_MAX  # the next commit begins a new log
 
     def faults(self) -> list[str]:
-        """Faults that SQLite finds in the file's pages, a line each. Reads the whole file."""
+        """Returns the faults that SQLite finds in the file's pages, one line for each fault. Reads the whole file."""
         try:
             said = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check")]
         except sqlite3.Error as error:
@@ -283,19 +282,19 @@ class StoreFile:
             raise UsageError("TO", str(path), f"a new file that can be made ({said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
-        """Closes the file: moves the log into the file, or with ``remove`` deletes both. Then other processes may open
-        the file. May be repeated.
+        """Closes the file: moves the log into the file, or with ``remove`` deletes both. Then another process may open
+        the file. May be called again.
         """
         in_place = not misplaced(self._in_place)
         remove = remove and in_place
         if self._marked and in_place:
-            with suppress(sqlite3.Error):  # then a log stays
+            with suppress(sqlite3.Error):  # after an error the log stays
                 self._mark(CLOSED_ID)
-        self._connection.close()  # whose log stays where it cannot be moved, or the file is not in its place
+        self._connection.close()  # moves the log into the file, if the file is in its place and the disk allows
         if remove:
-            with suppress(OSError):  # then a sound file is left
+            with suppress(OSError):  # after an error a sound file stays
                 os.unlink(self._path)
-        self._locks.close()  # after the connection: closing the file lets SQLite's own locks go
+        self._locks.close()  # after the connection: closing any descriptor of the file releases SQLite's own locks
         self._in_place = {}
 
     def __enter__(self) -> Self:
@@ -305,18 +304,20 @@ class StoreFile:
         self.close()
 
     def _mark(self, application_id: int) -> None:
-        """Marks the file as open or closed: in the file itself, not in its log alone. Raises sqlite3.Error."""
+        """Marks the file as open or closed, in the file itself and not only in its log. Raises sqlite3.Error."""
         self._connection.execute(f"PRAGMA application_id = {application_id}")
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self._marked = application_id == OPEN_ID
 
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
-        """Undoes a failed transaction, and raises the fault that tells the outcome."""
+        """Rolls a failed transaction back. Raises Overloaded if the disk is full and nothing was done, otherwise
+        InternalFault.
+        """
         full = _is_full(error)
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-        except sqlite3.Error:  # then nobody knows what stands there
+        except sqlite3.Error:  # the content of the file is unknown now
             full = False
         if full:
             raise Overloaded(f"the disk of the store {self._path} is full: nothing was done") from error
@@ -326,11 +327,11 @@ class StoreFile:
 
 
 def _is_full(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # the module's own have no code
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # sqlite3's own have no code
 
 
 def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:
-    """A connection to a file of our format; a ``new`` file gets the format. Raises UsageError."""
+    """Opens a connection to a file, and checks its format. Makes the tables of a ``new`` file. Raises UsageError."""
     with ExitStack() as failed:
         try:
             connection = connect(path)
@@ -342,14 +343,14 @@ def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:
                 raise unusable(path, "a store of this service; this file is something else")
             if version != (0 if new else FORMAT):
                 raise unusable(path, f"a store of format {FORMAT}; this one has {version}: a newer program made it")
-            for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # of a log that begins anew
+            for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # cuts a log that begins anew
                 connection.execute(setting)
             if new:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in (*_TABLES, f"PRAGMA application_id = {CLOSED_ID}", f"PRAGMA user_version = {FORMAT}"):
                     connection.execute(statement)
                 connection.execute("COMMIT")
-        except (sqlite3.Error, UnicodeError) as error:  # the latter where its words quote what is damaged
+        except (sqlite3.Error, UnicodeError) as error:  # UnicodeError: its text quotes damaged bytes
             raise unusable(path, f"a sound store; SQLite says: {error}") from error
         failed.pop_all()
     return connection
@@ -360,5 +361,5 @@ def _checksum(values: Sequence[object]) -> int:
 
 
 def _summed(*values: object) -> tuple[Any, ...]:
-    """A row with its checksum."""
+    """Appends the checksum of a row to the row."""
     return *values, _checksum(values)

@@ -1,13 +1,13 @@
-"""Check of the log (WAL) of a killed server: it finds damage that hides commits from SQLite.
+"""Check of the write-ahead log (WAL) of a killed server: finds damage that would hide commits from SQLite.
 
-SQLite reads a log's commits up to the first damaged frame, and does not report the commits behind this frame. A frame
-that a crash left half written belongs to the last commit, which was not acknowledged, since each commit is on the disk
-before the next commit begins. So a bad frame before the last commit is damage.
+SQLite reads the commits of a log up to the first damaged frame, and does not report that commits follow this frame. A
+crash can leave only a frame of the last commit half written, since each commit is on the disk before the next commit
+begins. The last commit was then not acknowledged. So a bad frame before the last commit is damage of the disk.
 
-The check cannot find damage to the last commit, and cannot find that the end of a log is missing.
+The check cannot find damage to the last commit. It cannot find that the end of a log is missing.
 
-The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log. Each frame's checksum continues the checksum of
-the frame before it. So a frame shows if the earlier frames are unchanged.
+The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log. The checksum of a frame continues the checksum
+of the frame before. So a frame's checksum also shows whether the earlier frames are unchanged.
 """
 
 import os
@@ -18,34 +18,35 @@ from struct import Struct
 Sums = tuple[int, int]
 
 _HEAD = Struct(">8I")
-"""Head of a log: magic, format, page size, number of checkpoints, two salts, and the checksum of all these. Each frame
-repeats the salts.
+"""Header of a log: magic number, format, page size, number of checkpoints, two salts, and a checksum (two numbers) of
+these fields. Each frame repeats the salts.
 """
 
 _FRAME = Struct(">6I")
-"""Head of a frame: number of the page; number of pages of the file after a commit, otherwise 0; two salts; the
-checksum. The checksum covers the first two fields and the page, and continues the checksum of the frame before.
+"""Header of a frame: number of the page; number of pages of the file if the frame ends a commit, otherwise 0; two
+salts; a checksum (two numbers). The checksum covers the first two fields and the page, and continues the checksum of
+the frame before.
 """
 
 _SALTS = slice(16, 24)
-"""Offsets of the salts in the log's head."""
+"""Offsets of the salts in the log's header."""
 
 _MAGIC = 0x377F0682
-"""Magic number of a log. The last bit is 1 if the words of the checksums are big-endian."""
+"""Magic number of a log with little-endian checksums. With big-endian checksums its last bit is 1."""
 
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
 
 _SECTOR = 512
-"""Number of bytes that a disk writes whole or not at all."""
+"""Number of bytes that a disk writes either whole or not at all."""
 
 
 def damage(log: Path, was_written: bool = False) -> str | None:
-    """Text on the damaged part of a log, which loses acknowledged commits. None if no damage is found, or there is no
-    log.
+    """Returns a text on damage that would lose acknowledged commits. Returns None if no damage is found, or no log
+    exists.
 
-    With ``was_written``, a log without a head is damaged, unless the log is empty. Computes the checksums of this log's
-    frames, in some 30 ms a MiB. Behind them there may be frames of an earlier log, of which only the salts are read.
-    Raises OSError.
+    With ``was_written``, a log without a header is damaged, unless the log is empty. Computes the checksums of this
+    log's frames, in some 30 ms for a MiB. The file may have frames of an earlier log after them, of which only the
+    salts are read. Raises OSError.
     """
     if not log.exists():
         return None
@@ -63,9 +64,10 @@ def damage(log: Path, was_written: bool = False) -> str | None:
 
 
 def _frames(log: int, salts: bytes, size: int) -> int:
-    """Number of frames up to the last frame with these salts, which is the end of this log.
+    """Returns the number of frames up to the last frame with these salts, which is the end of this log. ``size`` is the
+    size of a frame, in bytes.
 
-    A frame with other salts does not end the log: its salts may be damaged.
+    A frame with other salts before this end belongs to the log: its salts may be damaged.
     """
     last = (os.fstat(log).st_size - _HEAD.size) // size
     own = (number for number in range(last, 0, -1) if os.pread(log, 8, _HEAD.size + (number - 1) * size + 8) == salts)
@@ -73,15 +75,16 @@ def _frames(log: int, salts: bytes, size: int) -> int:
 
 
 def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> str | None:
-    """Text on the first bad frame, if another commit was begun behind this frame.
+    """Returns a text on the first bad frame if a further commit was begun after this frame; otherwise None.
 
-    A commit was begun if a frame continues a frame that ends a commit: the stored checksum of the ending frame, or its
-    correct checksum. Frames that continue no frame belong to a failed commit or to an earlier log.
+    A further commit was begun if the checksum of a frame continues the checksum of a frame that ends a commit: either
+    the stored checksum of the ending frame, or its correct checksum. Frames that continue no frame belong to a failed
+    commit or to an earlier log.
     """
     bad, at = 0, _HEAD.size
-    before, meant = sums, sums  # checksum of the frame before: as stored, and as it should be
+    before, meant = sums, sums  # checksum of the frame before: as stored, and as computed
     pages_before, ended = 0, False
-    size = 0  # pages of the file, as the last good commit says; 0: none does
+    size = 0  # number of pages of the file by the last good commit; 0 before a good commit
     for number, frame in enumerate(frames, start=1):
         _, pages, _, _, first, second = _FRAME.unpack_from(frame)
         content, is_this_log = frame[:8] + frame[_FRAME.size :], frame[8:16] == salts
@@ -96,7 +99,7 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
         if computed == found:
             ended = pages > 0
             size = max(size, pages)
-        else:  # a crash writes whole sectors: the number of pages was written if a salt in its sector was
+        else:  # the disk writes whole sectors, so the number of pages was written if a salt in its sector was written
             says_so = pages > 0 or (number == bad and _had_pages(words, frame, before, _grown(size, number)))
             ended = is_this_log and says_so and (at + 8) % _SECTOR > 0
         before, meant, pages_before = found, computed, pages
@@ -105,15 +108,17 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
 
 
 def _grown(size: int, frames: int) -> range:
-    """Possible sizes, in pages, of a file of ``size`` pages after ``frames`` frames: a file never shrinks."""
+    """Returns the possible sizes, in pages, of a file after ``frames`` frames. ``size`` is the file's size before the
+    frames (0 if unknown). A file never shrinks.
+    """
     return range(size, size + frames + 1) if size else range(1, 1 << 16)
 
 
 def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
-    """True if a frame, whose number of pages is 0, had one of these sizes as the number, a power of two, and is
-    otherwise as it was written.
+    """Returns True if a frame, whose number of pages is now 0, has the right checksum with a power of two as the
+    number: then one bit was lost, and the frame ended a commit.
 
-    Only possible sizes are tried: among many other sizes, one would have the right checksum by chance.
+    Tries only powers among the possible ``sizes``: among many other sizes, one would have the right checksum by chance.
     """
     found, page = _FRAME.unpack_from(frame)[4:], frame[_FRAME.size :]
     powers = [1 << bit for bit in range(32) if 1 << bit in sizes]
@@ -121,7 +126,9 @@ def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
 
 
 def _sums(words: str, data: bytes, sums: Sums) -> Sums:
-    """SQLite's checksum of data, which continues the earlier checksum ``sums``."""
+    """Computes SQLite's checksum of ``data``, as a continuation of the earlier checksum ``sums``. ``words`` is the byte
+    order of the words: ``<`` or ``>``.
+    """
     first, second = sums
     numbers = iter(Struct(f"{words}{len(data) // 4}I").unpack(data))
     for one, other in zip(numbers, numbers, strict=True):

@@ -1,8 +1,8 @@
-"""Place of a store's file, log and copies: names, locks, and checks that the files are still in their place.
+"""Names, locks and copies of a store's file and of its write-ahead log, and checks that both are still in their place.
 
-Copies need no log. They are backups, or ``PATH.saved``, which a server makes when its file is moved, deleted or
-replaced. The file with the store's name is then another file than the served file. So no program opens it while
-``PATH.saved`` exists: the operator must choose one of the two files, and move the other file away.
+A copy has no log. A copy is a backup, or ``PATH.saved``, which a server makes when somebody has moved, deleted or
+replaced the file that it serves. Then the file at PATH may be another file than the served file. So this project opens
+no store at PATH while ``PATH.saved`` exists: the operator must choose one of both files, and move the other file away.
 """
 
 import fcntl
@@ -16,31 +16,34 @@ from stock_service.rpc.errors import UsageError
 from stock_service.storage.sqlite_log import damage
 
 CLOSED_ID = 0x53746F63
-"""``Stoc``, the ``application_id`` of a store that is closed. SQLite has this field to tell one program's files from
-others."""
+"""Value of ``application_id`` in a closed store: the text ``Stoc``. SQLite has this field so that programs can
+recognise their files.
+"""
 
 OPEN_ID = 0x53746F4F
-"""``StoO``, the ``application_id`` of the store of a server that runs, or was killed: it needs its log."""
+"""Value of ``application_id`` in a store that a server has open, or had open when it was killed: the text ``StoO``.
+Such a store needs its log.
+"""
 
 _MAGIC = b"SQLite format 3\0"
 
 _HEAD_BYTES, _ID_AT = 72, 68
-"""Bytes of a SQLite file up to the end of its ``application_id``, and the place of this field."""
+"""Offsets, in a SQLite file, of the end and of the start of the field ``application_id``."""
 
 
 def unusable(path: Path, allowed: str) -> UsageError:
-    """The error that refuses a store, with its path."""
+    """Makes the error that refuses a store file. ``allowed`` describes a usable file."""
     return UsageError("store file", str(path), allowed)
 
 
 def unsound(path: Path, what: str) -> UsageError:
-    """The error that refuses a damaged store."""
+    """Makes the error that refuses a damaged store. ``what`` describes the damage."""
     return unusable(path, f"a sound store, but {what}; restore a backup, without a log")
 
 
 def real(path: Path) -> Path:
-    """Path of the file itself, if ``path`` is a link: the log and a new file are in the folder of the file, not of the
-    link.
+    """Returns the path of the file itself if ``path`` is a symbolic link. The log and a new file are in the folder of
+    the file, and not of the link.
     """
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
@@ -50,8 +53,8 @@ def log_of(path: Path) -> Path:
 
 
 def check_log(path: Path, log: Path, file: int) -> None:
-    """Raises UsageError if the log of a killed server is missing or damaged: SQLite would open the store without the
-    lost commits.
+    """Raises UsageError if the log of a killed server is missing or damaged, since SQLite would open the store without
+    the lost commits. ``file`` is a descriptor of the store.
     """
     marked = _is_marked(file)
     if marked and not log.exists():
@@ -67,19 +70,22 @@ def check_log(path: Path, log: Path, file: int) -> None:
 
 
 def _is_marked(file: int) -> bool:
-    """True if the file itself, and not only its log, has the open mark."""
+    """Returns True if the file itself, and not only its log, has ``OPEN_ID``."""
     return os.pread(file, 4, _ID_AT) == OPEN_ID.to_bytes(4, "big")
 
 
 def keep_log(path: Path, log: Path, file: int) -> None:
-    """Makes an empty log if SQLite has moved the log into the file, but the file's open mark could not be cleared."""
+    """Makes an empty log if SQLite has moved the log into the file, and the file still has ``OPEN_ID``. Otherwise the
+    next start would refuse the file.
+    """
     with suppress(OSError):
         if _is_marked(file) and os.path.samestat(os.stat(path), os.fstat(file)):
             log.touch(0o600)
 
 
 def locked(path: Path, file: Path, flags: int) -> int:
-    """Locks a file, or a new file that will get the name ``path``; returns the descriptor that holds the lock.
+    """Opens ``file`` with ``flags``, and locks it. Returns the descriptor that holds the lock. ``path`` is the store's
+    path, for an error.
 
     Raises UsageError if another process holds the lock, or the file cannot be opened.
     """
@@ -89,7 +95,7 @@ def locked(path: Path, file: Path, flags: int) -> int:
         raise unusable(path, f"a file that can be opened ({error.strerror})") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # renamed meanwhile, by a server that starts
+        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # a starting server has renamed it
             raise BlockingIOError
     except OSError as error:
         os.close(lock)
@@ -98,7 +104,7 @@ def locked(path: Path, file: Path, flags: int) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Writes the names in a folder to the disk."""
+    """Writes the directory entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -107,9 +113,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_room(path: Path, new: Path, lock: int) -> None:
-    """Empties the new file that a killed start left. Raises UsageError if the file may belong to another program."""
+    """Empties the file ``new``, which a killed start may have left. Raises UsageError if the file may belong to another
+    program, or if a log of ``path`` exists. ``lock`` is a descriptor of ``new``.
+    """
     log = log_of(path)
-    if log.exists():  # SQLite would put it into the new file
+    if log.exists():  # SQLite would move this log into the new file
         raise unusable(path, f"one that is there, since its log is: put it back, or move {log.name} away")
     if not _is_left(os.pread(lock, _HEAD_BYTES, 0)):
         raise unusable(path, f"a name such that {new.name} is free: move that away")
@@ -119,15 +127,17 @@ def make_room(path: Path, new: Path, lock: int) -> None:
 
 
 def _is_left(head: bytes) -> bool:
-    """True for the head of a file that a killed start left: empty, or a head of SQLite without another program's id."""
+    """Returns True for the header of a file that a killed start may have left: empty, or SQLite's header without
+    another program's id.
+    """
     if not head.strip(b"\0"):
         return True
     return head.startswith(_MAGIC) and head[_ID_AT:] in (bytes(4), CLOSED_ID.to_bytes(4, "big"))
 
 
 def misplaced(own: Mapping[Path, os.stat_result]) -> str:
-    """Text on the first file that is no longer under its name; empty if all files are. ``own`` has the files as
-    opened.
+    """Returns a text on the first file that is no longer under its name; empty if all files are in their place. ``own``
+    has the status of each file when it was opened, by name.
     """
     for name, opened in own.items():
         try:
@@ -144,12 +154,14 @@ def misplaced(own: Mapping[Path, os.stat_result]) -> str:
 
 
 def connected(path: Path) -> sqlite3.Connection:
-    """A connection to a file, used by one thread at a time."""
+    """Opens a SQLite connection to a file. Any thread may use the connection, one thread at a time."""
     return sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
 
 
 def copy_to(connection: sqlite3.Connection, path: Path) -> None:
-    """Copies the file of a connection to a new file. Raises OSError, also if the new file exists, or sqlite3.Error."""
+    """Copies the content of a connection's file to a new file. Raises OSError, also if ``path`` exists, and
+    sqlite3.Error.
+    """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         target = connected(path)
@@ -159,14 +171,14 @@ def copy_to(connection: sqlite3.Connection, path: Path) -> None:
         finally:
             target.close()
     except BaseException:
-        os.unlink(path)  # of a copy that is not whole
+        os.unlink(path)  # removes the partial copy
         raise
     sync_folder(path.parent)
 
 
 def saved(connection: sqlite3.Connection, path: Path) -> str:
-    """Saves the content of a file, unless it was saved before. Returns text on the saved file, or on the failure, with
-    advice.
+    """Copies the content of a connection's file to ``PATH.saved``, unless this file exists. Returns a text with advice
+    on the saved file, or on the failure.
     """
     to = _saved_of(path)
     try:
@@ -180,13 +192,13 @@ def saved(connection: sqlite3.Connection, path: Path) -> str:
 def check_saved(path: Path) -> None:
     """Raises UsageError if ``PATH.saved`` exists: the file at PATH may lack commits that the saved file has."""
     to = _saved_of(path)
-    if os.path.exists(to):  # Path's own raises for a name that no file can have
+    if os.path.exists(to):  # not ``Path.exists``, which raises for a name that no file can have
         what = f"one without {to.name}, which has all of a server whose file or log was deleted, moved or replaced"
         raise unusable(path, f"{what}: put that there, without a log, or move it away")
 
 
 def said(error: OSError | sqlite3.Error) -> object:
-    """The text of an error that is for people."""
+    """Returns the reason of an error, for a message."""
     return getattr(error, "strerror", None) or error
 
 

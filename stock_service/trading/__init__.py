@@ -1,1 +1,1 @@
-"""The rules and catalogs of stocks, independent of transports. Only ``service.py`` uses protobuf."""
+"""Rules and catalogs of stocks, independent of transports. Only ``service.py`` uses protobuf."""

@@ -1,8 +1,8 @@
-"""The catalog: the current version of every stock, and the only way to change a stock.
+"""Interface of a catalog, which has the current version of every stock, and the catalog in one process's memory.
 
-A catalog only makes changes atomic. The change itself is a pure step of ``rules.py``. A ``Version`` is a stock with the
-number of the commit that made it (0: unchanged since the start). Commits of one catalog are numbered from 1 without
-gaps, in an order that respects real time.
+All changes of a stock go through ``Catalog.change``. The change itself is a pure step of ``rules.py``; a catalog only
+makes the step atomic. The commits of one catalog are numbered from 1 without gaps. A commit that ends before another
+commit begins has the smaller number.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,47 +14,47 @@ from stock_service.trading.model import Status, Stock
 from stock_service.trading.once import RETRY_WINDOW, Changed, Once, OnceInMemory
 
 Version = tuple[Stock, int]
-"""A stock, and the number of the commit that made this version."""
+"""A stock, and the number of the commit that made this version; 0 for a stock that has not changed since the start."""
 
 Step = Callable[[Stock | None], tuple[Stock | None, Status]]
 """Pure function from a stock to the new stock and a status. To change nothing, the function returns the same object.
 
-If the catalog has no stock of that name, the step is given None and returns None.
+For a name that the catalog does not have, the function gets None, and must return None.
 """
 
 
 class Catalog(Protocol):
-    """Store of the stocks. Every method may be called from any thread and is linearizable."""
+    """Store of the stocks. Every method is thread-safe and linearizable."""
 
     def names(self) -> Iterable[str]:
-        """The name of every stock; fixed for the catalog's life."""
+        """Returns the names of all stocks, which never change."""
 
     def read(self, name: str) -> Version | None:
-        """The current version of a stock; None for a name that the catalog does not have.
+        """Returns the current version of a stock; None for a name that the catalog does not have.
 
         A catalog in a database raises Unavailable or Overloaded if the database does not answer.
         """
 
     def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
-        """Applies a step to a stock, atomically. If the step changed the stock, the commit gets a number.
+        """Applies a step to a stock, atomically. If the step changes the stock, the commit gets a number.
 
-        With ``once``, only the first use of the request id has an effect. Its reply, of any status, is remembered in
-        the same atomic step. A later use within the window waits for the end of the first use, and gets the first
-        reply; if its content differs, it raises InvalidRequest. A change that raises had no effect and is not
-        remembered.
+        With ``once``, only the first use of the request id has an effect. The catalog remembers the reply, of any
+        status, in the same atomic step. A later use within the window waits for the end of the first use, and gets the
+        first reply; InvalidRequest if its content differs. A change that raises has no effect, and is not remembered,
+        except for the two cases of an unknown effect below.
 
-        A catalog on a disk returns once the change is on the disk. The method raises Overloaded if the disk is full (no
-        effect), and InternalFault if the disk failed (unknown effect of this change, no effect of later changes). A
+        A catalog on a disk returns once the change is on the disk. It raises Overloaded if the disk is full (no
+        effect), and InternalFault if the disk has failed (unknown effect of this change, no effect of later changes). A
         catalog in a database raises Unavailable if the database cannot be reached (no effect), or was lost at the
         commit of a change without ``once`` (unknown effect).
         """
 
 
 class MemoryCatalog:
-    """Stocks in a dictionary, guarded by a locking strategy. The stocks are lost when the process ends.
+    """Catalog in a dictionary, guarded by a locking strategy. The stocks are lost when the process ends.
 
-    Entries are immutable and replaced whole. The dictionary's keys never change after construction, so looking a name
-    up needs no lock.
+    Entries are immutable, and a change replaces a whole entry. The dictionary's keys never change, so a look-up of a
+    name needs no lock.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class MemoryCatalog:
         self._versions: dict[str, Version] = {stock.name: (stock, 0) for stock in stocks}
         chosen = locking(self._versions)
         self._reading, self._writing = chosen.reading, chosen.writing
-        self._commits = count(1)  # next() of it is atomic in CPython, so that per-stock locks can share it
+        self._commits = count(1)  # next(_commits) is atomic in CPython, so writers with different locks may share it
         self._once = OnceInMemory(retry_window)
 
     def names(self) -> Iterable[str]:

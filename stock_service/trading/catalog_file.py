@@ -1,11 +1,11 @@
-"""Stocks at the start: the four default stocks, or the stocks of a TOML file.
+"""Initial stocks of a catalog: the four default stocks, or the stocks of a TOML file.
 
     [[stocks]]
     name = "GameStart"
     price = 15.99            # dollars, at most two decimals
     volume_limit = 1000000   # shares
 
-A file with any fault is refused. The error names the file, the place, the given value and the allowed values.
+``load`` refuses a file with any fault. The error names the file, the place, the given value and the allowed values.
 """
 
 import tomllib
@@ -17,7 +17,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.trading.model import INT64_MAX, NAME_LENGTH_MAX, Stock, within_reach
 
 DEFAULT_VOLUME_LIMIT = 1_000_000
-"""Largest volume of a default stock in a day, in shares; from the service's specification."""
+"""Largest volume of a default stock in a day, in shares, by the service's specification."""
 
 DEFAULT_STOCKS = (
     Stock("GameStart", 1599, DEFAULT_VOLUME_LIMIT),
@@ -27,13 +27,13 @@ DEFAULT_STOCKS = (
 )
 
 STOCKS_MAX = 100_000
-"""Largest number of stocks in a catalog: so a mistaken file cannot fill the memory."""
+"""Largest number of stocks in a catalog, so that a mistaken file cannot fill the memory."""
 
 _KEYS = {"name", "price", "volume_limit"}
 
 
 def load(path: Path) -> tuple[Stock, ...]:
-    """The stocks of a file, in the file's order. Raises UsageError, which names the file and the line or key."""
+    """Reads the stocks of a file, in the file's order. Raises UsageError, which names the file and the line or key."""
     file = str(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
@@ -41,7 +41,7 @@ def load(path: Path) -> tuple[Stock, ...]:
         raise UsageError("--catalog", file, f"a readable file ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise UsageError("--catalog", file, f"a file in UTF-8 (byte {error.start} is not)") from error
-    except (ValueError, ArithmeticError, RecursionError) as error:  # TOMLDecodeError, and what tomllib lets through
+    except (ValueError, ArithmeticError, RecursionError) as error:  # TOMLDecodeError, and tomllib's other errors
         raise UsageError("--catalog", file, f"a file in TOML ({error})") from error
     unknown = document.keys() - {"stocks"}
     if unknown:
@@ -60,7 +60,7 @@ def load(path: Path) -> tuple[Stock, ...]:
 
 
 def _stock(place: str, entry: object) -> Stock:
-    """The stock of one table of the file."""
+    """Makes the stock of one table of the file. ``place`` names the table in an error. Raises UsageError."""
     if not isinstance(entry, dict):
         raise UsageError(place, entry, "a table with name, price and volume_limit")
     for key in sorted(entry.keys() ^ _KEYS):
@@ -76,7 +76,7 @@ def _stock(place: str, entry: object) -> Stock:
 
 
 def _price_cents(place: str, price: object) -> int:
-    """A price of the file, in cents."""
+    """Converts a price of the file to cents. ``place`` names the price in an error. Raises UsageError."""
     price_cents = Fraction(-1)
     if type(price) is int or (isinstance(price, Decimal) and price.is_finite() and within_reach(price)):
         price_cents = Fraction(price) * 100

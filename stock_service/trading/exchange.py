@@ -1,8 +1,8 @@
-"""The exchange: Lookup, Trade and Update on a catalog, in plain Python values. Services use the core only through the
-exchange.
+"""The exchange: Lookup, Trade and Update on a catalog, in plain Python values. A service uses rules and catalog only
+through the exchange.
 
-The module uses no transport, no protobuf and no lock. Any thread may call every method; a method blocks only as long as
-the catalog does.
+The module uses no transport, no protobuf and no lock. The exchange is thread-safe. A method blocks only while the
+catalog blocks.
 """
 
 from stock_service.rpc.errors import InvalidRequest
@@ -19,27 +19,27 @@ from stock_service.trading.once import Once
 
 
 class Exchange:
-    """Answers requests about the stocks of one catalog."""
+    """Exchange of the stocks of one catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self.stocks = len(tuple(catalog.names()))
-        """Number of stocks."""
+        """Number of the catalog's stocks."""
         self.version = catalog.read
         """Function that returns the current version of a stock, for ``looked_up``; None for an unknown stock. Usually
         returns the same object until the stock changes.
         """
 
     def lookup(self, name: str) -> LookupReply:
-        """A stock's price in cents, its volume and its last commit, all of the same version."""
+        """Returns price, volume and last commit of a stock, all of the same version."""
         return looked_up(self.version(name))
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Adds a quantity to a stock's volume, or refuses the trade with a status.
 
-        If a trade with a ``request_id`` (1 to 64 characters) is sent again, it has one effect, and each copy gets the
-        first reply. Raises InvalidRequest for an id that is too long or was used for other content. ``side`` may be any
-        integer: an integer that is no ``Side`` is refused with INVALID_SIDE.
+        A trade with a ``request_id`` (1 to 64 characters) has one effect, even if it is sent several times, and each
+        copy gets the first reply. Raises InvalidRequest for an id that is too long, or was used for other content.
+        ``side`` may be any integer: INVALID_SIDE refuses an integer that is no ``Side``.
         """
         once = None
         if request_id:
@@ -56,7 +56,7 @@ class Exchange:
             )
         if once is None:
             return TradeReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)
-        # through the catalog like any trade, so that the refusal is remembered
+        # by the catalog, like any trade, so that the catalog remembers the refusal
         status, _, _ = self._catalog.change(name, lambda stock: rules.refuse(stock, refusal), once)
         return TradeReply(status)
 
@@ -72,7 +72,7 @@ class Exchange:
 
 
 def looked_up(version: Version | None) -> LookupReply:
-    """Reply to a Lookup that found this version."""
+    """Makes the reply to a Lookup from a stock's version, or from None for an unknown stock."""
     if version is None:
         return LookupReply(Status.UNKNOWN_STOCK)
     stock, sequence = version

@@ -1,11 +1,12 @@
-"""Locking strategies: the lock that a reader, or a writer, of one stock must hold.
+"""Locking strategies: the lock that a thread must hold to read, or to write, a stock of a catalog in memory.
 
-The catalog's entries are immutable values, replaced whole. A strategy decides which threads exclude each other while an
-entry is read or changed. No other work is done under a lock: no I/O, no encoding, no logging.
+The catalog's entries are immutable values, and a change replaces a whole entry. A strategy decides which threads
+exclude each other while they read or change an entry. No thread does other work under a lock: no I/O, no encoding, no
+logging.
 
 A strategy has two tables with a lock for each stock, one table for reading and one for writing. So a request finds its
-lock by one dictionary look-up, and then calls only the functions of the lock. Any thread may use the locks, which are
-not re-entrant. Waits have no timeout: the work under a lock takes microseconds.
+lock by one dictionary look-up, and then calls only the functions of the lock. The locks are not re-entrant. Waits have
+no timeout, since the work under a lock takes microseconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,20 +20,18 @@ from stock_service.rpc.metrics import SKIPPED, Observe, now_ns
 from stock_service.rpc.timeline import Timeline
 
 Held = AbstractContextManager[object]
-"""A lock, to be held by a ``with`` statement."""
+"""Lock that a thread holds by a ``with`` statement."""
 
 SomeHeld = TypeVar("SomeHeld", bound=Held | None)
 
 Note = Callable[[int, int], object]
-"""Function that gets the times at which a lock was asked for and was acquired, in nanoseconds of one clock. Called
-while the lock is held."""
+"""Function that records an acquisition of a lock: the time when the thread asked for the lock, and the time when it had
+the lock, in nanoseconds on the same clock. Called while the thread holds the lock.
+"""
 
 
 class Locking(Protocol):
-    """Tables of the locks to hold. A strategy is made from the names of all stocks, which then are fixed.
-
-    A lock from a table may be kept, and held again any number of times.
-    """
+    """Locking strategy. The constructor takes the names of all stocks, which are then fixed."""
 
     @property
     def reading(self) -> Mapping[str, Held | None]:
@@ -44,21 +43,21 @@ class Locking(Protocol):
 
 
 class Mutex:
-    """One lock for the whole catalog. Guards: every entry."""
+    """Locking by one lock for the whole catalog. The lock guards every entry."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.reading = self.writing = dict.fromkeys(names, Lock())
 
 
 class PerStock:
-    """One lock for each stock. Guards: that stock's entry."""
+    """Locking by one lock for each stock. A stock's lock guards the stock's entry."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.reading = self.writing = {name: Lock() for name in names}
 
 
 class ReadWrite:
-    """One reader-writer lock for the whole catalog. Guards: every entry."""
+    """Locking by one reader-writer lock for the whole catalog. The lock guards every entry."""
 
     def __init__(self, names: Iterable[str]) -> None:
         lock = ReadWriteLock()
@@ -67,10 +66,10 @@ class ReadWrite:
 
 
 class TwoLevel:
-    """A reader-writer lock on the map of stocks, and a reader-writer lock on each entry.
+    """Locking by a reader-writer lock on the map of stocks, and a reader-writer lock on each entry.
 
-    The map's lock guards the set of stocks. A request takes the map's lock first, and only for reading: no stock is
-    added or removed while the service runs. An entry's lock guards that entry.
+    The map's lock guards the set of stocks. Every request acquires the map's lock first, and only for reading, since no
+    stock is added or removed while the service runs. An entry's lock guards the entry.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -81,9 +80,9 @@ class TwoLevel:
 
 
 class Snapshot:
-    """Readers take the current immutable entry without a lock; all writers share one mutex. Guards: storing entries.
+    """Locking only of writers: readers read the current immutable entry without a lock. One lock guards all writes.
 
-    This is correct because reading and storing a dictionary's value are both atomic in CPython.
+    This is correct because reading and writing a dictionary's value are both atomic in CPython.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -92,12 +91,12 @@ class Snapshot:
 
 
 class ReadWriteLock:
-    """A reader-writer lock: readers share it, a writer excludes all others. Neither starves, since a waiting writer
-    stops later readers.
+    """Reader-writer lock: readers share it, and a writer excludes all other threads. Neither readers nor writers
+    starve, since a waiting writer stops later readers.
 
-    The no-starve solution of A. Downey, *The Little Book of Semaphores*, 4.2.5. A writer holds the lock ``turnstile``
-    while it waits and works; readers only acquire and release this lock. The lock ``room`` is held by one writer, or by
-    all readers together: the first reader acquires it, and the last reader releases it.
+    The algorithm is the no-starve solution of A. Downey, *The Little Book of Semaphores*, 4.2.5. A writer holds the
+    lock ``turnstile`` while it waits and works; readers only acquire and release ``turnstile``. One writer, or all
+    readers together, hold the lock ``room``: the first reader acquires ``room``, and the last reader releases it.
     """
 
     def __init__(self) -> None:
@@ -106,9 +105,9 @@ class ReadWriteLock:
         self._count_lock = Lock()  # guards _count
         self._count = 0
         self.reader: Held = _Half(self._acquire_reading, self._release_reading)
-        """The lock for a reader."""
+        """Lock for a reader."""
         self.writer: Held = _Half(self._acquire_writing, self._release_writing)
-        """The lock for a writer."""
+        """Lock for a writer."""
 
     def _acquire_reading(self) -> None:
         with self._turnstile, self._count_lock:
@@ -132,9 +131,7 @@ class ReadWriteLock:
 
 
 class _Half:
-    """One side of a reader-writer lock, for readers or for writers: a function that acquires, and a function that
-    releases.
-    """
+    """One side of a reader-writer lock, for readers or for writers, as a lock for the ``with`` statement."""
 
     __slots__ = ("_acquire", "_release")
 
@@ -150,7 +147,8 @@ class _Half:
 
 
 class _Both:
-    """Two locks that are held together: acquired in the given order, released in the opposite order."""
+    """Two locks that a thread holds together. They are acquired in the given order, and released in the opposite order.
+    """
 
     __slots__ = ("_first", "_second")
 
@@ -168,9 +166,9 @@ class _Both:
 
 
 class Timed:
-    """Wrapper of a strategy that notes, for each acquisition, when the lock was asked for and when it was acquired.
+    """Wrapper of a strategy that calls ``note`` for each acquisition of a lock.
 
-    If a reader needs no lock, nothing is noted. Taking two locks together, as ``TwoLevel`` does, is one
+    A read without a lock is no acquisition. Two locks that are acquired together, as in ``TwoLevel``, are one
     acquisition.
     """
 
@@ -182,7 +180,7 @@ class Timed:
 
 
 class _TimedLock:
-    """A lock that notes every acquisition."""
+    """Wrapper of a lock that calls ``note`` for every acquisition."""
 
     __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 
@@ -200,23 +198,23 @@ class _TimedLock:
 
 
 def stamped(locking: Locking, timeline: Timeline) -> Locking:
-    """Wraps a strategy: each acquisition is noted in a timeline, for the request of the acquiring thread."""
+    """Wraps a strategy. The result records each acquisition in the timeline, for the acquiring thread's request."""
     local = timeline.local
     return Timed(locking, lambda asked_ns, had_ns: local.stamper.acquired(asked_ns, had_ns), timeline.now_ns)
 
 
 class Sampled:
-    """Wrapper of a strategy that times one of ``metrics.ONE_IN`` acquisitions, in seconds."""
+    """Wrapper of a strategy that measures the wait of one in ``metrics.ONE_IN`` acquisitions, in seconds."""
 
     def __init__(self, locking: Locking, observe: Observe) -> None:
-        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # 1 µs under the lock
+        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # takes 1 µs of lock time
         number = count().__next__
         self.reading = _Some(locking.reading, timed.reading, number)
         self.writing = _Some(locking.writing, timed.writing, number)
 
 
 class _Some(dict[str, SomeHeld]):
-    """A table of locks that gives a timed lock for one look-up in ``metrics.ONE_IN``."""
+    """Table of locks that returns the timed lock for one look-up in ``metrics.ONE_IN``, otherwise the plain lock."""
 
     def __init__(self, plain: Mapping[str, SomeHeld], timed: Mapping[str, SomeHeld], number: Callable[[], int]) -> None:
         super().__init__(plain)
@@ -233,4 +231,4 @@ LOCKINGS: dict[str, Callable[[Iterable[str]], Locking]] = {
     "two-level": TwoLevel,
     "snapshot": Snapshot,
 }
-"""Every strategy by the name that ``--locking`` takes."""
+"""Constructor of every strategy, by the strategy's name on the command line (``--locking``)."""

@@ -1,8 +1,8 @@
-"""The values of the exchange: a stock, the two sides of a trade, the six outcomes, the three replies.
+"""Value types of the exchange: stock, side of a trade, outcome, and the replies of the three methods.
 
-All values are immutable, so that any thread may use them without a lock. Replies are tuples, since one is made for
-every request, and making a tuple takes half the time of a dataclass. Prices are integer cents; dollars exist only where
-a person reads or types (``dollars``, ``cents``).
+All values are immutable, so any thread may use them without a lock. Replies are tuples, since every request makes one,
+and making a tuple takes half the time of a dataclass. Prices are integers, in cents. ``dollars`` and ``cents`` convert
+to and from the dollars that people read and type.
 """
 
 import math
@@ -12,27 +12,27 @@ from enum import IntEnum
 from typing import NamedTuple
 
 NAME_LENGTH_MAX = 64
-"""Largest number of characters in a stock's name; from the service's specification."""
+"""Largest number of characters in a stock's name, by the service's specification."""
 
 REQUEST_ID_LENGTH_MAX = 64
-"""Largest number of characters in a request_id; from the service's specification."""
+"""Largest number of characters in a request_id, by the service's specification."""
 
 QUANTITY_MAX = 2**31 - 1
-"""Largest number of shares in one trade; from the service's specification."""
+"""Largest number of shares in one trade, by the service's specification."""
 
 INT64_MAX = 2**63 - 1
-"""The largest price or volume that the wire's int64 fields carry."""
+"""Largest price or volume of the messages' int64 fields."""
 
 
 class Side(IntEnum):
-    """Direction of a trade. The numbers are the numbers on the wire."""
+    """Direction of a trade. The messages have the same numbers."""
 
     BUY = 1
     SELL = 2
 
 
 class Status(IntEnum):
-    """Outcome of a request. The numbers are the numbers on the wire; ``assignment_code`` is the assignment's number."""
+    """Outcome of a request. The messages have the same numbers."""
 
     OK = 1
     SUSPENDED = 2
@@ -43,13 +43,14 @@ class Status(IntEnum):
 
     @property
     def assignment_code(self) -> int:
-        """1 done, 0 suspended, -1 unknown stock, -2 a refused argument."""
+        """Number of the outcome in the course assignment: 1 done, 0 suspended, -1 unknown stock, -2 refused argument.
+        """
         return {Status.OK: 1, Status.SUSPENDED: 0, Status.UNKNOWN_STOCK: -1}.get(self, -2)
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """One stock at one moment: price in cents, volume and its limit in shares."""
+    """State of a stock at one moment: price in cents, and volume and volume limit in shares."""
 
     name: str
     price_cents: int
@@ -58,7 +59,7 @@ class Stock:
 
 
 class LookupReply(NamedTuple):
-    """Reply to a Lookup: price, volume and last commit of a stock; zeros for an unknown stock."""
+    """Reply to a Lookup: price, volume, and number of the stock's last commit. All are 0 for an unknown stock."""
 
     status: Status
     price_cents: int = 0
@@ -82,24 +83,24 @@ class UpdateReply(NamedTuple):
 
 
 def dollars(price_cents: int) -> str:
-    """An amount of cents as text in dollars: ``1599`` → ``$15.99``."""
+    """Writes cents as dollars: ``1599`` → ``$15.99``."""
     return f"${price_cents // 100}.{price_cents % 100:02d}"
 
 
 def within_reach(amount: Decimal) -> bool:
-    """True for a finite amount that is safe to compute with: under 10^20, with no digits finer than 10^-30.
+    """Returns True for a finite amount under 10^20 without digits finer than 10^-30, which is safe to compute with.
 
-    A larger amount fits no field, and as an integer it could fill the memory. The denominator of an amount with finer
-    digits could also fill the memory.
+    A larger amount fits into no field, and as an integer it could fill the memory. The denominator of an amount with
+    finer digits could also fill the memory.
     """
     return not amount or (amount.adjusted() < 20 and int(amount.as_tuple().exponent) >= -30)
 
 
 def cents(amount: str | float) -> int:
-    """An amount in dollars as cents, rounded half to even: ``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599.
+    """Converts dollars to cents, rounded half to even: ``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599.
 
-    Raises ValueError for other text, NaN, infinity, or more than the wire carries. A negative amount passes: the
-    exchange refuses it (``Status.INVALID_PRICE``).
+    Raises ValueError for a text that is no amount, NaN, infinity, and an amount over ``INT64_MAX`` cents. Accepts a
+    negative amount, which the exchange refuses (``Status.INVALID_PRICE``).
     """
     if isinstance(amount, float) and not math.isfinite(amount):
         raise ValueError(f"no finite amount: {amount!r}")

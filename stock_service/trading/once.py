@@ -1,14 +1,14 @@
-"""Exactly once: a request with an id has one effect, even if it is sent several times.
+"""Exactly-once requests: a request with an id has one effect, even if a client sends it several times.
 
-A catalog remembers the reply to the first use of an id, in the same atomic step that has the effect. It keeps a record
-under a key. Both are small, and a store keeps both unchanged:
+A catalog remembers the reply to the first use of an id, in the same atomic step that has the effect. The catalog stores
+a record under a key. Both are small, and have the same form in every store:
 
-    key      the id where it is ASCII, else its digest: 64 characters at most
-    record   status u8, volume i64, sequence i64, big-endian; the length u8 and 24 bytes of the request's content, or
-             of the content's digest where the content is longer
+    key      the id if it is ASCII, otherwise a digest of the id: 64 characters at most
+    record   status u8, volume i64, sequence i64, big-endian; then a length u8 and 24 bytes, with the request's content,
+             or with a digest of the content if it is longer
 
-The number of ids is limited. The *window* is the last ``RETRY_WINDOW`` ids, in the order in which their first uses
-ended. An older id counts as new.
+The number of remembered ids is limited. The *window* is the last ``RETRY_WINDOW`` ids, in the order in which their
+first uses ended. An id that is no longer in the window counts as new.
 """
 
 import struct
@@ -22,14 +22,19 @@ from stock_service.rpc.errors import InvalidRequest
 from stock_service.trading.model import Status
 
 RETRY_WINDOW = 100_000
-"""Number of request ids that a catalog remembers: at most 25 MiB; ten seconds of retries at 10,000 trades a second."""
+"""Default number of request ids that a catalog remembers: the ids of ten seconds at 10,000 trades a second. They take
+at most 25 MiB.
+"""
 
 Changed = tuple[Status, int, int]
-"""Result of a change: its status, the stock's volume afterwards (0: no stock), its commit's number (0: none)."""
+"""Result of a change: status, volume of the stock after the change (0 for an unknown stock), and number of the commit
+(0 without a commit).
+"""
 
 _CONTENT_BYTES = 24
-"""Largest content that is kept as it is. Longer content is kept as a digest of this size, long enough that two texts
-do not have the same digest by accident."""
+"""Size of the largest content that a record has unchanged, in bytes. For longer content the record has a digest of this
+size. Two different contents do not have the same digest by accident.
+"""
 
 _RECORD = struct.Struct(f">Bqq{1 + _CONTENT_BYTES}p")
 
@@ -39,8 +44,8 @@ _STATUSES = {int(status): status for status in Status}  # three times as fast as
 
 
 class Once(NamedTuple):
-    """A request that may be sent again: the request's id, of at most 64 characters, and a text of the request's whole
-    content.
+    """Identity of a request that a client may send again: the id, of at most 64 characters, and a text of the request's
+    whole content.
     """
 
     request_id: str
@@ -48,20 +53,20 @@ class Once(NamedTuple):
 
 
 def key_of(once: Once) -> str:
-    """The key under which a request is remembered."""
+    """Returns the key under which a catalog stores the record of a request."""
     request_id = once.request_id
     if request_id.isascii():
         return request_id
-    return "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()  # unlike an ASCII id
+    return "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()  # no ASCII id
 
 
 def record_of(once: Once, changed: Changed) -> bytes:
-    """The record of a request: its result and its content."""
+    """Encodes the record of a request: its result and its content."""
     return _RECORD.pack(*changed, _content(once))
 
 
 def reply_of(record: bytes, once: Once) -> Changed:
-    """The result of the first use. Raises InvalidRequest if the first use had other content."""
+    """Decodes the result of the first use from its record. Raises InvalidRequest if the first use had other content."""
     status, volume, sequence, content = _RECORD.unpack(record)
     if content != _content(once):
         raise InvalidRequest(f"request_id {once.request_id!r} was used for another trade: a new one needs a new id")
@@ -74,7 +79,8 @@ def _content(once: Once) -> bytes:
 
 
 class Remembered:
-    """The records of the last ``window`` ids, by key. Any thread may read; one thread at a time may keep."""
+    """The records of the last ``window`` ids, by key. Any thread may ``get``; only one thread at a time may ``keep``.
+    """
 
     def __init__(self, window: int) -> None:
         self._window = window
@@ -86,34 +92,34 @@ class Remembered:
         return len(self._records)
 
     def get(self, key: str) -> bytes | None:
-        """The record under a key; None if there is no record, or it was forgotten."""
+        """Returns the record under a key; None if no record is in the window."""
         return self._records.get(key)
 
     def keep(self, key: str, record: bytes) -> None:
-        """Remembers a record under a new key. If there are too many records, forgets the oldest record."""
+        """Adds a record under a new key. If the window is full, removes the oldest record."""
         self._records[key] = record
         self._oldest_first.append(key)
         if len(self._oldest_first) > self._window:
             del self._records[self._oldest_first.popleft()]
             self._until_packed -= 1
-            if self._until_packed < 0:  # a copy drops the forgotten ids' places: else the dictionary doubles its memory
+            if self._until_packed < 0:  # a copy has no places of removed keys, which would double the memory
                 self._records = dict(self._records)
                 self._until_packed = self._window // 2
 
 
 class OnceInMemory:
-    """Answers each request once, for a catalog in memory. Any number of threads may call ``answer`` at once."""
+    """Exactly-once answers for a catalog in memory. Thread-safe."""
 
     def __init__(self, window: int) -> None:
         self._remembered = Remembered(window)
-        self._keeping = Lock()  # guards keeping in _remembered
-        self._running: dict[str, Lock] = {}  # a first use's lock is held until it ends; setdefault and del are atomic
+        self._keeping = Lock()  # guards ``_remembered.keep``
+        self._running: dict[str, Lock] = {}  # locks of the running uses, by key, each held until the use ends
 
     def answer(self, once: Once, change: Callable[[], Changed]) -> Changed:
-        """The result of the first use of an id. Calls ``change`` at the first use, and not again within the window.
+        """Returns the result of the first use of an id. Calls ``change`` only for the first use within the window.
 
-        Waits for the end of a first use that still runs. Raises InvalidRequest if the first use had other content. If
-        ``change`` raises, the use is forgotten, and a waiting use may try.
+        Blocks while another use of the id runs. Raises InvalidRequest if the first use had other content. If ``change``
+        raises, the id stays unused, and a waiting use calls its own ``change``.
         """
         key = key_of(once)
         ended = Lock()

@@ -1,12 +1,13 @@
-"""The rules of trading: pure functions of a stock and a request, written once.
+"""The rules of trading, as pure functions of a stock and a request.
 
-A catalog makes each step atomic; the linearizability check uses the same functions as the sequential specification. A
-step returns the new stock, and the status. If a step returns the object that it was given, there is no commit: so a
-catalog distinguishes a refusal from a change. Setting a price to its current value is a change.
+A *step* is a function from a stock to the new stock and a status. A catalog makes each step atomic. The linearizability
+check uses the same functions as its sequential specification. If a step returns the same object that it got, the
+catalog makes no commit: so the catalog distinguishes a refusal from a change. Setting a price to its current value is a
+change.
 
 The specified order of checks is: unknown stock, then quantity or price, then side, then suspension. ``trade_refusal``
-and ``update_refusal`` need no stock. Suspension needs the stock, and is checked last. Stocks are made with positional
-arguments, which is three times as fast as ``dataclasses.replace``, since a step runs under a lock.
+and ``update_refusal`` need no stock. ``trade`` checks suspension, which needs the stock. The steps make stocks by
+positional arguments, which is three times as fast as ``dataclasses.replace``, since a step runs under a lock.
 """
 
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock
@@ -16,12 +17,12 @@ UNKNOWN = (None, Status.UNKNOWN_STOCK)
 
 
 def lookup_status(stock: Stock) -> Status:
-    """OK, or SUSPENDED for a stock whose volume is at the limit."""
+    """Returns the status of a Lookup: SUSPENDED for a stock whose volume is at the limit, otherwise OK."""
     return Status.SUSPENDED if stock.volume >= stock.volume_limit else Status.OK
 
 
 def trade_refusal(quantity: int, side: int) -> Status | None:
-    """The status that refuses this trade for any stock, or None."""
+    """Returns the status that refuses a trade of any stock because of its quantity or side; None for a valid trade."""
     if not 0 < quantity <= QUANTITY_MAX:
         return Status.INVALID_QUANTITY
     if side != Side.BUY and side != Side.SELL:
@@ -30,12 +31,12 @@ def trade_refusal(quantity: int, side: int) -> Status | None:
 
 
 def refuse(stock: Stock | None, refusal: Status) -> tuple[Stock | None, Status]:
-    """Result of a request that is refused for any stock: an unknown stock comes before any other reason."""
+    """Step of a request that ``trade_refusal`` refuses: changes nothing. An unknown stock comes before ``refusal``."""
     return UNKNOWN if stock is None else (stock, refusal)
 
 
 def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
-    """Adds a quantity that ``trade_refusal`` accepted; SUSPENDED if the volume would be above the limit."""
+    """Step of a trade: adds a valid quantity to the volume. SUSPENDED if the volume would be above the limit."""
     volume = stock.volume + quantity
     if volume > stock.volume_limit:
         return stock, Status.SUSPENDED
@@ -43,10 +44,10 @@ def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
 
 
 def update_refusal(price_cents: int) -> Status | None:
-    """The status that refuses this price for any stock, or None. Zero is a price."""
+    """Returns the status that refuses a price for any stock; None for a valid price. Zero is valid."""
     return Status.INVALID_PRICE if price_cents < 0 else None
 
 
 def update(stock: Stock, price_cents: int) -> tuple[Stock, Status]:
-    """Sets a price that ``update_refusal`` accepted."""
+    """Step of an update: sets a valid price."""
     return Stock(stock.name, price_cents, stock.volume_limit, stock.volume), Status.OK

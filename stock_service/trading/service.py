@@ -1,4 +1,4 @@
-"""The stock service in protobuf: each method decodes, asks the exchange, and encodes the reply."""
+"""The stock service: its methods take and return protobuf messages, and call the exchange."""
 
 from typing import Any
 
@@ -15,19 +15,19 @@ TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
 KEPT_MAX = 1024
-"""Largest number of stocks for which the response to the last Lookup is kept. With more stocks, finding a response in
-memory would take as much time as it saves.
+"""Largest number of stocks with which the service caches the response to each stock's last Lookup. With more stocks,
+finding a cached response in memory would take as much time as it saves.
 """
 
 
 def stock_service(exchange: Exchange, flush: Flush | None = None) -> Service:
-    """The stock service on an exchange. ``flush`` becomes ``Service.flush``.
+    """Makes the stock service on an exchange. ``flush`` becomes ``Service.flush``.
 
-    A Lookup of a stock that has not changed since the last Lookup gets the same response again: making a response takes
-    half of a Lookup's time here.
+    A Lookup of a stock that has not changed since the last Lookup gets the cached response: making a response takes
+    half of a Lookup's time in this module.
     """
     version_of, keeps = exchange.version, exchange.stocks <= KEPT_MAX
-    responses: dict[str, tuple[Version, stock_pb2.LookupResponse]] = {}  # to the last version that was looked up
+    responses: dict[str, tuple[Version, stock_pb2.LookupResponse]] = {}  # cached responses by name
 
     def lookup(request: stock_pb2.LookupRequest) -> stock_pb2.LookupResponse:
         name = request.name

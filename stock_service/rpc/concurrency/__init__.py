@@ -1,4 +1,4 @@
-"""Executors: each decides which thread runs a request. An executor knows nothing of stocks or sockets."""
+"""Executors. An executor decides which thread runs a task, and knows nothing about stocks or sockets."""
 
 from collections.abc import Callable
 
@@ -16,4 +16,4 @@ EXECUTORS: dict[str, Callable[[int, int], Executor]] = {
     "thread-pool": ThreadPool,
     "thread-per-task": ThreadPerTask,
 }
-"""Every executor by the name that ``--executor`` takes."""
+"""Constructor of every executor, by the executor's name on the command line (``--executor``)."""

@@ -1,4 +1,4 @@
-"""The interface of an executor, and functions that executors share."""
+"""Interface of an executor, and functions that several executors share."""
 
 import logging
 import sys
@@ -13,67 +13,70 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 _log = logging.getLogger(__name__)
 
 Task = Callable[[], object]
-"""Function that answers one request and sends the reply. An exception of the function is logged, and does not end the
-thread.
+"""Function that answers one request and sends the reply, or serves one connection. The executor logs an exception of
+the function, and the thread continues.
 """
 
 
 _START_S = 1.0
-"""Longest time, in seconds, for the end of the started threads, after the system has refused another thread."""
+"""Longest wait, in seconds, for the end of a pool's started threads, if the system has refused another thread."""
 
 
 class Reader(Protocol):
-    """The reading of a server, on its own thread. ``threading.Thread`` is a ``Reader``."""
+    """Thread, or sequence of threads, that reads for a server. ``threading.Thread`` is a ``Reader``."""
 
     def start(self) -> None:
         """Begins to read."""
 
     def join(self, timeout: float) -> None:
-        """Blocks until the reading thread has ended, or for ``timeout`` seconds."""
+        """Blocks until the reading has ended, for ``timeout`` seconds at most."""
 
 
 class Executor(Protocol):
-    """Decides which thread runs a request. Made from (workers, queue_limit). The maker of an executor stops the
-    executor.
+    """Threads that run tasks. The constructor takes ``workers`` and ``queue_limit``. The code that made an executor
+    must stop it.
 
-    Every method may be called from any thread.
+    Thread-safe.
     """
 
     workers: int
     """Largest number of tasks that run at a time."""
     limit: int
-    """Largest number of tasks under way at a time: ``workers`` plus the queue's limit."""
+    """Largest number of accepted tasks that have not ended: ``workers`` plus ``queue_limit``."""
 
     @property
     def under_way(self) -> int:
-        """Number, nearly exact, of accepted tasks that run or wait for a thread."""
+        """Number of accepted tasks that run or wait for a thread. The number is nearly exact."""
 
     @property
     def busy(self) -> int:
-        """Number, nearly exact, of threads that run a task now: ``under_way`` without the tasks that wait."""
+        """Number of threads that run a task: ``under_way`` without the tasks that wait. The number is nearly exact."""
 
     def execute(self, task: Task) -> None:
         """Gives ``task`` to a thread. Never blocks. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, in order, up to ``limit``; returns the number of tasks accepted.
+        """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks.
 
-        Only ``leader-followers`` runs tasks on the thread that calls this, if that thread reads. Then the call blocks
-        while the tasks run. The call may also raise a BaseException, which only the executor's reader catches: then the
-        caller must stop reading. Raises Unavailable after ``stop``.
+        Raises Unavailable after ``stop``. ``leader-followers`` may run the tasks on the calling thread if this thread
+        is its ``reader``: then the call blocks while the tasks run. The call may then also raise a BaseException that
+        only the executor's reader catches, and the caller must stop reading.
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """The thread that reads for a server: calls ``read`` until it returns, and then ``end``."""
+        """Makes the thread that reads for a server. It calls ``read``, and calls ``end`` after ``read`` has returned.
+
+        ``leader-followers`` may end ``read`` by an exception of its own, and then calls ``read`` on another thread.
+        """
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Returns True if all of this ended within ``grace_s``. May be
-        repeated.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
+        May be called again.
         """
 
 
 def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
-    """``execute_all`` of an executor that takes tasks one by one; see ``Executor.execute_all``."""
+    """Implements ``Executor.execute_all`` for an executor that takes tasks one by one, by its ``execute``."""
     for number, task in enumerate(tasks):
         try:
             execute(task)
@@ -87,7 +90,7 @@ def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
 
 
 def run(task: Task) -> None:
-    """Calls a task, and logs an exception of the task: SystemExit too, since no task may end its thread."""
+    """Calls a task, and logs its exception. Catches also SystemExit, since no task may end its thread."""
     try:
         task()
     except BaseException:
@@ -95,17 +98,18 @@ def run(task: Task) -> None:
 
 
 def log_raised() -> None:
-    """Logs the exception that a task raised. Raises nothing, since an error of the log must not end a thread either."""
+    """Logs the current exception, which a task raised. Never raises, since a failure of the log must not end a thread.
+    """
     try:
         _log.exception("a task raised")
-    except BaseException:  # a handler or a filter of the log raised an error, and no other place can report it
+    except BaseException:  # a handler or a filter of the log has raised; no other place can report this error
         pass
 
 
 def tell_name() -> None:
-    """Tells the kernel this thread's name, of which it keeps 15 characters.
+    """Gives the kernel the name of the current thread, cut to 15 characters.
 
-    So ``top -H`` shows which threads run requests, and a measurement can see whether a pool's threads share the work.
+    So ``top -H`` shows the threads by name, and a measurement can see whether a pool's threads share the work.
     """
     try:
         Path("/proc/thread-self/comm").write_text(current_thread().name)
@@ -124,7 +128,7 @@ def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
 
 
 def ended(threads: Sequence[Thread], grace_s: float) -> bool:
-    """Waits for the end of the started threads; returns True if all threads ended within ``grace_s``."""
+    """Waits for the end of all threads that were started. Returns True if all of them ended within ``grace_s``."""
     deadline_s = time.monotonic() + grace_s
     for thread in threads:
         if thread.ident is not None:
@@ -133,19 +137,19 @@ def ended(threads: Sequence[Thread], grace_s: float) -> bool:
 
 
 def reading_thread(read: Callable[[], object], end: Callable[[], object]) -> Thread:
-    """A thread that reads and runs no request; see ``Executor.reader``."""
+    """Implements ``Executor.reader`` with a thread that only reads, and runs no request."""
 
     def live() -> None:
         tell_name()
         try:
             read()
-        finally:  # without it, the thread that stops the server would wait for ever
+        finally:  # also after an exception: the thread that stops the server waits for ``end``
             end()
 
     return Thread(target=live, name="server-reader")
 
 
 def has_gil() -> bool:
-    """False in a free-threaded build whose GIL is off."""
+    """Returns True if Python has a global interpreter lock (GIL): always, except in a free-threaded build."""
     enabled = getattr(sys, "_is_gil_enabled", None)
     return enabled is None or bool(enabled())

@@ -1,29 +1,29 @@
 """Leader/followers: the pool's threads take turns to read, and the reading thread runs short requests itself.
 
-The pattern is Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads for
-the server. The others, the **followers**, sleep. Waking a thread costs as much as a short request. Under the GIL two
-threads compute no faster than one thread. So the leader itself runs the batch of requests that it has read, and wakes
-no thread.
+The pattern is from Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads
+for the server. The other threads, the **followers**, sleep. Waking a thread costs as much as a short request, and under
+the GIL two threads compute no faster than one thread. So the leader itself runs the batch of requests that it has read,
+and wakes no thread.
 
-A request may also take long. The guarantee: **such a request holds up reading for 8 ms at most** (``2 * LOOK_S``, and
-the wait for the GIL where the request computes). While the leader runs requests, one follower is the **lookout**. If
-the lookout finds the leader in the same batch twice, the lookout becomes the leader and continues to read. The
-followers take the tasks that wait. The old leader ends its request and becomes a follower.
+The guarantee for a slow request: **a slow request delays reading by 8 ms at most** (``2 * LOOK_S``, plus the wait for
+the GIL if the request computes). While the leader runs a batch, one follower is the **lookout**, and looks at the
+leader every ``LOOK_S``. If the lookout finds the leader in the same batch twice, the lookout becomes the leader and
+continues to read. Followers then run the waiting tasks. The old leader ends its request, and becomes a follower.
 
-Threads that run a batch:
+The choice of the threads that run a batch:
 
-| the batch came | threads that run it |
+| the batch came | the batch runs on |
 |---|---|
-| within ``NEAR_S`` of the last, while no request is under way | the leader |
-| later, or while a follower is at work | followers, a task each, as in the static pool |
-| after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times as long as that request took |
-| on a Python without a GIL, or from a thread that does not lead | followers |
+| within ``NEAR_S`` of the last batch, while no request is under way | the leader |
+| later, or while a follower runs a request | followers, one task for each, as in the static pool |
+| after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times the time of that request |
+| on a Python without a GIL, or from a thread that is not the leader | followers |
 
-At most ``workers`` tasks run at a time. There is one thread more than ``workers``, since one always reads. So the
-server reads on during a slow request, even with one worker; the requests that were read wait for this worker. At most
-``queue_limit`` tasks wait. Stopping is as in the static pool. ``execute`` never runs a task on the leader.
+At most ``workers`` tasks run at a time. The pool has one thread more than ``workers``, since one thread always reads.
+So the server reads on during a slow request, even with one worker; the requests that it reads wait for this worker. At
+most ``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the static pool.
 
-Left out: reading by threads that this executor does not start (grpcio's, connection dispatch).
+Left out: reading by threads that this executor does not start (grpcio's threads, connection dispatch).
 """
 
 import time
@@ -35,56 +35,58 @@ from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil,
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 LOOK_S = 0.004
-"""Seconds between two looks at the leader. A look costs some 50 µs, since the lookout takes the GIL from the leader. A
-look every 4 ms costs a hundredth of a core. Two looks make the guarantee of 8 ms.
+"""Seconds between two looks of the lookout at the leader. Two looks make the guarantee of 8 ms. A look costs some 50
+µs, since the lookout takes the GIL from the leader: a hundredth of a core.
 """
 
 NEAR_S = 0.002
-"""Longest time between two batches, in seconds, for which the leader runs the second batch. For rarer batches a lookout
-would have to wake for each batch. This wake-up costs as much as the wake-up that the leader saves.
+"""Longest time between two batches, in seconds, with which the leader runs the later batch. With more time between
+batches, the lookout would wake for each batch. This wake-up costs as much as the wake-up that the leader saves.
 """
 
 PATIENCE_S = 0.0002
-"""Time in seconds; a request that takes longer is slow. The time of ten Lookups on a slow core, and a fifth of the
-shortest wait for a disk.
+"""Time in seconds above which a request is slow: the time of ten Lookups on a slow core, and a fifth of the shortest
+wait for a disk.
 """
 
 REST = 50
-"""Factor: after a slow request, followers run all requests for this factor times the request's time. So slow requests
-cost the other requests 2 % of the time.
+"""Factor: after a slow request, followers run all batches for ``REST`` times the time of this request. So slow requests
+on the leader delay the other requests for 2 % of the time at most.
 """
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
 
 
 class Deposed(BaseException):
-    """Raised in the leader when another thread leads. A BaseException, so that no handler catches it as an error."""
+    """Raised in the old leader when another thread has become the leader. A BaseException, so that code which catches
+    ``Exception`` does not catch it.
+    """
 
 
 class LeaderFollowers:
-    """Pool of ``workers`` threads, started at once, and one more thread while the pool reads for a server. Any thread
-    may use the pool.
+    """Executor with ``workers`` threads, started by the constructor, and one more thread that reads for a server.
+    Thread-safe.
 
-    Raises RuntimeError if the system refuses a thread; the threads already started have then ended.
+    The constructor raises RuntimeError if the system refuses a thread, after it has ended the started threads.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers, self.limit = workers, workers + queue_limit
-        # guards everything below. Without it, a leader or former leader uses _last_ns and _spread_until_ns, and takes
-        # tasks of a batch. It may see old values of _leader and _busy: then one task more runs, counted in _running.
+        # Guards all fields below. Leaders, also old ones, use _last_ns and _spread_until_ns, take tasks of _batch, and
+        # read _leader and _busy, all without the lock. With an old value one more task runs, which _running counts.
         self._lock = Lock()
-        self._tasks: deque[Task] = deque()  # for followers
-        self._running = 0  # threads that run tasks; a leader that runs a batch counts as one
-        self._sleeping: list[Lock] = []  # a held lock for each follower that sleeps; released, it wakes
-        self._lookout: Lock | None = None  # the lock of one more follower, which sleeps or looks at the leader …
-        self._watched = False  # … every LOOK_S, until it finds no new batch
+        self._tasks: deque[Task] = deque()  # tasks for followers
+        self._running = 0  # number of threads that run tasks; a leader that runs a batch is one of them
+        self._sleeping: list[Lock] = []  # one held lock for each sleeping follower; releasing the lock wakes it
+        self._lookout: Lock | None = None  # the lock of the lookout, which sleeps, or looks at the leader
+        self._watched = False  # True: the lookout looks every LOOK_S, until it finds no new batch
         self._reading: _Reading | None = None
-        self._leader = 0  # the leader's ident; 0: no thread leads
-        self._batch: deque[Task] = deque()  # the leader's own
+        self._leader = 0  # ident of the leader; 0 without a leader
+        self._batch: deque[Task] = deque()  # tasks of the leader's current batch
         self._batches = 0  # number of batches that leaders have begun
         self._busy = False  # True: the leader runs a batch
-        self._spread_until_ns = 0  # followers run all until then
-        self._last_ns = 0  # when the leader last had a batch; only the leader uses it
+        self._spread_until_ns = 0  # time until which followers run all batches
+        self._last_ns = 0  # time of the leader's last batch; only the leader uses it
         self._stopping = False
         self._has_gil = has_gil()
         self._threads = [Thread(target=self._live, name=f"follower-{number}") for number in range(workers)]
@@ -92,12 +94,12 @@ class LeaderFollowers:
 
     @property
     def under_way(self) -> int:
-        """Number of tasks that run or wait for a thread; while the leader runs a batch, up to one more."""
+        """Number of tasks that run or wait for a thread; up to one too many while the leader runs a batch."""
         return len(self._tasks) + len(self._batch) + self._running
 
     @property
     def busy(self) -> int:
-        """Number of threads that run a task; a leader in a batch is one."""
+        """Number of threads that run a task, with a leader that runs a batch."""
         return self._running
 
     def execute(self, task: Task) -> None:
@@ -108,11 +110,11 @@ class LeaderFollowers:
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Runs ``tasks`` if the caller leads and requests are short; otherwise queues the tasks for followers. See the
-        module.
+        """Runs ``tasks`` on the calling thread if it is the leader and requests are short. Otherwise queues the tasks
+        for followers. The module's table has the choice.
 
-        Returns the number of tasks accepted: the queue had no room for the rest. Blocks while the leader runs tasks.
-        Raises Deposed if another thread has replaced the caller as leader, and Unavailable after ``stop``.
+        Returns the number of accepted tasks: the queue had no room for the others. Blocks while the caller runs tasks.
+        Raises Deposed if another thread has become the leader meanwhile, and Unavailable after ``stop``.
         """
         if not self._has_gil or get_ident() != self._leader:
             return self._queue(tasks)
@@ -123,7 +125,7 @@ class LeaderFollowers:
         with self._lock:
             self._refuse_when_stopping()
             runs = not self._running and not self._tasks and len(tasks) <= self.limit - self.under_way
-            if runs:  # all of them: Deposed could not carry the number accepted
+            if runs:  # only if all tasks fit: Deposed has no place for the number of accepted tasks
                 self._batch.extend(tasks)
                 self._batches += 1
                 self._running = 1
@@ -138,9 +140,9 @@ class LeaderFollowers:
         return len(tasks)
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """The thread that leads first; see ``Executor.reader``.
+        """Makes the first leader; see ``Executor.reader``.
 
-        A second server on the same executor gets a thread that only reads, and runs no request.
+        For a second server on this executor, makes a thread that only reads, and runs no request.
         """
         with self._lock:
             if self._reading is not None:
@@ -150,10 +152,10 @@ class LeaderFollowers:
         return reading
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks and ends the threads. Returns True if all of them ended within ``grace_s``. May be
-        repeated.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
+        May be called again.
 
-        Call this only after the reading has ended. A task that has not begun at the end of the grace never runs.
+        Call ``stop`` only after the reading has ended. A task that has not begun within ``grace_s`` never runs.
         """
         with self._lock:
             self._stopping = True
@@ -175,9 +177,9 @@ class LeaderFollowers:
             raise Unavailable("the server is stopping")
 
     def _wake(self, count: int) -> list[Lock]:
-        """Locks of up to ``count`` sleeping followers, the lookout's lock last. The caller releases the locks.
+        """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release them.
 
-        Gives no more locks than followers that may run tasks: a needless wake-up would delay the lookout's next look.
+        Takes no more locks than followers that may run tasks: a needless wake-up would delay the lookout's next look.
         """
         count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
@@ -187,7 +189,9 @@ class LeaderFollowers:
         return woken
 
     def _wake_lookout(self) -> "Lock | None":
-        """Lock of a lookout that sleeps until the leader runs requests again. The caller releases the lock."""
+        """Makes the lookout look at the leader. Returns the lock of a lookout that sleeps, which the caller must
+        release; otherwise None.
+        """
         if self._watched:
             return None
         self._watched = True
@@ -195,20 +199,20 @@ class LeaderFollowers:
         return asleep
 
     def _hand_over(self) -> list[Lock]:
-        """Leaves the rest of the leader's batch to followers; returns the locks of the followers to wake."""
+        """Moves the rest of the leader's batch to the followers' tasks. Returns the locks of the followers to wake."""
         while self._batch:
             try:
                 self._tasks.appendleft(self._batch.pop())
-            except IndexError:  # the leader has just taken it
+            except IndexError:  # the leader has just taken the last task
                 break
         return self._wake(len(self._tasks))
 
     def _look(self, seen: int) -> bool:
-        """Makes the lookout the leader and returns True if the leader is still in the batch ``seen``."""
+        """Makes the calling lookout the leader, and returns True, if the leader is still in batch number ``seen``."""
         if self._batches != seen:
             return False
         if not self._busy:
-            self._watched = False  # there was no new batch: sleeps until there is one
+            self._watched = False  # no new batch: the lookout sleeps until the leader runs one
             return False
         self._busy, self._leader = False, get_ident()
         return True
@@ -216,7 +220,7 @@ class LeaderFollowers:
     # ---- the leader
 
     def _run_batch(self, before_ns: int) -> None:
-        """Runs tasks of the leader's batch until a task was slow or another thread leads."""
+        """Runs tasks of the leader's batch, until a task was slow or another thread is the leader."""
         batch = self._batch
         while self._busy:
             try:
@@ -226,12 +230,12 @@ class LeaderFollowers:
             run(task)
             began_ns, before_ns = before_ns, time.monotonic_ns()
             if before_ns - began_ns > _PATIENCE_NS:
-                slow_ns = min(before_ns - began_ns, 2 * _LOOK_NS)  # no request waited longer
+                slow_ns = min(before_ns - began_ns, 2 * _LOOK_NS)  # other requests waited no longer than two looks
                 self._spread_until_ns = before_ns + REST * slow_ns
                 return
 
     def _end_batch(self) -> None:
-        """Leaves the rest of the batch to followers. Raises Deposed if another thread leads now."""
+        """Leaves the rest of the batch to followers. Raises Deposed if another thread is the leader now."""
         with self._lock:
             self._running -= 1
             deposed = get_ident() != self._leader
@@ -243,14 +247,14 @@ class LeaderFollowers:
         _release(woken)
 
     def _lead_first(self) -> None:
-        """Main function of the thread that leads first."""
+        """Main function of the first leader."""
         tell_name()
         self._leader = get_ident()
         if not self._lead():
             self._follow()
 
     def _lead(self) -> bool:
-        """Reads for the server; returns True when reading is over, False when another thread leads."""
+        """Reads for the server. Returns True when the reading is over, False when another thread is the leader."""
         reading = self._reading
         assert reading is not None
         over = True
@@ -258,7 +262,7 @@ class LeaderFollowers:
             reading.read()
         except Deposed:
             over = False
-        finally:  # else the thread that stops the server would wait for ever
+        finally:  # also after an exception: the thread that stops the server waits for ``finish``
             if over:
                 self._leader = 0
                 reading.finish()
@@ -277,13 +281,13 @@ class LeaderFollowers:
         return accepted
 
     def _live(self) -> None:
-        """Main function of a thread that begins as a follower."""
+        """Main function of a thread that starts as a follower."""
         tell_name()
         self._follow()
 
     def _follow(self) -> None:
-        """Runs tasks, and leads if a slow request delays the leader. Returns when the pool has stopped or reading is
-        over.
+        """Runs tasks as a follower, and becomes the leader if a slow request delays the leader. Returns when the pool
+        has stopped, or when this thread led at the end of the reading.
         """
         awake = Lock()
         awake.acquire()
@@ -291,14 +295,16 @@ class LeaderFollowers:
             task = self._next(awake)
             if task is not None:
                 run(task)
-                del task  # so that nothing the task holds outlives it in a sleeping thread
+                del task  # frees the objects of the task before this thread sleeps
                 with self._lock:
                     self._running -= 1
             elif get_ident() != self._leader or self._lead():
                 return
 
     def _next(self, awake: Lock) -> Task | None:
-        """Waits for the oldest task that may run. Returns None if this thread leads now, or the pool has stopped."""
+        """Waits for a task, and takes the oldest task. Returns None if this thread is the leader now, or if the pool
+        has stopped.
+        """
         seen, looks = 0, False
         while True:
             with self._lock:
@@ -321,19 +327,21 @@ class LeaderFollowers:
         return None
 
     def _sleep(self, awake: Lock, timeout_s: float) -> bool:
-        """Blocks until this thread is woken, or for ``timeout_s`` (-1: for ever). Returns True if the time was over."""
+        """Blocks until another thread releases ``awake``, for ``timeout_s`` at most (-1: for ever). Returns True if the
+        time is over.
+        """
         if awake.acquire(timeout=timeout_s):
             return False
         with self._lock:
             if self._lookout is awake:
                 self._lookout = None
                 return True
-        awake.acquire()  # another thread has just taken it to wake this one
+        awake.acquire()  # another thread has just taken this lock, and is going to release it
         return False
 
 
 class _Reading:
-    """A ``Reader``: the reading of a server, which passes from one thread to the next."""
+    """``Reader`` whose work passes from one leader to the next."""
 
     def __init__(self, live: Callable[[], object], read: Callable[[], object], end: Callable[[], object]) -> None:
         self.thread = Thread(target=live, name="leader-first")
@@ -349,7 +357,7 @@ class _Reading:
             self._over.set()
 
     def join(self, timeout: float) -> None:
-        """Blocks until reading is over. The last reading thread ends by itself, or with the executor."""
+        """Blocks until the reading is over, for ``timeout`` seconds at most. Does not wait for the reading thread."""
         self._over.wait(timeout)
 
 

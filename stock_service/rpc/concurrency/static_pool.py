@@ -2,19 +2,20 @@
 
 Guarantees of the pool:
 
-1. All threads exist when the constructor returns. None is started later.
-2. A task is one request; with connection dispatch, one connection. Threads take tasks in the order in which they were
-   accepted.
-3. A task wakes one sleeping thread, if there is one. A thread that ends a task takes the next task before it sleeps.
-4. At most ``queue_limit`` tasks wait while every thread is busy. Further tasks are refused at once.
-5. ``execute`` and ``execute_all`` never block and never run a task themselves.
-6. A sleeping thread costs no processor time: it waits, without a timeout, for a lock of its own.
-7. An exception of a task is logged, and does not end the thread, even if the log fails.
-8. After ``stop`` no task is accepted. An accepted task runs if it begins within the grace; then the threads end.
+1. All threads exist when the constructor returns. The pool starts no thread later.
+2. A task is one request; with connection dispatch, one connection. Threads take tasks in the order in which the pool
+   accepted the tasks.
+3. A new task wakes one sleeping thread, if a thread sleeps. A thread that ends a task takes the next waiting task, and
+   sleeps only if no task waits.
+4. At most ``queue_limit`` tasks wait while every thread is busy. The pool refuses further tasks at once.
+5. ``execute`` and ``execute_all`` never block, and never run a task on the calling thread.
+6. A sleeping thread takes no processor time: it waits, without a timeout, for a lock of its own.
+7. The pool logs an exception of a task. Neither the exception nor a failure of the log ends the thread.
+8. After ``stop`` the pool accepts no task. Accepted tasks that begin within the grace still run; then the threads end.
 
-The thread that fell asleep last is woken first: the stack of this thread is still in the processor's cache. The idea is
-from trio's thread cache. A lock used as a binary semaphore is the cheapest way to sleep that CPython has. Left out: an
-adaptive pool; see ``leader_followers.py``.
+A new task wakes the thread that fell asleep last, since this thread's stack is still in the processor's cache. The idea
+is from trio's thread cache. A lock used as a binary semaphore is CPython's cheapest way to sleep. Left out: a number of
+threads that changes; running requests on the reading thread (``leader_followers.py``).
 """
 
 from collections import deque
@@ -26,17 +27,17 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class StaticPool:
-    """Pool of ``workers`` threads, started at once, with a queue of ``queue_limit`` tasks. Safe to use from any thread.
+    """Executor with ``workers`` threads, and a queue of ``queue_limit`` tasks; see the module. Thread-safe.
 
-    Raises RuntimeError if the system refuses a thread; the threads already started have then ended.
+    The constructor raises RuntimeError if the system refuses a thread, after it has ended the started threads.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers, self.limit = workers, workers + queue_limit
-        self._lock = Lock()  # guards the four below
+        self._lock = Lock()  # guards _tasks, _idle, _sleeping and _stopping
         self._tasks: deque[Task] = deque()
-        self._idle = workers  # threads that run no task: asleep, or woken for one
-        self._sleeping: list[Lock] = []  # a held lock for each thread that waits for a task; released, it wakes
+        self._idle = workers  # number of threads that run no task: asleep, or woken and about to take a task
+        self._sleeping: list[Lock] = []  # one held lock for each sleeping thread; releasing the lock wakes the thread
         self._stopping = False
         self._threads = [Thread(target=self._work, name=f"static-pool-{number}") for number in range(workers)]
         started(self._threads, self.stop)
@@ -57,8 +58,8 @@ class StaticPool:
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, in order; returns the number of tasks accepted: the queue had no room for the
-        rest.
+        """Gives ``tasks`` to threads, in order. Returns the number of accepted tasks: the queue had no room for the
+        others.
 
         Never blocks. Raises Unavailable after ``stop``.
         """
@@ -73,13 +74,13 @@ class StaticPool:
         return accepted
 
     reader = staticmethod(reading_thread)
-    """A thread besides the pool's threads, which runs no request; see ``Executor.reader``."""
+    """Makes an additional thread, which only reads, and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks and ends the threads. Returns True if all of them ended within ``grace_s``. May be
-        repeated.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
+        May be called again.
 
-        A task that has not begun at the end of the grace never runs.
+        A task that has not begun within ``grace_s`` never runs.
         """
         with self._lock:
             self._stopping = True
@@ -97,18 +98,16 @@ class StaticPool:
         awake = Lock()
         awake.acquire()
         while (task := self._next(awake)) is not None:
-            try:  # like ``run``, without one more stack frame for each request
+            try:  # the code of ``run``, here without a further call for each request
                 task()
-            except BaseException:  # SystemExit too: no task may end its thread
+            except BaseException:  # also SystemExit, since no task may end its thread
                 log_raised()
-            del task  # so that nothing the task holds outlives it in a sleeping thread
+            del task  # frees the objects of the task before this thread sleeps
             with self._lock:
                 self._idle += 1
 
     def _next(self, awake: Lock) -> Task | None:
-        """Waits for a task, and takes the oldest task. Returns None if the pool has stopped and every task has
-        begun.
-        """
+        """Waits for a task, and takes the oldest task. Returns None if the pool has stopped and no task waits."""
         while True:
             with self._lock:
                 if self._tasks:

@@ -1,5 +1,5 @@
-"""An executor with a new thread for every task, up to a bound. A comparison with a pool shows the time that a pool
-saves.
+"""An executor that starts a new thread for every task, up to a limit. A comparison with a pool shows the time that a
+pool saves.
 """
 
 from collections import deque
@@ -11,9 +11,9 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class ThreadPerTask:
-    """Runs each task on a thread of its own, at once. Safe to use from any thread.
+    """Executor that runs each task at once, on a thread of its own. Thread-safe.
 
-    At most ``workers + queue_limit`` threads run at a time: a pool with these numbers takes equally many tasks.
+    At most ``workers + queue_limit`` tasks run at a time. So a pool with these numbers accepts as many tasks.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -29,10 +29,10 @@ class ThreadPerTask:
         return len(self._running)
 
     busy = under_way
-    """The same number: no task waits."""
+    """Number of tasks that run. It is equal to ``under_way``, since no task waits."""
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a new thread. Raises Overloaded at the bound, and Unavailable after ``stop``."""
+        """Gives ``task`` to a new thread. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
         thread = Thread(target=self._run, args=(task,), name="thread-per-task")
         with self._lock:
             if self._stopping:
@@ -42,20 +42,20 @@ class ThreadPerTask:
             while self._leaving and not self._leaving[0].is_alive():
                 self._leaving.popleft()
             try:
-                thread.start()  # with the lock held, so that stop sees no thread that has yet to start
+                thread.start()  # with the lock held, so that ``stop`` waits only for threads that were started
             except RuntimeError as error:  # the system refuses another thread
                 raise Overloaded(f"no further thread: {error}") from error
             self._running.add(thread)
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, up to the bound; returns the number of tasks accepted. Never blocks."""
+        """Gives ``tasks`` to new threads, up to ``limit``. Returns the number of accepted tasks. Never blocks."""
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
-    """A thread that reads and runs no request; see ``Executor.reader``."""
+    """Makes a thread that only reads, and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Waits for the tasks that run; returns True if all of them ended within ``grace_s``. May be repeated."""
+        """Waits for the end of all tasks. Returns True if all ended within ``grace_s``. May be called again."""
         with self._lock:
             self._stopping = True
             threads = [*self._running, *self._leaving]

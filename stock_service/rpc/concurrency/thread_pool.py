@@ -1,4 +1,5 @@
-"""The standard library's ``ThreadPoolExecutor``, bounded: the pool that grpcio is usually given."""
+"""An executor on the standard library's ``ThreadPoolExecutor``, which most grpcio servers use, with a limit of tasks.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,10 +10,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class ThreadPool:
-    """Pool of up to ``workers`` threads. A thread is started when it is first needed. At most ``queue_limit`` tasks
-    wait.
-
-    Safe to use from any thread.
+    """Executor with up to ``workers`` threads, each started when it is first needed. At most ``queue_limit`` tasks
+    wait. Thread-safe.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -37,8 +36,8 @@ class ThreadPool:
         self.submit(task)
 
     def submit(self, task: Task) -> "Future[None]":
-        """Like ``execute``, with a Future that is done when the task has ended, as grpcio needs. When the Future is
-        done, there is room for another task.
+        """Gives ``task`` to a thread, like ``execute``. Returns a Future, for grpcio. When the Future is done, the task
+        has ended, and the pool has room for another task.
         """
         with self._lock:
             if self._stopping:
@@ -48,8 +47,8 @@ class ThreadPool:
             self._accepted += 1
             try:
                 return self._pool.submit(self._run, task)
-            except RuntimeError as error:  # the system refuses another thread; the task was queued before
-                if self._pool._threads:  # an existing thread will take the task; its end is not reported
+            except RuntimeError as error:  # the system refuses another thread; the task is in the queue already
+                if self._pool._threads:  # an existing thread will take the task; the Future does not show its end
                     unknown: Future[None] = Future()
                     unknown.set_result(None)
                     return unknown
@@ -58,14 +57,16 @@ class ThreadPool:
                 raise Overloaded(f"no further thread: {error}") from error
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, up to the limit; returns the number of tasks accepted. Never blocks."""
+        """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks. Never blocks."""
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
-    """A thread that reads and runs no request; see ``Executor.reader``."""
+    """Makes a thread that only reads, and runs no request; see ``Executor.reader``."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks; returns True if all of them ended within ``grace_s``. May be repeated."""
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all ended within ``grace_s``. May be
+        called again.
+        """
         with self._lock:
             self._stopping = True
         self._pool.shutdown(wait=False)

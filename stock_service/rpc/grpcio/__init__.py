@@ -1,7 +1,7 @@
-"""Code that the transports on grpcio share, for clients and servers. So no transport imports another transport.
+"""Code that the gRPC transports share, for clients and servers, so that no transport imports another transport.
 
-grpcio is imported on its first use. The lean client's codec and the null server are also in this module, and do not
-need grpcio. Left out: code that speaks gRPC without grpcio, which is in ``wire``.
+The first use imports grpcio. The lean client's codec and the null server, which this module also has, do not need
+grpcio. Left out: gRPC without grpcio, which is in ``wire``.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 
 def loaded(name: str) -> Callable[..., Any]:
-    """The attribute ``connect`` of a transport's module. Reading the attribute imports grpcio. So the time of a
-    connection does not include the import.
+    """Module function ``__getattr__`` of the gRPC transports, for the attribute ``connect``. Reading the attribute
+    imports grpcio, so the time of a connection does not include the import. Raises AttributeError for any other name.
     """
     if name != "connect":
         raise AttributeError(name)
@@ -25,5 +25,5 @@ def loaded(name: str) -> Callable[..., Any]:
 
 
 def codec(address: tuple[str, int], token: str = "", metadata: Metadata = ()) -> GrpcCodec:
-    """Codec of a new connection of the lean client."""
+    """Makes the lean client's codec of a new connection."""
     return GrpcCodec(shown_address(address), token, metadata)

@@ -1,4 +1,4 @@
-"""The client of the transports on grpcio: grpcio's blocking one."""
+"""Client of the gRPC transports: grpcio's blocking client."""
 
 from typing import cast
 
@@ -15,11 +15,11 @@ _NOT_CONNECTED = {
     grpc.StatusCode.UNAVAILABLE: ": it cannot be reached",
     grpc.StatusCode.DEADLINE_EXCEEDED: " within {:g} s",
 }
-"""Statuses of a call that no server answered, each with the last words of the fault's message."""
+"""Statuses of a call without a connection, each with the end of the fault's text."""
 
 
 class GrpcConnection:
-    """A connection on its own grpcio channel; see ``transports.Connection``."""
+    """Implementation of ``transports.Connection``, with its own grpcio channel."""
 
     def __init__(
         self, address: tuple[str, int], timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
@@ -43,8 +43,8 @@ class GrpcConnection:
     def _open(self, timeout_s: float) -> None:
         """Waits until the channel is connected. Raises Unavailable.
 
-        Calls a method that no server has: any answer shows that there is a connection. ``channel_ready_future`` would
-        start a thread for each channel, and ``close`` would wait for that thread for up to 200 ms.
+        Calls a method that no server has: any answer shows that the channel is connected. ``channel_ready_future``
+        would start a thread for each channel, and ``close`` would wait up to 200 ms for the end of this thread.
         """
         no_method: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(_NO_METHOD)
         try:
@@ -69,10 +69,10 @@ class GrpcConnection:
 
 
 connect = GrpcConnection
-"""Opens a connection, and blocks until it is made."""
+"""Opens a connection, and blocks until the connection is made."""
 
 
 def _fault(error: grpc.RpcError, target: str) -> Fault:
-    """The ``Fault`` that stands for grpcio's error."""
-    call = cast(grpc.Call, error)  # the blocking client raises errors that are Calls
+    """Converts grpcio's error to a fault. ``target`` is the server's address."""
+    call = cast(grpc.Call, error)  # each error of the blocking client is also a Call
     return status_fault(call.code().value[0], call.details() or "", target)

@@ -1,17 +1,17 @@
-"""Steps that grpcio's ``stop`` leaves out, so that a server on grpcio stops without losing accepted calls.
+"""Drain of a server on grpcio before grpcio's ``stop``, so that the server stops without losing accepted calls.
 
-grpcio's ``stop`` cancels every call that grpcio has not given to a handler yet, and closes a connection right after the
-last reply. If the client has sent bytes meanwhile, the kernel resets the connection, and the rest of a large reply is
-lost. Also, for connections that do not answer, such as a port probe's, ``stop`` waits until the grace ends. So the
-function ``drain`` calls ``stop`` only when no call is under way:
+grpcio's ``stop`` cancels every call that grpcio has not given to a handler yet. It closes a connection right after the
+last reply: if the client has sent bytes meanwhile, the kernel resets the connection, and the rest of a large reply is
+lost. ``stop`` waits for the whole grace if a connection does not answer, such as a port probe's connection. So the
+server first calls ``drain``, and calls ``stop`` when no call is under way. The steps of ``drain``:
 
-1. The listener is closed, once the connections that wait in the kernel have been taken. grpcio cannot close the
-   listener alone, so a socket without clients takes the listener's descriptor.
-2. Calls are served until none is under way, and no byte is unread or unsent; for ``SERVING_S`` at most.
-3. Then further calls are refused with a fault, and calls under way are finished. Idle connections are closed last.
+1. Close the listening socket, once grpcio has accepted the connections of the listen backlog. grpcio cannot close only
+   the listening socket, so ``drain`` replaces its descriptor by a socket without clients.
+2. Serve calls until no call is under way and no byte is unread or unsent, for ``SERVING_S`` at most.
+3. Then refuse further calls with a fault, and finish the calls under way. ``stop`` later closes idle connections.
 
-This works only on Linux, where a process can look up its descriptors. On other systems the listener stays until grpcio
-closes the listener.
+The first step works only on Linux, where a process can list its descriptors. On another system the listening socket
+stays open until ``stop``.
 """
 
 import errno
@@ -27,21 +27,23 @@ import time
 from collections.abc import Callable, Iterator
 
 SERVING_S = 1.0
-"""Longest time for which calls on known connections are still served: a burst of 1,200 takes a third of it."""
+"""Longest time, in seconds, for which the drain serves calls on accepted connections. 1,200 calls at once take a third
+of this time.
+"""
 
 REFUSING_S = 0.5
-"""Time for which the drain waits, after ``SERVING_S``, for clients that continue to send after a refusal."""
+"""Seconds for which the drain refuses calls, after ``SERVING_S``, of clients that continue to send."""
 
 QUIET_S = 0.05
-"""Time without a call under way after which the server counts as drained: gRPC core needs this time to make a call from
-read bytes.
+"""Seconds without a call under way after which the server counts as drained: gRPC core needs this time to make a call
+from read bytes.
 """
 
 RESTLESS_S = 0.5
-"""The same limit while another thread runs or waits for a core: the other thread may be about to make a call."""
+"""Seconds like ``QUIET_S``, while another thread runs or waits for a core, since this thread may be making a call."""
 
 LAST_S = 0.1
-"""Time that grpcio's own ``stop`` has, after the drain, to end connections in order. Then ``stop`` closes all remaining
+"""Seconds that grpcio's ``stop`` gets, after the drain, to end connections in order. Then ``stop`` closes all remaining
 connections.
 """
 
@@ -60,12 +62,12 @@ _TCP_INFO_WAITING = 24
 
 
 def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
-    """Drains the server on a port by the steps of the module's docstring. Returns True if all steps ended within
+    """Drains the server on a port by the steps in the module's docstring. Returns True if all steps ended within
     ``grace_s``. Blocks.
 
-    ``under_way`` counts the accepted calls whose reply is not sent, without refused calls. ``refuse`` makes the server
-    refuse new calls; it may be called twice. If the process has no free descriptor for these steps, new calls are
-    refused at once, calls under way are finished, and the listener stays.
+    ``under_way`` returns the number of accepted calls whose reply is not sent, without refused calls. ``refuse`` makes
+    the server refuse new calls; it may be called twice. If the process has no free descriptor for these steps, the
+    drain refuses new calls at once, finishes the calls under way, and leaves the listening socket open.
     """
     until_s = time.monotonic() + grace_s
     try:
@@ -78,7 +80,9 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
 
 
 def _ended(under_way: Callable[[], int], until_s: float) -> bool:
-    """True if no call was under way for ``RESTLESS_S``, before the time ``until_s``. Blocks; opens no descriptor."""
+    """Waits until no call was under way for ``RESTLESS_S``. Returns False if this was not so before ``until_s``.
+    Blocks. Opens no descriptor.
+    """
     quiet_since_s = time.monotonic()
     while (now_s := time.monotonic()) < until_s:
         if under_way():
@@ -90,7 +94,7 @@ def _ended(under_way: Callable[[], int], until_s: float) -> bool:
 
 
 def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
-    """Drains as ``drain`` does; raises OSError if no descriptor is left."""
+    """Drains like ``drain``. Raises OSError if the process has no free descriptor."""
     began_s = now_s = time.monotonic()
     quiet_since_s = asleep_since_s = now_s
     listening, refusing_since_s = True, math.inf
@@ -117,24 +121,24 @@ def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None]
 
 
 def _any_waits(port: int) -> bool:
-    """True if a connection waits to be accepted."""
+    """Returns True if a connection waits in the listen backlog."""
     return any(_listens(each) and _waiting(each) for _, each in _sockets(port))
 
 
 def _any_bytes(port: int, queue: int) -> bool:
-    """True if a connection has unread bytes (FIONREAD), or bytes that the client's kernel lacks yet (TIOCOUTQ)."""
+    """Returns True if any connection has unread bytes (``queue`` FIONREAD) or unacknowledged bytes (TIOCOUTQ)."""
     return any(not _listens(each) and _bytes(each, queue) for _, each in _sockets(port))
 
 
 def _any_thread_runs() -> bool:
-    """True if another thread of this process runs, or waits for a core."""
+    """Returns True if another thread of this process runs, or waits for a core."""
     own = threading.get_native_id()
     tasks = os.listdir(_THREADS) if sys.platform == "linux" else ()
     return any(_state(task) == b"R" for task in tasks if int(task) != own)
 
 
 def _state(task: str) -> bytes:
-    """State of a thread as a letter of proc(5); empty if the thread has ended."""
+    """Returns the state of a thread as a letter of proc(5); empty if the thread has ended."""
     try:
         with open(f"{_THREADS}/{task}/stat", "rb") as file:
             return file.read().rpartition(b") ")[2][:1]
@@ -145,18 +149,22 @@ def _state(task: str) -> bytes:
 
 
 def _close_listeners(port: int) -> None:
-    """Closes the listeners on a port. gRPC core keeps the descriptors, which now refer to a socket without clients."""
+    """Closes the listening sockets on a port. Their descriptors, which gRPC core keeps, then are sockets without
+    clients.
+    """
     for descriptor, each in _sockets(port):
         if _listens(each):
             with socket.socket(socket.AF_UNIX) as nobody_knows:
-                nobody_knows.bind("")  # a name that the kernel chooses
-                nobody_knows.listen(1)  # so that accepting from it is no error
+                nobody_knows.bind("")  # the kernel chooses a name, which no client knows
+                nobody_knows.listen(1)  # so that gRPC core can accept from the socket without an error
                 nobody_knows.setblocking(False)
                 os.dup2(nobody_knows.fileno(), descriptor, inheritable=False)
 
 
 def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
-    """This process's TCP sockets on its own port ``port``, each with the descriptor under which it was found."""
+    """Yields this process's TCP sockets with the local port ``port``, each with its descriptor. A yielded socket is a
+    duplicate, which is closed at the next step.
+    """
     for name in os.listdir(_DESCRIPTORS) if sys.platform == "linux" else ():
         found = _opened(int(name))
         if found is None:
@@ -167,7 +175,7 @@ def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
 
 
 def _opened(descriptor: int) -> socket.socket | None:
-    """The socket of a descriptor, under a new descriptor; None if the descriptor is no socket's, or closed."""
+    """Duplicates the socket of a descriptor. Returns None if the descriptor is closed, or is no socket."""
     try:
         own = os.dup(descriptor)
     except OSError as error:
@@ -191,8 +199,8 @@ def _waiting(listener: socket.socket) -> int:
 
 
 def _bytes(connection: socket.socket, queue: int) -> int:
-    """Number of bytes in a queue of the socket. ``queue`` is FIONREAD or TIOCOUTQ."""
+    """Returns the number of bytes in a queue of the socket. ``queue`` is FIONREAD or TIOCOUTQ."""
     try:
         return int.from_bytes(fcntl.ioctl(connection, queue, bytes(4)), sys.byteorder)
     except OSError:
-        return 0  # the socket listened until a moment ago
+        return 0  # a listening socket, which was just replaced

@@ -1,4 +1,4 @@
-"""Security of a server on grpcio: the port with TLS, and the check of a call's caller by the call's context."""
+"""Security of a server on grpcio: the port with TLS, and access checks of calls, from grpcio's context of a call."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -20,10 +20,10 @@ Answer = TypeVar("Answer")
 
 
 class Checks:
-    """Checks of callers, for the methods of one server. Any thread may use them."""
+    """Access checks for the methods of one server. Thread-safe."""
 
     def __init__(self, access: Access | None, service: Service) -> None:
-        """``access`` is None if the server knows no callers."""
+        """``access`` is None for a server without access control."""
         reflecting = reflection(service.name)
         rights = replace(service, streams=reflecting).rights()
         self._guard = None if access is None else Guard(access, rights)
@@ -33,11 +33,11 @@ class Checks:
             return answer(Call(payload))
 
         self.reflect = self.checked(reflect, REFLECTION[0])
-        """Function that answers a question to reflection; raises a Fault."""
+        """Function that checks the caller, and answers one question to server reflection. Raises a Fault."""
 
     def checked(self, answer: Callable[[bytes, Asker], Answer], path: str) -> Callable[[bytes, Asker], Answer]:
-        """Wraps ``answer`` in a check of the caller's right to the method. The wrapped function raises Unauthenticated
-        or PermissionDenied for other callers.
+        """Wraps ``answer`` in a check of the caller's right to the method ``path``. The result raises Unauthenticated
+        or PermissionDenied for a caller without the right.
         """
         guard, name = self._guard, path.encode()
         if guard is None:
@@ -55,36 +55,38 @@ class Checks:
 
 
 def add_port(server: Server, options: ServeOptions) -> int:
-    """Makes a server listen; returns its port. Raises OSError with the reason where it cannot listen."""
+    """Makes a server listen, with TLS if ``options`` have it. Returns the port. Raises OSError with the reason if the
+    server cannot listen.
+    """
     target, tls = shown_address((options.host, options.port)), options.tls
     try:
         return server.add_insecure_port(target) if tls is None else server.add_secure_port(target, _credentials(tls))
-    except RuntimeError as error:  # it does not tell the reason
+    except RuntimeError as error:  # the error does not tell the reason, so ``check_free`` finds it
         check_free(options)
         raise OSError(f"cannot listen on {target}") from error
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
-    """Credentials with which connections are encrypted."""
+    """Makes grpcio's credentials of a server, which read the certificate again at each handshake."""
     given, demands = tls.pems, tls.files.client_authority is not None
     renewing = Renewing(tls, given)
     return grpc.dynamic_ssl_server_credentials(_configuration(given), renewing, demands)  # type: ignore[arg-type]  # None
 
 
 class Renewing:
-    """Function that gRPC core calls at each handshake, one call at a time. Returns the renewed certificates, or None if
-    the certificates did not change since the last call.
+    """Function object that gRPC core calls at each handshake, one call at a time. Returns the renewed certificate; None
+    if the certificate did not change since the last call.
 
-    Returning unchanged certificates could crash the process: gRPC core (1.85) replaces, without a lock, the
+    Returning an unchanged certificate could crash the process: gRPC core (1.85) would replace, without a lock, the
     configuration that another thread's handshake is about to use. Of five servers with some hundred handshakes a
-    second, three crashed within 2 s. With None, gRPC core replaces the configuration only at a renewal.
+    second, three crashed within 2 s. After None, gRPC core does not replace the configuration.
     """
 
     def __init__(self, tls: ServerTls, given: Pems) -> None:
         self._tls, self._given = tls, given
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        """See the class."""
+        """Returns the renewed certificate, or None if the certificate did not change since the last call."""
         pems = self._tls.pems
         if pems == self._given:
             return None

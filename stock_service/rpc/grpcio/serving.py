@@ -1,5 +1,5 @@
-"""Code that the servers on grpcio share: conversion of methods, statuses and limits to grpcio's forms, and time stamps
-for a timeline.
+"""Code that the servers on grpcio share: conversion of methods, faults and limits for grpcio, and wrappers that record
+times for a timeline.
 """
 
 import logging
@@ -32,29 +32,31 @@ Server = grpc.Server | grpc.aio.Server
 """A server of grpcio: thread-based or asyncio."""
 
 Context = grpc.ServicerContext | grpc.aio.ServicerContext[bytes, bytes]
-"""A call's context, of either server of grpcio."""
+"""grpcio's context of a call, on either server."""
 
 Behaviour = Callable[[bytes, Context], bytes]
-"""A method from the bytes of a request to the bytes of its reply."""
+"""Method as a function from an encoded request, and the call's context, to an encoded reply. Raises a Fault."""
 
 STATUS = {code: next(status for status in grpc.StatusCode if status.value[0] == code) for code in FaultCode}
-"""grpcio's status of each fault."""
+"""grpcio's status of each fault, by the fault's code."""
 
 CANCEL_S = 1.0
-"""Time that grpcio has to end the calls that it cancels at the end."""
+"""Seconds that a stopping server waits for the end of the calls that grpcio has cancelled."""
 
 _CORE_MAX = 2**31 - 1
-"""The largest number that an option of the core takes."""
+"""Largest value of an option of gRPC core."""
 
 _FOR_EVER_S = 1e12
-"""Remaining time from which a call has no deadline: the largest ``grpc-timeout`` is 3.6e11 s."""
+"""Remaining time, in seconds, from which a call counts as a call without a deadline. The largest ``grpc-timeout`` is
+3.6e11 s.
+"""
 
 
 def quieten() -> None:
-    """Stops grpcio from logging metadata that is not UTF-8, with a traceback for each request.
+    """Stops grpcio's log lines about metadata that is not UTF-8, which have a traceback for each request.
 
-    grpcio reads such bytes as Latin-1, which no metadata of the service needs. Every logger of grpcio gets the filter,
-    since any of them may log this. May be repeated.
+    grpcio reads such metadata as Latin-1, and the service needs none of it. Each logger of grpcio gets a filter, since
+    each of them may write such a line. May be called again.
     """
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.startswith("grpc.") and isinstance(logger, logging.Logger):
@@ -66,7 +68,7 @@ def _is_about_us(record: logging.LogRecord) -> bool:
 
 
 def call_of(payload: bytes, context: Context) -> Call:
-    """The ``Call`` of a request, from grpcio's context."""
+    """Makes the ``Call`` of a request from grpcio's context."""
     left_s = context.time_remaining()
     limited = left_s is not None and left_s < _FOR_EVER_S
     deadline_ns = time.monotonic_ns() + int(left_s * 1e9) if left_s is not None and limited else None
@@ -75,7 +77,7 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 
 def behaviour_of(method: Method[Any, Any]) -> Behaviour:
-    """The behaviour of a method. A ``Call`` is made only for a method that wants a ``Call``."""
+    """Makes the ``Behaviour`` of a method. It makes a ``Call`` only for a method that wants a ``Call``."""
     if method.wants_call:
         answer_call = method.answer_call()
         return lambda payload, context: answer_call(call_of(payload, context))
@@ -84,7 +86,7 @@ def behaviour_of(method: Method[Any, Any]) -> Behaviour:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Fault for an exception. The exception is logged where it is no Fault. Raises ``Waiting`` again."""
+    """Converts an exception to a fault. Logs an exception that is not a Fault. Raises ``Waiting`` again."""
     if isinstance(error, Waiting):
         raise error
     if isinstance(error, Fault):
@@ -94,7 +96,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
-    """Wraps a behaviour: the timeline also notes the time when the reply or fault is ready."""
+    """Wraps a behaviour. The result also records in the timeline the time when the reply or fault is ready."""
     local, number = timeline.local, timeline.method_number(path)
 
     def answer_stamped(payload: bytes, context: Context) -> bytes:
@@ -107,9 +109,10 @@ def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
 
 
 def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task], T]:
-    """Wraps ``execute``: the timeline also notes when a call was accepted, and when a thread began and ended the call.
+    """Wraps ``execute``. The result also records in the timeline when a call was accepted, and when a thread began and
+    ended the call.
 
-    The timeline keeps nothing of a call to another service, such as health.
+    The timeline does not record calls of another service, such as health.
     """
     local, now_ns = timeline.local, timeline.now_ns
 
@@ -128,7 +131,9 @@ def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task
 def add_methods(
     server: Server, behaviours: Mapping[str, Callable[..., Any]], watch: Callable[..., Any], reflect: Callable[..., Any]
 ) -> None:
-    """Adds methods from bytes to bytes to a server, by their paths. ``watch`` takes and sends health's messages."""
+    """Adds methods to a server. ``behaviours`` has methods as functions of bytes, by path. ``watch`` is the handler of
+    the health service's Watch, with messages. ``reflect`` is the handler of server reflection, with bytes.
+    """
     read, write = HealthCheckRequest.FromString, HealthCheckResponse.SerializeToString
     handlers: dict[str, Any] = {path: grpc.unary_unary_rpc_method_handler(each) for path, each in behaviours.items()}
     handlers[WATCH] = grpc.unary_stream_rpc_method_handler(watch, read, write)
@@ -143,17 +148,19 @@ def add_methods(
 
 
 def check_free(options: ServeOptions) -> None:
-    """Raises OSError with the reason where an address cannot be used: gRPC core tells no reason."""
+    """Opens and closes a listening socket on the server's address. Raises OSError with the reason if this fails, since
+    gRPC core tells no reason.
+    """
     family = family_of(options.host)
     socket.create_server((options.host, options.port), family=family, reuse_port=options.shares_port).close()
 
 
 def core_options(options: ServeOptions) -> list[tuple[str, int]]:
-    """The limits of ``options`` as options of gRPC core.
+    """Converts the limits of ``options`` to options of gRPC core.
 
-    By default, when over 1,000 calls wait to be handed over, the core cancels some calls at random. Over 3,000, the
-    core cancels every further call. The clients get no reason. So the options tell the core to keep the largest
-    possible number of calls: the executor refuses calls with a reason.
+    By default, the core cancels some calls at random while over 1,000 calls wait for grpcio, and every further call
+    over 3,000. The clients get no reason. So these options set both limits to the largest number of calls that can
+    come: the executor then refuses calls with a reason.
     """
     calls_max = min(options.connections_max * options.pipeline_max, _CORE_MAX)
     ages = [

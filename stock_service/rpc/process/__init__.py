@@ -1,1 +1,1 @@
-"""The process contract: command lines, the ready line, signals."""
+"""The process contract of every server: command line, ready line, signals, and exit codes."""

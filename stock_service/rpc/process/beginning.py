@@ -1,11 +1,11 @@
-"""Handling of signals and standard streams at the first step of a program and at its end.
+"""Handling of signals and standard streams at the start and at the end of a program.
 
 A server calls ``begin`` before its imports, which take most of the time until it serves. From then on
 
-- signals that stop the server wait until the server can stop in order. In the first hundredths of a second, while
-  Python itself starts, signals cannot be made to wait;
-- standard input, output and error are open. If standard error were closed, the first socket would get its number, and
-  the log would be written to a client.
+- signals that stop the server are blocked, until the server can stop in order. In the first hundredths of a second,
+  while Python itself starts, a signal still ends the process at once;
+- standard input, output and error are open. If standard error were closed, the first socket would get the descriptor
+  number of standard error, and the log would be written to a client.
 """
 
 import os
@@ -14,40 +14,40 @@ import sys
 from collections.abc import Callable
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
-"""The signals that stop a server."""
+"""Signals that stop a server."""
 
 UNREAD_EXIT = 141
-"""The exit code of a program whose output is not read any more: the code that a shell gives for SIGPIPE."""
+"""Exit code of a program whose output has no reader any more: a shell's exit code for SIGPIPE."""
 
 
 def begin() -> None:
-    """Blocks the signals and opens the streams of a server's process. May be repeated. Call this in the main thread
-    before it starts other threads: new threads inherit the blocked signals.
+    """Blocks the signals ``STOPPING``, and opens the standard streams. May be called again. Call ``begin`` in the main
+    thread before other threads start, since a new thread inherits the blocked signals.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     open_streams()
 
 
 def open_streams() -> None:
-    """Opens each closed standard stream on /dev/null: the stream gives no input, and loses its output."""
+    """Opens each closed standard stream on /dev/null."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
-        except OSError:  # closed: the next file that is opened gets its number
+        except OSError:  # the descriptor is closed; the next open file gets its number
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:  # Python sets None for a closed stream
             setattr(sys, name, open(number, "r+" if number == 0 else "w", closefd=False))  # noqa: SIM115  # to the end
 
 
 def printing(main: Callable[[], int]) -> int:
-    """Runs a program that prints. Returns the program's exit code, or ``UNREAD_EXIT`` if the reader of the output has
-    gone.
+    """Runs ``main``, the main function of a program that prints. Returns its exit code, or ``UNREAD_EXIT`` if the
+    output has no reader any more.
     """
     open_streams()
     try:
         code = main()
-        sys.stdout.flush()  # here, where a missing reader is handled
+        sys.stdout.flush()  # before the interpreter's own flush, whose error could not be caught
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for the interpreter's flush at exit
         return UNREAD_EXIT
     return code

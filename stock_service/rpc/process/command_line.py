@@ -1,6 +1,6 @@
 """Command lines: argparse with errors of one line, and with the option types of ``rpc/option_types.py``.
 
-An error is one line on standard error: it names the option, the given value and the allowed values. The program exits
+An error is one line on standard error, with the option, the given value and the allowed values. Then the program exits
 with 2. No error shows the password of a database.
 """
 
@@ -19,33 +19,32 @@ from stock_service.rpc.option_types import number as number
 from stock_service.rpc.option_types import seconds as seconds
 
 USAGE_EXIT = 2
-"""The exit code for a bad option, argument or file."""
+"""Exit code for a bad option, argument or file."""
 
 HELP_HINT = " (--help lists the options)"
-"""End of a line that refuses something."""
+"""End of every error line."""
 
 
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
-"""Pattern of argparse's message for an unknown choice: the message can only be changed after argparse has made it."""
+"""Pattern of argparse's message for an unknown choice. ``error`` can only change the message that argparse has made."""
 
 _UNKNOWN = "unrecognized arguments: "
-"""argparse's words before arguments that no option takes."""
+"""Beginning of argparse's message for arguments that no option takes."""
 
 CONNECTS = re.compile(r"postgre\w*:\S|password\s*=|//\S*@", re.IGNORECASE)
-"""Connection string of a database, which may have a password. Without quotes the string is several words, and the
-password may be several, too."""
+"""Pattern of the beginning of a database's connection string, which may have a password. Without quotes the string may
+be several words on the command line, and so may the password.
+"""
 
 _CHOICES_MAX = 200
-"""Largest number of characters for the choices in an error. A list of choices that is too long is cut after a whole
-name.
-"""
+"""Largest number of characters for the choices in an error. A longer list is cut after a whole name."""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with errors of one line instead of a page; options cannot be abbreviated."""
+    """argparse's parser with errors of one line instead of a page, and without abbreviations of options."""
 
     def __init__(self, prog: str, description: str, exits: Mapping[int, str] | None = None) -> None:
-        """``exits`` is the meaning of each exit code, for the end of the help."""
+        """``exits`` has the meaning of each exit code, for the end of the help."""
         codes = "; ".join(f"{code}: {meaning}" for code, meaning in (exits or {}).items())
         super().__init__(
             prog=prog,
@@ -61,7 +60,7 @@ class Parser(argparse.ArgumentParser):
             allowed = choice[2].replace("'", "")
             choices = allowed.split(", ")
             if len(allowed) > _CHOICES_MAX:
-                allowed = f"{allowed[:_CHOICES_MAX].rpartition(', ')[0]}, …"  # the help has them all
+                allowed = f"{allowed[:_CHOICES_MAX].rpartition(', ')[0]}, …"  # the help has all choices
             like = meant(choice[1].strip("'"), choices)
             message = f"{message[: choice.start()]}got {choice[1]}{like}, allowed: {allowed}"
         elif message.startswith(_UNKNOWN):
@@ -70,8 +69,8 @@ class Parser(argparse.ArgumentParser):
         refuse(self.prog, short(self._without_passwords(message.removeprefix("argument "), sys.argv[1:])))
 
     def _without_passwords(self, message: str, words: Sequence[str]) -> str:
-        """A message without the words of a connection string. The connection string reaches from its first word to the
-        next known option.
+        """Returns a message in which the words of a connection string are replaced by ``…``. A connection string
+        reaches from its first word to the next known option of the command line ``words``.
         """
         is_secret, shown = False, message
         for word, following in zip(words, [*words, ""][1:], strict=True):
@@ -86,8 +85,8 @@ class Parser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Adds an option's default, if there is one, to the option's help. Keeps the lines of a text, and leaves indented
-    lines as written.
+    """argparse's help with each option's default, if it has one. Keeps the line breaks of a text, and leaves indented
+    lines unchanged.
     """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
@@ -103,13 +102,13 @@ class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def refuse(program: str, message: object) -> NoReturn:
-    """Ends the program over bad usage: one line on standard error, exit code 2."""
+    """Ends the program because of bad usage: prints one line on standard error, and exits with 2."""
     print(f"{program}: {message}{HELP_HINT}", file=sys.stderr)
     raise SystemExit(USAGE_EXIT)
 
 
 def check_writable(option: str, file: Path | None) -> None:
-    """Refuses a file that cannot be written, before the program does its work. Raises UsageError."""
+    """Raises UsageError if the file of an option cannot be written. Call this before the program does its work."""
     if file is None:
         return
     try:

@@ -1,19 +1,20 @@
 """Choice of the cores that a server's threads run on: ``--cpus``.
 
 The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores, and
-each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Work that
-releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the server
-all cores where that is faster:
+each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Only work
+that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the
+server all cores while this is faster:
 
-- When the server's threads have filled the core or waited for the core, all cores are tried until the next look.
-- In one second, threads that hold the GIL compute for one second in all. More computing outside the kernel means that
-  threads released the GIL. While the sum is ``GAINS`` or more, the server stays on all cores.
-- If the sum is smaller, the server is kept to one core again. The next try comes after ``AGAIN_S``. After each failed
-  try this time doubles, up to ``AGAIN_MOST_S``.
-- Where other processes use the server's core, and another core is idle, the server moves to the idle core.
+- When the server's threads have used the whole core, or have waited for the core, the server tries all cores until the
+  next look.
+- In one second, threads that hold the GIL compute for one second together. A larger sum, outside the kernel, means that
+  threads have released the GIL. While the sum is ``GAINS`` or more, the server stays on all cores.
+- If the sum is smaller, the server returns to one core. The next try comes after ``AGAIN_S``. After each failed try
+  this time doubles, up to ``AGAIN_MOST_S``.
+- If other processes use the server's core, and another core is idle, the server moves to the idle core.
 
-``Keeping`` decides, and is pure. ``Keeper`` reads /proc, and moves the threads. ``Keeper`` has one thread, which wakes
-every ``LOOK_S``; requests do no work for it.
+``Keeping`` decides, without I/O. ``Keeper`` reads /proc, and moves the threads. ``Keeper`` has one thread, which wakes
+every ``LOOK_S``. Requests do no work for ``Keeper``.
 """
 
 import os
@@ -29,35 +30,36 @@ from stock_service.rpc.concurrency.executor import has_gil
 from stock_service.rpc.errors import UsageError
 
 LOOK_S = 0.2
-"""Shortest time between two looks."""
+"""Shortest time between two looks at the processor times, in seconds."""
 
 FULL = 0.9
-"""Part of a core's time that the threads must compute, or wait for the core, before all cores are tried."""
+"""Share of the time for which the threads must compute, or wait for the core, before the server tries all cores."""
 
 GAINS = 1.2
-"""Seconds of computing outside the kernel in a second from which all cores are better: the work releases the GIL."""
+"""Ratio of computing outside the kernel to the time, from which all cores are better, since the work releases the GIL.
+"""
 
 AGAIN_S = 1.0
 AGAIN_MOST_S = 16.0
-"""First and longest time until the next try of all cores. With the longest time, tries take 1.3 % of the time of a
-server that is kept to one core.
+"""Shortest and longest time, in seconds, until the next try of all cores. With the longest time, tries take 1.3 % of
+the time of a server that is better on one core.
 """
 
 MOVES_S = 0.1
-"""Condition for a move, as a time between two looks: other processes used the server's core for at least this time, and
-another core was idle for at least this time longer.
+"""Limit for a move to another core, in seconds between two looks: other processes used the server's core for this time
+or more, and the other core was idle longer than the server's core, by this time or more.
 """
 
 LOOKING = 0.005
-"""Largest part of its time that a server spends on looks."""
+"""Largest share of the time that a server spends on looks."""
 
 CORES_MAX = 8192
-"""Largest number of cores in a machine: Linux knows no more. A larger range in ``--cpus`` would fill memory."""
+"""Largest number of cores that Linux supports. A larger range in ``--cpus`` would fill memory."""
 
 AUTO, NONE = "auto", "none"
 
 Cores = str | tuple[int, ...]
-"""``AUTO``, ``NONE``, or the numbers of cores."""
+"""Value of ``--cpus``: ``AUTO``, ``NONE``, or the numbers of cores."""
 
 _TASKS = Path("/proc/self/task")
 _STAT = Path("/proc/stat")
@@ -71,30 +73,29 @@ class Used:
     at_s: float
     """Time of the reading, on ``time.monotonic``."""
     user_s: float
-    """Time computed outside the kernel."""
+    """Processor time outside the kernel."""
     kernel_s: float
+    """Processor time in the kernel."""
     waited_s: float
-    """Time that its threads waited for a core."""
+    """Time for which the process's threads waited for a core."""
 
 
 class Keeping:
-    """Decision between one core and all cores, made again at each reading of processor times. Pure; for one thread at a
-    time.
-    """
+    """Decision between one core and all cores, made again at each look. No I/O. Not thread-safe."""
 
     def __init__(self, first: Used) -> None:
         self.free = False
-        """True if the threads are to have all cores."""
+        """True if the server must have all cores, False for one core."""
         self.tries = 0
-        """Number of times that all cores were tried."""
+        """Number of tries of all cores."""
         self.free_s = 0.0
-        """Time for which the server had all cores."""
+        """Seconds for which the server had all cores."""
         self._last = first
-        self._next_s = 0.0  # when all cores may be tried
+        self._next_s = 0.0  # earliest time of the next try
         self._again_s = AGAIN_S
 
     def look(self, now: Used) -> bool:
-        """Takes the next reading. Returns True if the threads must be moved now, to the cores that ``free`` tells."""
+        """Takes the processor times of a look. Returns True if ``free`` has changed: then the threads must be moved."""
         last, self._last = self._last, now
         took_s = now.at_s - last.at_s
         if took_s <= 0:
@@ -117,12 +118,12 @@ class Keeping:
 
 
 class Keeper:
-    """Keeps this process on the cores of ``--cpus``, until ``stop``. Make a ``Keeper`` before other threads: a new
-    thread starts on the cores of its starter.
+    """Placement of this process's threads on the cores of ``--cpus``, until ``stop``. Make a ``Keeper`` before other
+    threads, since a new thread starts on the cores of the thread that starts it.
     """
 
     def __init__(self, wanted: Cores) -> None:
-        """Raises UsageError if this process may not run on those cores."""
+        """Raises UsageError if this process may not run on the cores ``wanted``."""
         self._allowed = cores_allowed()
         self._moves = 0
         self._keeping: Keeping | None = None
@@ -141,7 +142,7 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the watch; returns a few words on the cores that the process had."""
+        """Ends the thread. Returns a text on the cores that the process had, for ``--stats``."""
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"
@@ -152,13 +153,13 @@ class Keeper:
 
     def _watch(self, keeping: Keeping) -> None:
         """Main function of the thread. A look takes some 10 µs for each thread of this process. All looks together take
-        at most the part ``LOOKING`` of the time.
+        at most the share ``LOOKING`` of the time.
         """
         last, idle_last_s, looked_s = _used(), _idle_s(), 0.0
         while not self._stopping.wait(max(LOOK_S, looked_s / LOOKING)):
             try:
                 now, idle_s = _used(), _idle_s()
-            except OSError:  # no descriptor is free: the next look may have one
+            except OSError:  # the process has no free descriptor now; the next look may succeed
                 continue
             changed = keeping.look(now)
             if not keeping.free:
@@ -176,8 +177,9 @@ class Keeper:
 
 
 def better_core(current: int, others_s: float, idle_s: Mapping[int, float]) -> int:
-    """The core for the server: the current core, unless other processes used it for ``MOVES_S`` and another core was
-    idle longer by ``MOVES_S``.
+    """Returns the core for the server: the core that was idle longest if the conditions of ``MOVES_S`` are true,
+    otherwise the current core. ``others_s`` is the time for which other processes used the current core, and ``idle_s``
+    the idle time of each core.
     """
     best = max(idle_s, key=idle_s.__getitem__, default=current)
     gained_s = idle_s.get(best, 0.0) - idle_s.get(current, 0.0)
@@ -185,7 +187,7 @@ def better_core(current: int, others_s: float, idle_s: Mapping[int, float]) -> i
 
 
 def cpus(text: str) -> Cores:
-    """An option type: ``auto``, ``none``, or cores such as ``0,2-3``."""
+    """Option type of ``--cpus``: ``auto``, ``none``, or cores such as ``0,2-3``."""
     if text in (AUTO, NONE):
         return text
     found: set[int] = set()
@@ -202,17 +204,17 @@ def cpus(text: str) -> Cores:
 
 
 def cores_allowed() -> tuple[int, ...]:
-    """The cores that this process may run on."""
+    """Returns the cores on which this process may run."""
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def said(cores: Sequence[int]) -> str:
-    """Text that names cores, for the log."""
+    """Returns a text that names cores."""
     return f"core {cores[0]}" if len(cores) == 1 else f"cores {', '.join(map(str, cores))}"
 
 
 def _used() -> Used:
-    """The processor time that this process has used by now, without the waits of threads that have ended."""
+    """Reads the processor times of this process. ``waited_s`` leaves out threads that have ended."""
     at_s = time.monotonic()
     usage = resource.getrusage(resource.RUSAGE_SELF)
     waited_ns = 0
@@ -220,13 +222,13 @@ def _used() -> Used:
         try:
             with open(f"{_TASKS}/{task}/schedstat", "rb") as file:
                 waited_ns += int(file.read().split()[1])
-        except (OSError, IndexError):  # the thread has just ended, or this kernel does not count
+        except (OSError, IndexError):  # the thread has just ended, or this kernel does not count waits
             continue
     return Used(at_s, usage.ru_utime, usage.ru_stime, waited_ns / 1e9)
 
 
 def _idle_s() -> dict[int, float]:
-    """Idle time of each core since the machine started, in seconds. Empty if the system does not tell it."""
+    """Reads the idle time of each core since the machine started, in seconds. Empty if the system does not tell it."""
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:
@@ -238,10 +240,10 @@ def _idle_s() -> dict[int, float]:
 def _move(cores: Sequence[int]) -> None:
     """Moves every thread of this process to these cores."""
     moved: set[str] = set()
-    while new := set(os.listdir(_TASKS)) - moved:  # a thread that starts meanwhile has its starter's cores
+    while new := set(os.listdir(_TASKS)) - moved:  # a thread that an unmoved thread starts has the old cores
         for task in new:
             try:
                 os.sched_setaffinity(int(task), cores)
-            except OSError:  # the thread has just ended, or the system took the core away
+            except OSError:  # the thread has just ended, or the system does not allow the core any more
                 continue
         moved |= new

@@ -1,11 +1,11 @@
-"""Makes credentials for trying a server that admits only known callers: an authority, certificates signed by the
-authority, tokens, and rights.
+"""Maker of credentials for trying a server with TLS and access control: an authority, certificates that the authority
+has signed, tokens, and an access list.
 
     python -m stock_service credentials FOLDER
 
-For development only: the authority's key is in the same folder as the certificates, unencrypted. This module needs the
-extra ``tls`` (cryptography); serving with certificates does not. Only the owner can read the keys, the tokens and the
-folder.
+For development only: the authority's key is in the same folder as the certificates, unencrypted. Only the owner can
+read the folder, the keys and the tokens. This module needs the extra ``tls`` (cryptography); a server with TLS does
+not.
 """
 
 import datetime
@@ -33,18 +33,18 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 """Names and addresses that a server's certificate always has."""
 
 CALLERS = ("admin", "trader")
-"""Callers that get a certificate and a token. ``admin`` gets an admin's right; any other caller gets a trader's
-right.
+"""Names of the callers that get a certificate and a token. ``admin`` gets the right ADMIN; any other caller gets the
+right TRADER.
 """
 
 DAYS = 30
-"""Days for which certificates are valid by default."""
+"""Default number of days for which certificates are valid."""
 
 _TOKEN_BYTES = 32
-"""Random bytes of a token: 256 bits cannot be guessed."""
+"""Number of random bytes of a token. Nobody can guess 256 bits."""
 
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-"""Time by which certificates are valid before they are made: the clocks of other machines may be late."""
+"""Time before now from which certificates are valid, since the clocks of other machines may be late."""
 
 
 _SIGNS_CERTIFICATES = x509.KeyUsage(
@@ -94,7 +94,7 @@ def _fill(folder: Path, names: x509.SubjectAlternativeName, days: int, callers: 
 
 
 def _general_name(host: str) -> x509.GeneralName:
-    """The name of a host in a certificate. Raises UsageError."""
+    """Makes the entry for a host, by address or name, in a certificate. Raises UsageError."""
     if not host:
         raise UsageError("--hosts", host, "names and addresses, in ASCII")
     try:
@@ -108,7 +108,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 class _Authority:
-    """An authority that signs certificates, and its own certificate."""
+    """Certificate authority: a key that signs certificates, and the authority's own certificate."""
 
     def __init__(self, days: int) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -119,14 +119,14 @@ class _Authority:
         self.pem = self._signed(self._name, self.key, x509.BasicConstraints(True, 0), _SIGNS_CERTIFICATES)
 
     def sign_into(self, folder: Path, name: str, *extensions: x509.ExtensionType) -> None:
-        """Makes a key and a certificate for a name, and writes both."""
+        """Makes a key and a certificate for a common name, and writes both into a folder."""
         key = ec.generate_private_key(ec.SECP256R1())
         pem = self._signed(_name(name), key, x509.BasicConstraints(False, None), *extensions)
         _write(folder / f"{name}.pem", pem, 0o644)
         _write(folder / f"{name}-key.pem", _key_pem(key), 0o600)
 
     def _signed(self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *extensions: x509.ExtensionType) -> bytes:
-        """A certificate in PEM."""
+        """Makes a signed certificate for a public key. Returns it in PEM."""
         signer = self.key.public_key()
         builder = x509.CertificateBuilder().subject_name(name).issuer_name(self._name).public_key(key.public_key())
         builder = builder.serial_number(x509.random_serial_number())

@@ -1,21 +1,20 @@
-"""Several processes as one server on one port. A parent process starts the children, and keeps the process contract for
+"""A server of several processes on one port. A parent process starts the children, and keeps the process contract for
 all of them.
 
 The kernel gives each new connection to one of the children, by a hash of both addresses (SO_REUSEPORT in socket(7)). A
-child is a fresh interpreter with the parent's own command line and two more options: the port, and the shared memory.
+child is a new interpreter with the parent's command line and two more options: the port, and the shared memory.
 
-- The parent prints its ready line once all children serve. The parent first starts one child, and then the other
-  children. So a bad option is reported once.
-- SIGTERM or SIGINT is passed on. Each child is in its own session, so that only the parent passes on Ctrl-C. A child
-  that is not ready yet is killed: it has accepted nothing.
-- A second signal to the parent kills all children at once: exit 1. A signal to every process counts as one signal,
-  since each child handles only its first signal.
-- If a child ends by itself, one line reports its end. The other children are stopped as by a signal. The exit code
-  is 1.
-- If the parent is killed, its children are killed too (``lifeline.py``).
+- The parent prints its ready line once all children serve. The parent starts the first child, waits until the child is
+  ready, and then starts the other children. So only one child reports a bad option.
+- The parent passes SIGTERM and SIGINT on to the children. Each child is in its own session, so Ctrl-C reaches only the
+  parent. The parent kills a child that is not ready: this child has accepted nothing.
+- At a second signal the parent kills all children at once, and exits with 1. A signal that somebody sends to every
+  process counts as one signal, since a child handles only its first signal.
+- If a child ends by itself, the parent logs one line, stops the other children as after a signal, and exits with 1.
+- If the parent is killed, the kernel kills the children (``lifeline.py``).
 
 The parent listens on the port until the first child is ready. So no other server can take the port, not even another
-server of several processes. A client that connects before the ready line may be cut off.
+server of several processes. A client that connects before the ready line may lose its connection.
 """
 
 import argparse
@@ -40,32 +39,32 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Time that the children have in addition to their grace, to finish a start-up, and for a library's work after the
+"""Seconds that the children have in addition to their grace: to finish a start, and for a library's work after the
 grace.
 """
 
 _GONE_S = 5.0
-"""Longest time from the close of a child's output to the end of the child. A child closes its output in its last system
-call.
+"""Longest time, in seconds, from the close of a child's output to the end of the child, which closes its output in its
+last system call.
 """
 
 _SIGNAL_S = 0.1
-"""Longest delay of the parent's signal, of a signal to all processes: an idle child may end before the parent gets the
-signal.
+"""Longest time, in seconds, between the signals to a child and to the parent, if somebody sends a signal to every
+process: an idle child may end before the parent gets the signal.
 """
 
 _CHILD = "STOCK_SERVICE_CHILD"
-"""Environment variable that marks a child."""
+"""Environment variable of every child process."""
 
 
 def begins(options: argparse.Namespace) -> bool:
-    """True where these options ask for several processes, and this process is not one of the children."""
+    """Returns True if the options ask for several processes, and this process is not a child."""
     return options.processes > 1 and options.member is None
 
 
 def run(program: str, options: argparse.Namespace, memory: int = NO_MEMORY) -> int:
-    """Serves with several processes until a signal comes; returns the exit code. Blocks. Call this in the main thread
-    of the parent process, and then call ``leave``. ``memory`` is the descriptor of the shared memory.
+    """Serves with several processes until a signal comes. Returns the exit code. Blocks. Call this in the main thread
+    of the parent process, and then call ``serving.leave``. ``memory`` is the descriptor of the shared memory.
     """
     try:
         family = _Family(options, _listener(options), memory)
@@ -81,7 +80,7 @@ def run(program: str, options: argparse.Namespace, memory: int = NO_MEMORY) -> i
 
 
 def _listener(options: argparse.Namespace) -> socket.socket:
-    """Opens the port for the parent, and lets the children share the port. Raises UsageError."""
+    """Opens the port for the parent, and allows the children to share the port. Raises UsageError."""
     if _CHILD in os.environ:
         raise UsageError("--processes", options.processes, "1 where it is not on the command line itself")
     serving.prepare(options)
@@ -92,25 +91,26 @@ def _listener(options: argparse.Namespace) -> socket.socket:
         listener = socket.create_server((options.host, options.port), family=family_of(options.host), backlog=1)
     except (OSError, UnicodeError) as error:
         raise Unbound(error, options.host, options.port) from error
-    # Only after binding: binding without it shows that no other server has the port.
+    # Only after the bind: a bind without SO_REUSEPORT fails if another server has the port.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return listener
 
 
 class _Child:
-    """A process that serves."""
+    """State of a child process."""
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number
         self.process = process
-        self.ready_line = b""  # set once the child has printed it
-        self.killed = False  # True: the parent killed it
+        self.ready_line = b""  # empty until the child has printed its ready line
+        self.killed = False  # True: the parent has killed the child
 
 
 class _Family:
-    """The children, and the parent's work for the children; for the main thread.
+    """The parent's work: start, watch and stop of the children. Only the main thread uses it.
 
-    A thread for each child, and one for the signals, wait for events and put them into one queue.
+    One thread for each child, and one thread for the signals, wait for events, and put the events into one queue for
+    the main thread.
     """
 
     def __init__(self, options: argparse.Namespace, listener: socket.socket, memory: int) -> None:
@@ -120,16 +120,16 @@ class _Family:
         self._memory = memory
         self._children: list[_Child] = []
         self._running: list[_Child] = []
-        self._happened: queue.SimpleQueue[tuple[_Child, bytes] | None] = queue.SimpleQueue()  # None: a signal
+        self._happened: queue.SimpleQueue[tuple[_Child, bytes] | None] = queue.SimpleQueue()  # events; None: a signal
         self._signalled = threading.Event()
         self._deadline_s: float | None = None  # time by which all children must have ended; None before a stop
         self._code = 0
 
     def run(self) -> int:
-        """Runs until all children have ended, or a second signal comes; returns the exit code. Then ``kill`` must end
-        the remaining children.
+        """Starts the children, and handles events until all children have ended, or a second signal comes. Returns the
+        exit code. The caller must then call ``kill``.
         """
-        threading.Thread(target=self._watch_signals, name="signals").start()  # outlives all but leave()
+        threading.Thread(target=self._watch_signals, name="signals").start()  # ends only with the process
         self._start()
         signals = 0
         while self._running:
@@ -149,7 +149,7 @@ class _Family:
         return self._code
 
     def kill(self) -> None:
-        """Ends all children that still run, and waits for their end."""
+        """Kills all children that still run, and waits for their end."""
         self._listener.close()
         for child in self._running:
             child.process.kill()
@@ -157,9 +157,7 @@ class _Family:
             child.process.wait()
 
     def _watch_signals(self) -> None:
-        """Main function of the thread that waits for signals. ``begin`` blocked the signals for all threads, also in
-        the children.
-        """
+        """Main function of the thread that waits for signals, which ``begin`` has blocked for all threads."""
         while True:
             signal.sigwait(STOPPING)
             self._signalled.set()
@@ -168,7 +166,7 @@ class _Family:
     def _start(self) -> None:
         number = len(self._children) + 1
         command = [sys.executable, *sys.orig_argv[1:], "--port", str(self._port), "--member", str(self._memory)]
-        if self._options.metrics is not None:  # each child shows its own, on consecutive ports
+        if self._options.metrics is not None:  # each child has its own metrics, on consecutive ports
             host, port = self._options.metrics
             command += ["--metrics", shown_address((host, port + number - 1 if port else 0))]
         process = subprocess.Popen(
@@ -185,9 +183,7 @@ class _Family:
         threading.Thread(target=self._listen, args=(child,), name=f"process {number}").start()
 
     def _listen(self, child: _Child) -> None:
-        """Main function of a child's thread: waits for the child's ready line, and for the end of the child's
-        output.
-        """
+        """Main function of the thread for a child: waits for the ready line, and for the end of the child's output."""
         assert child.process.stdout is not None
         with child.process.stdout as said:
             line = said.readline(4096)
@@ -198,8 +194,8 @@ class _Family:
         self._happened.put((child, b""))
 
     def _hear(self, child: _Child, line: bytes) -> None:
-        """Handles a child's ready line: starts the other children, or announces that all are ready. An empty line
-        stands for the child's end.
+        """Handles a child's ready line: starts the other children, or prints the ready line if all children are ready.
+        Handles the child's end if ``line`` is empty.
         """
         if not line:
             self._end(child)
@@ -216,8 +212,8 @@ class _Family:
             self._stop(known=False)
 
     def _stop(self, known: bool = True) -> None:
-        """Stops all running children, unless the stop has begun. Kills each child that is not ready: no client knows
-        it.
+        """Begins the stop of all running children, once. Kills a child that is not ready. With ``known`` False, kills
+        all children, since no client knows the server yet.
         """
         if self._deadline_s is not None:
             return
@@ -230,7 +226,7 @@ class _Family:
                 child.process.kill()
 
     def _end(self, child: _Child) -> None:
-        """Handles the end of a child, which has ended or is about to."""
+        """Handles the end of a child, which has closed its output."""
         try:
             code = child.process.wait(_GONE_S)
         except subprocess.TimeoutExpired:
@@ -238,18 +234,18 @@ class _Family:
             code = child.process.wait()
         self._running.remove(child)
         if self._deadline_s is None and code == 0 and self._signalled.wait(_SIGNAL_S):
-            self._stop()  # the signal was sent to all
+            self._stop()  # somebody has sent the signal to every process
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         of = f"process {child.number} of {self._options.processes} (id {child.process.pid})"
         if self._deadline_s is not None:
             if code and not child.killed:
                 self._code = self._code or FAILED_EXIT
-                if code < 0:  # one that was not killed has reported its own error
+                if code < 0:  # a child that was not killed has logged its own error
                     _log.error("%s %s while it stopped", of, how)
             return
         self._code = FAILED_EXIT
         if code == USAGE_EXIT and not child.ready_line:
-            self._code = code  # the child has reported its error
+            self._code = code  # the child has printed the error
         else:
             _log.error("%s %s%s; the others are stopped", of, how, "" if child.ready_line else " before it was ready")
         self._stop()

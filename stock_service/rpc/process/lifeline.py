@@ -1,15 +1,14 @@
-"""Start of programs that end when their starter ends, even if SIGKILL ends the starter, which then cannot stop its
-programs.
+"""Start of a program that the kernel kills when its parent process ends, even if SIGKILL ends the parent.
 
-On Linux a process can ask the kernel to kill it when its parent ends (``PR_SET_PDEATHSIG`` in prctl(2)). So a starter
+On Linux a process can ask the kernel to kill it when its parent ends (``PR_SET_PDEATHSIG`` in prctl(2)). So the parent
 starts this file instead of the program. This file asks the kernel, and then becomes the program: execve(2) keeps the
-setting, the process and its cores. This works for a program in any language, and takes some 20 ms. A program that a
-person starts is not tied to its parent.
+setting, the process and its cores. This works for a program in any language, and takes some 20 ms.
 
-The kernel kills a program when the *thread* that started it ends. So start programs from a thread that lives longer
-than the programs.
+The kernel kills a program when the *thread* that started it ends. So start a program from a thread that lives longer
+than the program.
 
-Left out: other systems, where a program stays; and programs that a program starts itself.
+Left out: systems other than Linux, where a program continues after its parent's end; and processes that the program
+starts itself.
 """
 
 import ctypes
@@ -24,17 +23,17 @@ _LINUX = sys.platform == "linux"
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """The command to start in place of ``command``, whose first word is the path of a program. Raises OSError if the
-    program does not exist.
+    """Returns the command to start instead of ``command``, whose first word is the path of a program. Raises OSError if
+    the program does not exist.
     """
-    os.stat(command[0])  # so that the starter gets the error at once
+    os.stat(command[0])  # so that the parent gets the error
     if not _LINUX:
         return list(command)
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command]
 
 
 def end_with_parent() -> None:
-    """Makes the kernel kill this process when its parent ends. Has no effect if the parent has already ended. Raises
+    """Makes the kernel kill this process when its parent ends. Has no effect if the parent has ended before. Raises
     OSError.
     """
     if not _LINUX:
@@ -45,14 +44,14 @@ def end_with_parent() -> None:
 
 
 def main(parent: str, *command: str) -> int:
-    """Replaces this process by the command, tied to the parent with the process id ``parent``. Returns the exit code if
-    this fails.
+    """Replaces this process by ``command``, which the kernel will kill when the process with the id ``parent`` ends.
+    Returns the exit code if this fails.
     """
     try:
         end_with_parent()
-        if os.getppid() != int(parent):  # it was gone before
+        if os.getppid() != int(parent):  # the parent has ended before ``end_with_parent``
             return 1
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these, and the program would inherit that
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores both signals; the program must not ignore them
             signal.signal(number, signal.SIG_DFL)
         os.execv(command[0], command)
     except OSError as error:

@@ -1,33 +1,34 @@
 """Hand-over of a server's port and store to the next server, so that a restart fails no request: ``--hand-over PATH``.
 
-The old server runs, and offers its listener on a Unix socket at PATH. The new server is started with the same command.
-If there is no server at PATH, the new server is the first, and opens its port itself. If there is one, the steps are:
+The old server runs, and offers its listening socket on a Unix socket at PATH. An operator starts the new server with
+the same command. If no server is at PATH, the new server is the first server, and opens its port itself. Otherwise the
+steps are:
 
-    step  who   does                                                      if the new one fails in this step, the old
-    1     new   has checked its options and files, and connects           does not notice it
-    2     old   sends its address and store, its longest time to end,     waits ``answer_s`` at most, and serves on
-                and its listener (SCM_RIGHTS in unix(7))
-    3     new   compares address and store, and sends ``!``               does the same
-    4     old   makes changes wait, closes the store, sends ``store``     ends the new one, takes the store back
-    5     new   opens the store, accepts, prints its ready line, and      waits ``answer_s`` at most, then as in 4
-                sends ``serves``
-    6     old   refuses changes, accepts no more, finishes accepted       ends all the same
-                requests, and ends: its process's end closes the
-                connection
-    7     new   begins to write changes, and puts a socket of its         has ended
-                own at PATH
+    step  server  action                                                  if the new server fails, the old server
+    1     new     checks its options and files, and connects              does not notice
+    2     old     sends its address and store, its longest time to end,   waits ``answer_s`` at most, continues to serve
+                  and its listening socket (SCM_RIGHTS in unix(7))
+    3     new     compares address and store, and sends ``!``             waits ``answer_s`` at most, continues to serve
+    4     old     makes changes wait, closes the store, sends ``store``   kills the new server, takes the store back
+    5     new     opens the store, accepts, prints its ready line, and    waits ``answer_s`` at most, then as in step 4
+                  sends ``serves``
+    6     old     refuses changes, stops accepting, finishes accepted     ends
+                  requests, and ends: the end of its process closes
+                  the connection
+    7     new     begins to write changes, and puts a socket of its       has ended
+                  own at PATH
 
 A server fails if it is killed, ends, sends a wrong message, or sends no message. Up to step 5 the old server answers
-all requests, but makes changes wait in steps 4 and 5. If the old server takes the store back, the waiting changes are
-done. If the new server takes over, these changes are refused, and have no effect.
+all requests, but in steps 4 and 5 it makes changes wait. If the old server takes the store back, it does the waiting
+changes. If the new server takes over, the old server refuses the waiting changes, which then have no effect.
 
 A new server that hangs in step 5 may have the store open. So the old server kills the new server, waits for the end of
-its process, and then opens and reads the store again. The new server's changes wait until step 7: so no Lookup of the
-old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if it had got
-the message.
+its process, and then opens and reads the store again. The new server's changes wait until step 7, so no Lookup of the
+old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if it had
+received the message.
 
-Both processes have the same listener, so the port is never closed. With SO_REUSEPORT each process would have its own
-listener, and connections in the old listener's queue would be reset at its close.
+Both processes have the same listening socket, so the port is never closed. With SO_REUSEPORT each process would have
+its own listening socket, and closing the old socket would reset the connections in its listen backlog.
 
 Only the owner of the process can connect to PATH (mode 0600). Left out: several processes, and stocks in memory.
 """
@@ -55,42 +56,42 @@ _log = logging.getLogger(__name__)
 _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
-"""Time for which each server waits for a message of the other server: more than reading a large store takes."""
+"""Seconds for which each server waits for a message of the other server, longer than reading a large store takes."""
 
 _KILLED_S = 5.0
-"""Longest time until a process that was killed is gone."""
+"""Longest time, in seconds, until a killed process is gone."""
 
 _AGAIN_S = 1.0
-"""Time after an accept that failed, in seconds, until the next one."""
+"""Seconds between a failed accept and the next accept."""
 
 _MESSAGE_BYTES_MAX = 16384
-"""Largest size of a message: a path in the first message has at most 4096 bytes."""
+"""Largest size of a message, in bytes. The first message has a path, of at most 4096 bytes."""
 
 _TAKE, _STORE, _SERVES = b"!", b"store", b"serves"
 
 _CREDENTIALS = struct.Struct("3i")
-"""SO_PEERCRED: the process, its user and its group."""
+"""Value of SO_PEERCRED: ids of the process, its user and its group."""
 
 
 class Store(Protocol):
-    """The store that goes from one server to the next, besides the listener."""
+    """Store of changes that one server hands over to the next server, together with the listening socket."""
 
     def hold(self) -> bool:
-        """Makes changes wait from now on; returns True once no write is under way."""
+        """Makes changes wait from now on. Returns True once no write is under way, False if a write takes too long."""
 
     def go_on(self) -> None:
-        """Writes changes again."""
+        """Writes the waiting changes, and later changes."""
 
     def lend(self) -> bool:
-        """Closes the file, so that another process may open the file; changes wait. Returns False if a write takes too
-        long.
+        """Makes changes wait, and closes the file, so that another process may open it. Returns False if a write takes
+        too long.
         """
 
     def take_back(self) -> None:
-        """Opens the file again after the other process has ended; changes are written again."""
+        """Opens the file again, and writes the waiting and later changes. The other process must have ended."""
 
     def give_away(self) -> None:
-        """Refuses the changes that wait, and later ones: the other process has the store."""
+        """Refuses the waiting and later changes, because the other process has the store."""
 
 
 @dataclass(slots=True)
@@ -99,27 +100,29 @@ class HandOver:
 
     path: Path
     serves: str
-    """Transport, address and store of this server: the next server must have the same."""
+    """Transport, address and store of this server. The next server must have the same three."""
     end_s: float
-    """Longest time that this server takes to end."""
+    """Longest time that this server takes to end, in seconds."""
     answer_s: float
-    """Longest time that the next server may take for each message."""
+    """Longest time for each message of the next server, in seconds."""
     listener: PassedListener
     old: socket.socket | None = None
     """Connection to the previous server, open until this process ends; None for a server without a previous server."""
     store: Store | None = None
     old_end_s: float = 0.0
-    """Longest time that the previous server takes to end, by the previous server's message."""
+    """Longest time that the previous server takes to end, in seconds, by its message."""
 
     def has(self, store: Store) -> None:
-        """Notes that this server has opened the store; the previous server may still take the store back."""
+        """Notes that this server has opened the store. While the previous server may take the store back, makes changes
+        wait.
+        """
         self.store = store
         if self.old is not None:
             store.hold()
 
     def conclude(self) -> None:
-        """Tells the previous server that this server accepts. Blocks until the previous server has ended, for at most
-        ``old_end_s``.
+        """Tells the previous server that this server serves, and waits for the end of the previous server, for
+        ``old_end_s`` at most. Then lets the store write changes. Blocks.
         """
         assert self.old is not None
         try:
@@ -135,14 +138,13 @@ class HandOver:
 
 
 def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Callable[[], socket.socket]) -> HandOver:
-    """Takes over the listener of the server at ``path``, once that server has closed its store. Without a server at
-    ``path``, takes a listener from ``listen``.
+    """Takes over the listening socket of the server at ``path``, once this old server has closed its store. If no
+    server is at ``path``, calls ``listen`` for a listening socket.
 
-    Blocks meanwhile. Raises UsageError, after which the other server continues to serve; also raises the exceptions of
-    ``listen``.
+    Blocks. Raises UsageError; the old server then continues to serve. Also raises the exceptions of ``listen``.
     """
-    _bound(path)[0].close()  # finds a bad path before anything has changed
-    with ExitStack() as failed:  # closes the opened sockets, where nothing is taken over
+    _bound(path)[0].close()  # raises for a bad path before anything has changed
+    with ExitStack() as failed:  # closes the opened sockets after a failure
         connection = failed.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         connection.settimeout(answer_s)
         try:
@@ -166,9 +168,9 @@ def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Ca
             allowed = f"the socket of a server that lets its store go; this one has not within {old_end_s} s"
             raise UsageError(_OPTION, str(path), allowed) from error
         except ConnectionError:
-            pass  # that server has just ended, which is as good
+            pass  # the old server has just ended, and so has closed its store
         failed.pop_all()
-    os.dup(connection.fileno())  # open until this process ends, also if the socket object is collected before
+    os.dup(connection.fileno())  # keeps the connection open until this process ends, even without the socket object
     return HandOver(path, serves, end_s, answer_s, PassedListener(listener), connection, old_end_s=float(old_end_s))
 
 
@@ -176,7 +178,8 @@ def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Ca
 def offered(hand_over: HandOver, stop: Callable[[], object]) -> Iterator[None]:
     """Offers a hand-over to the next server, on a thread that runs until the process calls ``leave``.
 
-    ``stop`` is called once the next server serves. Raises UsageError for a path that cannot be used.
+    The thread calls ``stop`` once the next server serves. Raises OSError, and UsageError for a path that cannot be
+    used.
     """
     listener, bound = _bound(hand_over.path, keep=True)
     listener.listen(1)
@@ -191,7 +194,7 @@ def offered(hand_over: HandOver, stop: Callable[[], object]) -> Iterator[None]:
 
 
 def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], object]) -> None:
-    """Main function of the thread: makes the offer to new servers, until a new server serves."""
+    """Main function of the thread: offers the hand-over to new servers, until a new server serves."""
     with listener:
         while True:
             try:
@@ -204,13 +207,13 @@ def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], obje
                 if _handed_over(hand_over, heir):
                     hand_over.listener.passed_on = True
                     stop()
-                    heir.detach()  # its descriptor stays open until the process ends
+                    heir.detach()  # keeps the connection open until this process ends
                     return
 
 
 def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
-    """Takes steps 2 to 5 with a new server; returns True if the new server serves. If it fails, this server serves as
-    before.
+    """Takes the steps 2 to 5 with a new server. Returns True if the new server serves. Otherwise this server continues
+    to serve.
     """
     store = hand_over.store
     assert store is not None
@@ -241,7 +244,7 @@ def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
 
 
 def _hear(heir: socket.socket, word: bytes) -> None:
-    """Waits for a message of the next server. Raises OSError if a different message comes, or no message."""
+    """Waits for the message ``word`` of the next server. Raises OSError if another message comes, or no message."""
     try:
         said = heir.recv(_MESSAGE_BYTES_MAX)
     except TimeoutError as error:
@@ -253,10 +256,10 @@ def _hear(heir: socket.socket, word: bytes) -> None:
 
 
 def _end(process: int) -> None:
-    """Ends a process, and waits until the process is gone and has no file open. Then no other process writes the
-    store.
+    """Kills a process, given by its pidfd, and waits until it is gone and has no open file. Then it cannot write to the
+    store any more.
     """
-    with suppress(OSError):  # it has gone; or it is another user's, whose lock keeps the store from this one
+    with suppress(OSError):  # the process has ended; or it belongs to another user, and may keep its lock of the store
         signal.pidfd_send_signal(process, signal.SIGKILL)
     gone = select.poll()
     gone.register(process, select.POLLIN)
@@ -264,15 +267,15 @@ def _end(process: int) -> None:
 
 
 def _bound(path: Path, keep: bool = False) -> tuple[socket.socket, Path]:
-    """Binds a Unix socket in the folder of ``path``, for the owner alone. Returns the socket and its path. Without
-    ``keep``, removes the socket's file at once. Raises UsageError.
+    """Binds a Unix socket to a new path in the folder of ``path``, for the owner alone. Returns the socket and the new
+    path. Without ``keep``, removes the new path at once. Raises UsageError.
     """
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     unix = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         if path.exists() and not stat.S_ISSOCK(path.stat().st_mode):
             raise FileExistsError("it is no socket")
-        os.fchmod(unix.fileno(), 0o600)  # before it has a name, so that no other user ever reaches it
+        os.fchmod(unix.fileno(), 0o600)  # before ``bind``, so that no other user can connect at any time
         unix.bind(str(beside))
         if not keep:
             os.unlink(beside)

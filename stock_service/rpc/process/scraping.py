@@ -1,13 +1,13 @@
-"""Endpoint of ``--metrics HOST:PORT``: the numbers of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
+"""HTTP endpoint of ``--metrics HOST:PORT``: the metrics of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
 
-The endpoint's own thread answers each question (an HTTP request) once the question is whole. So no question waits for
-another question. A client must send the whole question within ``SCRAPE_S``, and take the answer within ``SCRAPE_S``
-more. With more than ``CONNECTIONS_MAX`` connections, the connection that has used most of its time is closed. A server
-that stops does not wait for connections of the endpoint. The endpoint shows numbers and the names of methods and
-outcomes, and no content of requests. Connections are counted at each question. Only this machine may ask, unless
-``--insecure`` is given: there is no TLS here.
+The endpoint has its own thread with an event loop. It answers each HTTP request once the request is whole, so no
+request waits for a slow client. A client must send the whole request within ``SCRAPE_S``, and then take the answer
+within ``SCRAPE_S``. With more than ``CONNECTIONS_MAX`` connections, the endpoint closes the connection that has used
+most of its time. A stopping server does not wait for connections of the endpoint.
 
-The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
+The endpoint shows numbers and the names of methods and outcomes, and no content of requests. It counts the server's
+connections at each request. Only this machine may reach the endpoint, unless ``--insecure`` is given, since the
+endpoint has no TLS. It needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SCRAPE_S = 5.0
-"""Longest time for a client to send its question, and again to take the answer."""
+"""Longest time, in seconds, for a client to send its request; also the longest time to take the answer."""
 
 CONNECTIONS_MAX = 16
-"""Largest number of connections at a time: each Prometheus server has one connection."""
+"""Largest number of open connections. Each Prometheus server has one connection."""
 
 HEAD_BYTES_MAX = 8192
-"""Largest size of a question, in bytes; Prometheus sends some 300."""
+"""Largest size of a request, in bytes. Prometheus sends some 300 bytes."""
 
 _END = b"\r\n\r\n"
-"""End of a question, and of the head of an answer."""
+"""End of a request, and of an answer's head."""
 
 PATH = b"/metrics"
 
@@ -52,8 +52,8 @@ _OPEN = ("ESTABLISHED", "CLOSE_WAIT")
 
 
 def metrics_at(address: Address, insecure: bool) -> Metrics:
-    """Metrics for an endpoint at an address. Raises UsageError for an address that is not allowed, or without the
-    library.
+    """Makes the metrics for an endpoint at an address. Raises UsageError for an address that is not allowed, or without
+    the library.
     """
     shown = shown_address(address)
     if not is_loopback(address[0]) and not insecure:
@@ -66,7 +66,7 @@ def metrics_at(address: Address, insecure: bool) -> Metrics:
 
 
 def show(metrics: Metrics, health: Health, server: Address, executor: Executor, workers: int) -> None:
-    """Adds numbers of a running server to the metrics; these numbers are read at each question."""
+    """Adds gauges of a running server (threads, queue, connections, health) to the metrics. Each request reads them."""
     from prometheus_client import Gauge
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
@@ -81,7 +81,7 @@ def show(metrics: Metrics, health: Health, server: Address, executor: Executor, 
 
 
 def connections(port: int) -> int:
-    """Number of open TCP connections to this process's own port; looks through all descriptors of the process."""
+    """Counts the open TCP connections to this process's own port ``port``, by a search of all its descriptors."""
     import psutil
 
     own = psutil.Process().net_connections("tcp")
@@ -89,8 +89,8 @@ def connections(port: int) -> int:
 
 
 class Scraped:
-    """The endpoint, for a ``with`` statement. The endpoint listens once it is made, and its thread ends with the
-    statement.
+    """The endpoint, for a ``with`` statement. The constructor opens the port. The ``with`` statement starts and ends
+    the thread.
     """
 
     def __init__(self, address: Address, registry: "CollectorRegistry", scrape_s: float = SCRAPE_S) -> None:
@@ -103,7 +103,7 @@ class Scraped:
             raise UsageError("--metrics", shown_address(address), allowed) from error
         host, port = self._listener.getsockname()[:2]
         self.address: Address = (host, port)
-        self._open: dict[asyncio.StreamWriter, None] = {}  # the one to be closed next comes first
+        self._open: dict[asyncio.StreamWriter, None] = {}  # open connections, in the order in which to close them
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="metrics")
@@ -117,12 +117,12 @@ class Scraped:
         self._thread.join()
 
     def _run(self) -> None:
-        """Main function of the thread."""
+        """Main function of the endpoint's thread."""
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        """Serves until the stop; the runner then ends the connections that are still open."""
+        """Serves until the stop. Then ``asyncio.Runner`` cancels the connections that are still open."""
         server = await asyncio.start_server(
             self._asked, sock=self._listener, limit=HEAD_BYTES_MAX, backlog=CONNECTIONS_MAX
         )
@@ -130,8 +130,8 @@ class Scraped:
         server.close()
 
     async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers a question once it is whole. With too many connections, first closes the connection that has used
-        most of its time.
+        """Serves one connection: answers its request once the request is whole. With too many connections, first closes
+        the connection that has used most of its time.
         """
         if len(self._open) >= CONNECTIONS_MAX:
             first = next(iter(self._open))
@@ -143,10 +143,10 @@ class Scraped:
             writer.write(_answered(question, self._registry))
             writer.close()
             self._open.pop(writer, None)
-            self._open[writer] = None  # the last to be closed now
+            self._open[writer] = None  # moves this connection to the end of the order, since its time begins anew
             await asyncio.wait_for(writer.wait_closed(), self._scrape_s)
         except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
-            pass  # a client that is late, asks too much, or leaves is not logged; the stop is not logged either
+            pass  # not logged: a client that is late, sends too much, or leaves; and the stop
         except Exception:
             _log.exception("the metrics could not be shown")
         finally:
@@ -155,8 +155,8 @@ class Scraped:
 
 
 def _answered(question: bytes, registry: "CollectorRegistry") -> bytes:
-    """The answer to a question, in a format that the client accepts, without a body for HEAD, and with ``Connection:
-    close``.
+    """Returns the answer to an HTTP request, with ``Connection: close``: the metrics in a format that the client
+    accepts, or an error. The answer to HEAD has no body.
     """
     from prometheus_client.exposition import choose_encoder
 

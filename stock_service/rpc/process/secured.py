@@ -1,10 +1,10 @@
-"""A server's options for TLS and callers, the check of its address, and files that are read again when they change.
+"""Options of a server for TLS and access control, the check of its address, and the renewal of its files.
 
-A thread looks at each file twice a second. When a file has changed, all files are read again. New connections get the
-new certificate, and all requests are checked with the new callers; open connections continue. Files that cannot be used
-are tried again at each look. Meanwhile the content read before stays in use, and one line in the log reports the
-failure. Callers and certificate are renewed independently of each other. To renew a certificate, write its files, in
-any order. To withdraw a token, change one line.
+A thread looks at each file twice a second. When a file has changed, the thread reads all files again. From then on new
+connections get the new certificate, and all requests are checked with the new callers. Open connections continue. If
+files cannot be used, the old contents stay in use, the log has one line on the failure, and the thread tries again at
+each look. The access list and the certificate are renewed independently of each other. To renew a certificate, write
+its files, in any order. To withdraw a token, change one line of the access list.
 """
 
 import argparse
@@ -28,7 +28,7 @@ LOOK_S = 0.5
 
 
 def add_security_options(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--insecure``, ``--tls-cert``, ``--tls-key``, ``--tls-client-ca`` and ``--access``."""
+    """Adds ``--insecure``, ``--tls-cert``, ``--tls-key``, ``--tls-client-ca`` and ``--access`` to a command line."""
     add = parser.add_argument
     help_text = "let others reach the server without TLS or without --access: read by anyone, or open to anyone"
     add("--insecure", action="store_true", help=help_text)
@@ -42,16 +42,16 @@ def add_security_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS and callers of a server, by the server's options."""
+    """TLS and access list of a server, made from its options."""
 
     tls: ServerTls | None
     access: Access | None
     files: tuple[Path, ...]
-    """All files of these options."""
+    """All files that these options name."""
 
     def reload(self) -> None:
-        """Reads all files again. Raises UsageError at the end if a file cannot be used; the other files are in use
-        then.
+        """Reads the access list and the TLS files again. If one of both cannot be used, still renews the other, and
+        then raises UsageError.
         """
         unusable: UsageError | None = None
         for part in (self.access, self.tls):
@@ -65,7 +65,7 @@ class Security:
 
 
 def security_of(transport: str, options: argparse.Namespace) -> Security:
-    """TLS and callers for a transport, from the options. Raises UsageError."""
+    """Makes TLS and access list for a transport from the options. Raises UsageError."""
     check_host(options)
     files: dict[str, Path | None] = {
         "--tls-cert": options.tls_cert,
@@ -88,10 +88,8 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
 
 
 def check_host(options: argparse.Namespace) -> None:
-    """Refuses an address that other machines can reach, unless clients need TLS and a credential, or ``--insecure`` is
-    given.
-
-    Raises UsageError.
+    """Raises UsageError for an address that other machines can reach, unless the server has TLS and an access list, or
+    ``--insecure`` is given.
     """
     closed = options.tls_cert is not None and options.access is not None
     if not is_loopback(options.host) and not options.insecure and not closed:
@@ -104,10 +102,10 @@ def check_host(options: argparse.Namespace) -> None:
 
 @contextmanager
 def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> Iterator[None]:
-    """Calls ``reload`` when files change, on a separate thread. Without files there is no thread.
+    """Calls ``reload`` on a separate thread when files change, until the end of the ``with`` statement.
 
-    The first look also calls ``reload``: the files may have changed since they were first read. ``reload`` may raise
-    UsageError, which is logged.
+    The first look also calls ``reload``, since the files may have changed after the server had read them. ``reload``
+    may raise UsageError, which the thread logs. Starts no thread if ``files`` is empty.
     """
     stopping = threading.Event()
     thread = threading.Thread(target=_watch, args=(files, reload, look_s, stopping), name="credentials-watch")
@@ -122,7 +120,7 @@ def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOO
 
 
 def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, stopping: threading.Event) -> None:
-    """Main function of the thread."""
+    """Main function of the thread that looks at the files."""
     seen: list[tuple[int, ...]] = []
     unusable = ""
     while not stopping.wait(look_s):
@@ -140,7 +138,7 @@ def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, sto
 
 
 def _look(file: Path) -> tuple[int, ...]:
-    """A value that differs between two versions of a file."""
+    """Returns a value that is different for two versions of a file; empty if the file does not exist."""
     try:
         status = file.stat()
         return status.st_mtime_ns, status.st_size, status.st_ino

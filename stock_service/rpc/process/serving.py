@@ -1,13 +1,13 @@
-"""The process contract: rules that every server of this project keeps, with any service and transport.
+"""The process contract: rules that every server process of this project keeps, with any service and transport.
 
-- The first line on standard output, once the server listens, is ``ready HOST:PORT``; logs go to standard error.
-- SIGTERM or SIGINT: the health's status becomes NOT_SERVING, and the server serves for ``--drain-s`` more. Then the
-  server takes no more connections, closes idle connections at once, and finishes accepted requests within
-  ``--grace-s``. The exit code is 0; it is 1 if the time was too short or a file could not be written.
+- The first line on standard output, once the server listens, is ``ready HOST:PORT``. Logs go to standard error.
+- After SIGTERM or SIGINT the health's status becomes NOT_SERVING, and the server serves for ``--drain-s`` more. Then
+  the server accepts no more connections, closes idle connections at once, and finishes accepted requests within
+  ``--grace-s``. The exit code is 0, or 1 if the time was too short or a file could not be written.
 - A second signal, or a failure of the server, ends the process at once with exit code 1.
-- A bad option or file gives one line and exit code 2.
+- After a bad option or file the server prints one line, and exits with 2.
 
-The parent of a server of several processes keeps the contract for all processes: ``family.py``.
+For a server of several processes, the parent process keeps the contract (``family.py``).
 """
 
 import argparse
@@ -48,10 +48,10 @@ PROCESSES_MAX = 64
 """Largest number of processes of one server."""
 
 NO_MEMORY = -1
-"""Value of ``--member`` for processes that share no memory."""
+"""Value of ``--member`` without shared memory."""
 
 FAILED_EXIT = 1
-"""Exit code of a server that failed, or did not end in order."""
+"""Exit code of a server that failed, or that did not finish its accepted requests."""
 
 EXITS = {
     0: "a signal stopped it, and what had been accepted was finished",
@@ -62,15 +62,15 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""The shortest grace: in this time a server without requests ends its threads, even on a busy machine."""
+"""Shortest grace, in seconds. A server without requests ends its threads within this time, even on a busy machine."""
 
 _SPARE_DESCRIPTORS = 64
-"""Number of descriptors that a server needs besides its connections: libraries, logs, epoll."""
+"""Number of descriptors that a server needs besides its connections: for libraries, logs and epoll."""
 
 
 def add_server_options(parser: Parser, transport: str | None) -> None:
-    """Adds every option of a server on this transport, for any service. With None, adds the options that all transports
-    have.
+    """Adds every option of a server on a transport, for any service. With None, adds only the options that all
+    transports have.
     """
     known = None if transport is None else load(transport)
     port, executor = (None, None) if known is None else (known.DEFAULT_PORT, known.DEFAULT_EXECUTOR)
@@ -109,16 +109,20 @@ def add_server_options(parser: Parser, transport: str | None) -> None:
 
 
 def timeline_for(options: argparse.Namespace) -> Timeline | None:
-    """Timeline for ``--timeline``; None without that option. Raises UsageError if the file cannot be written."""
+    """Makes the timeline for ``--timeline``; None without this option. Raises UsageError for a file that cannot be
+    written.
+    """
     check_writable("--timeline", options.timeline)
     return None if options.timeline is None else Timeline()
 
 
 def metrics_for(options: argparse.Namespace) -> Metrics | None:
-    """Metrics for ``--metrics``; None without that option. Raises UsageError where metrics cannot be shown."""
+    """Makes the metrics for ``--metrics``; None without this option. Raises UsageError for a bad address, or without
+    the library.
+    """
     if options.metrics is None:
         return None
-    from stock_service.rpc.process import scraping  # here: asyncio takes 50 ms to load
+    from stock_service.rpc.process import scraping  # imported only with --metrics, since asyncio takes 50 ms to load
 
     return scraping.metrics_at(options.metrics, options.insecure)
 
@@ -133,13 +137,14 @@ def run(
     metrics: Metrics | None = None,
     hand_over: HandOver | None = None,
 ) -> int:
-    """Serves until a signal comes; returns the process's exit code. Blocks. Call this in the main thread of a server's
-    process. The caller must then call ``leave``: after a failure, which is logged, threads may still run. Refuses bad
-    usage.
+    """Serves until a signal comes. Returns the process's exit code. Blocks. Call this in the main thread of a server's
+    process. The caller must then call ``leave``, since threads may still run after a failure. Logs a failure. After bad
+    usage, ends the program with ``refuse``.
 
-    ``timeline``, from ``timeline_for``, is the timeline in which the service notes its locks, or None. ``metrics``,
-    from ``metrics_for``, are the metrics in which the service counts, or None. ``note`` is a line for the log, written
-    once the server serves. ``hand_over`` is the result of ``take_over``; None for a server without hand-overs.
+    ``timeline`` is the result of ``timeline_for`` if the service also records times; None to make a timeline here.
+    ``metrics`` is the result of ``metrics_for`` if the service also counts; None to make the metrics here. ``note`` is
+    a line to print on standard error once the server serves. ``hand_over`` is the result of ``take_over``; None for a
+    server without hand-overs.
     """
     try:
         prepare(options)
@@ -187,7 +192,7 @@ def run(
 
 
 def _check_executor(transport: str, executor: str) -> None:
-    """Raises UsageError for an executor that the transport cannot have."""
+    """Raises UsageError for an executor that the transport cannot use."""
     refused = load(transport).REFUSED_EXECUTORS
     if executor in refused:
         others = ", ".join(name for name in EXECUTORS if name not in refused)
@@ -195,9 +200,10 @@ def _check_executor(transport: str, executor: str) -> None:
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Takes the first steps of every server's process: sets up the log, checks the host, allows enough open files.
+    """Takes the first steps of every server's process: sets up the log, checks the host, and raises the limit of open
+    files. Raises UsageError.
 
-    ``begin`` is best called earlier, before the imports. Raises UsageError.
+    Also calls ``begin``, which the process should have called before its imports.
     """
     begin()
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -213,10 +219,11 @@ def _serve(
     note: str,
     hand_over: HandOver | None,
 ) -> int:
-    """Serves until a signal comes, as in ``run``. Raises UsageError."""
+    """Starts the server, serves until a signal comes, and stops the server. Returns the exit code. Raises UsageError.
+    """
     assert service.health is not None
     with ExitStack() as stack:
-        starting = stack.enter_context(ExitStack())  # if the start fails, the parts that had begun are ended at once
+        starting = stack.enter_context(ExitStack())  # stops the started parts at once if the start fails
         try:
             executor = EXECUTORS[options.executor](options.workers, options.queue_limit)
         except RuntimeError as error:
@@ -233,7 +240,7 @@ def _serve(
         if hand_over is not None and took_over:
             if not announced(ready_line):
                 return FAILED_EXIT
-            hand_over.conclude()  # from now on no other server serves, also if this one fails
+            hand_over.conclude()  # from here on no other server serves, even if this server fails
         if serve_options.metrics is not None:
             from stock_service.rpc.process import scraping
 
@@ -247,13 +254,13 @@ def _serve(
                 _log.error("%s; nobody sees the metrics", error)
         stopping, handed_over = threading.Event(), threading.Event()
         signals = threading.Thread(target=_watch_signals, args=(stopping, options.member is None), name="signals")
-        signals.start()  # outlives all but leave()
+        signals.start()  # the thread ends only with the process
         if hand_over is not None:
             try:
                 stack.enter_context(offered(hand_over, partial(_set, handed_over, stopping)))
             except (OSError, UsageError) as error:
                 _log.error("no other server can take over from this one: %s", error)
-        gc.freeze()  # the objects of the start stay: the collector need not look at them again
+        gc.freeze()  # the garbage collector need not visit the objects of the start again
         if note:
             print(note, file=sys.stderr, flush=True)
         ready = took_over or announced(ready_line)
@@ -262,7 +269,7 @@ def _serve(
         starting.pop_all()
         service.health.stop()
         if ready:
-            handed_over.wait(options.drain_s)  # the next server has the port, so no balancer must stop using the port
+            handed_over.wait(options.drain_s)  # ends early after a hand-over: the next server has the port already
         grace_s = max(options.grace_s, ENDING_S)
         deadline_s = time.monotonic() + grace_s
         finished = server.stop(grace_s)
@@ -279,7 +286,7 @@ def _set(*events: threading.Event) -> None:
 
 
 def announced(line: str) -> bool:
-    """Prints the ready line. If the line cannot be written, logs the failure and returns False."""
+    """Prints the ready line, and returns True. Logs a failure, and then returns False."""
     try:
         print(line, flush=True)
     except OSError as error:
@@ -289,14 +296,14 @@ def announced(line: str) -> bool:
 
 
 def _computed() -> str:
-    """Text on the processor time and memory that this process has used."""
+    """Returns a text on the processor time and memory that this process has used, for ``--stats``."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     largest_mib = used.ru_maxrss / 1024
     return f"{used.ru_utime:.2f} s computed, and {used.ru_stime:.2f} s in the kernel; {largest_mib:.0f} MiB at most"
 
 
 class Unbound(UsageError):
-    """Error of a server that cannot listen at an address. The text has the reason and advice."""
+    """UsageError of a server that cannot listen on an address. The text has the reason and advice."""
 
     def __init__(self, error: Exception, host: str, port: int) -> None:
         where, allowed = f"--host {host} --port {port}", "an address of this machine"
@@ -317,12 +324,12 @@ def leave(code: int) -> NoReturn:
         try:
             stream.flush()
         except OSError:
-            pass  # the log's reader is gone, or the disk is full: nobody can be told
+            pass  # the reader of the log is gone, or the disk is full: no place is left for a message
     os._exit(code)
 
 
 def _write(timeline: Timeline, file: Path) -> bool:
-    """Writes the timeline; returns False if the file cannot be written."""
+    """Writes the timeline to a file, and returns True. Logs a failure, and then returns False."""
     try:
         left_out = timeline.write(file)
     except OSError as error:
@@ -334,7 +341,9 @@ def _write(timeline: Timeline, file: Path) -> bool:
 
 
 def _raise_descriptor_limit(connections_max: int) -> None:
-    """Raises the process's limit of open files to the connections that the options allow. Raises UsageError."""
+    """Raises the process's limit of open files, if it is too low for ``connections_max``. Raises UsageError if the
+    system does not allow this.
+    """
     needed = connections_max + _SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and needed > hard:
@@ -347,13 +356,14 @@ def _raise_descriptor_limit(connections_max: int) -> None:
 
 
 def _watch_signals(stopping: threading.Event, twice: bool) -> None:
-    """Sets ``stopping`` at the first signal. With ``twice``, ends the process at once at the second signal.
+    """Main function of the thread that waits for signals. Sets ``stopping`` at the first signal. With ``twice``, ends
+    the process at once at the second signal.
 
-    A child of a family waits for one signal only: it gets a signal to all processes twice, the second time from its
-    parent. At a real second signal the parent kills the child.
+    A child process (``family.py``) waits for one signal only, since it gets a signal to every process twice: once
+    directly, and once from its parent. At a real second signal the parent kills the child.
 
-    A thread waits for the signals; there is no handler. A handler runs in the main thread, between two instructions. So
-    a signal that comes just as the main thread begins to wait would be handled only after the wait.
+    A thread waits for the signals, and not a signal handler. Python runs a handler in the main thread, between two
+    instructions. So a handler would run late if the signal came just as the main thread began to wait.
     """
     signal.sigwait(STOPPING)
     stopping.set()

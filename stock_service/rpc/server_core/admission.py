@@ -1,85 +1,93 @@
-"""Admission: limits on the wait of a request, and on the number of tasks that the executor is given. No I/O.
+"""Admission control: limits on the wait of a request, and on the number of tasks that the executor gets. No I/O.
 
 A request's wait begins when its connection becomes readable again, after the server had read all earlier bytes of the
 connection. While the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading
-thread, and the server begins requests of one connection after the other (a connection's turn).
+thread, and the server begins requests of one connection after the other. This is a connection's *turn* (``queue.py``).
 
 - **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
   servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
-  which drains by itself. Any other queue is a standing queue: longer waits do not shorten it. So a request that waits
-  in a standing queue for longer than the target is refused. A request may have its client's time limit: then the
-  request may wait for a quarter of this limit, if a quarter is more than the target. In a burst the request may wait
-  for a third of the limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
-- **Tasks of the executor.** The executor gets enough tasks for ``AHEAD_MS``, by the rate at which it ended tasks. The
-  other requests stay in the server's queue, where they can still be refused, and where each connection has its turn.
-  While no requests wait, the executor gets enough tasks for ``BURST_MS``.
-- **Extra threads.** If tasks wait for a disk or another server, each extra thread gets a task. If tasks compute, extra
-  threads end no more tasks under the GIL, and only keep the GIL from the reading thread. So the number of extra threads
-  falls by a quarter while the executor computes all the time that reading leaves. Otherwise the number grows by a
-  quarter. The number does not fall again before the last fall has changed the number of tasks under way.
+  which drains by itself. Any other queue is a standing queue: longer waits do not shorten it. In a standing queue the
+  server refuses a request whose wait is over both the target and a quarter of its client's time limit. In a burst the
+  server refuses a request whose wait is over both the target and a third of the time limit. A request without a time
+  limit counts as a request with the limit ``UNSAID_MS``.
+- **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the rate at which
+  it has ended tasks. The other requests stay in the server's queue, where the server can still refuse them, and where
+  each connection has its turn. While no requests wait, the executor gets enough tasks for ``BURST_MS``.
+- **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
+  task. If tasks compute, more threads end no more tasks under the GIL, and only keep the GIL from the reading thread.
+  So the number of threads that get a task falls by a quarter while the executor computes all the time that reading
+  leaves. Otherwise the number grows by a quarter. The number does not fall again before the executor has ended the
+  surplus tasks.
 """
 
 INTERVAL_MS = 100
-"""A queue that was empty within this time is a burst. CoDel's interval, the round trip of a far network."""
+"""Time, in milliseconds, within which a queue was empty if it counts as a burst: CoDel's interval, the round trip of a
+far network.
+"""
 
 UNSAID_MS = 4000
-"""Time limit that counts for a request without one."""
+"""Assumed time limit of a request without a time limit, in milliseconds."""
 
 AHEAD_MS = 1.5
-"""Time for which the executor's tasks last while requests wait: many times the cost of handing tasks over. Meanwhile
-the reading thread sleeps for a millisecond or more, and mostly finds the GIL free when it wakes.
+"""Time in milliseconds for which the executor's tasks last while requests wait. It is many times the cost of giving
+tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds the GIL free when
+it wakes.
 """
 
 AHEAD_LEAST = 2
 """Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time for which the tasks of one hand-over last while no requests wait: less than any sensible delay target."""
+"""Time in milliseconds for which the tasks last that the executor gets at once while no requests wait: less than any
+sensible delay target.
+"""
 
 MEASURED_MS = 20
-"""Shortest time over which the executor is measured: two waits of 10 ms. Tasks that wait may wake together, and then
-compute together.
+"""Shortest time, in milliseconds, of a measurement of the executor: two waits of 10 ms. Tasks that wait may wake
+together, and then compute together.
 """
 
 RAN_MS = 1
-"""Shortest time of a measurement where the executor ran all its tasks at once."""
+"""Shortest time, in milliseconds, of a measurement in which the executor ran all its tasks at once."""
 
 MEASURED_TASKS = 8
-"""Smallest number of tasks given at once whose time is measured: reading the clock costs little compared with so many
-tasks.
+"""Smallest number of tasks given at once whose time is measured. With fewer tasks, reading the clock would cost a large
+part of the time.
 """
 
 FIRST_RATE = 10
 """Assumed number of tasks that the executor ends in a millisecond, before the first measurement."""
 
 COMPUTES = 0.9
-"""Share of the time that reading leaves. From this share on, the executor's tasks count as tasks that only compute."""
+"""Ratio of the executor's processor time to the time that reading leaves. From this ratio on, tasks count as tasks that
+only compute.
+"""
 
 COMPUTES_MOST = 1.2
-"""Share above which tasks compute on several cores without the GIL, so that more threads end more tasks."""
+"""Ratio like ``COMPUTES``, above which tasks compute on several cores without the GIL: more threads end more tasks."""
 
 PAUSE_MS_MAX = 20
-"""Longest sleep of the reading thread while requests wait."""
+"""Longest sleep of the reading thread while requests wait, in milliseconds."""
 
 _MS = 1_000_000
 
 READING_NS = _MS
-"""Time for which connections are read, while requests wait, before the executor gets more tasks: tasks that compute
-would take the GIL from the reading thread.
+"""Nanoseconds for which the reading thread reads connections, while requests wait, before the executor gets more tasks.
+Tasks that compute would take the GIL from the reading thread.
 """
 
 
 class DelayTarget:
-    """Limit on how long a request may wait; for one thread. Times are in nanoseconds, on any one clock."""
+    """Limit on the wait of a request. Not thread-safe. All times are in nanoseconds, on the same clock."""
 
     def __init__(self, target_ms: float) -> None:
-        """With a ``target_ms`` of 0, no request is refused for its wait."""
+        """``target_ms`` is the delay target in milliseconds; 0 for no limit on the wait."""
         self._target_ns = int(target_ms * _MS)
-        self._calm_ns = 0  # last time when no request waited
+        self._calm_ns = 0  # last time when the queue was empty
         self._refused_ns = 0  # time of the last refusal
 
     def emptied(self, now_ns: int) -> None:
-        """Notes that no request waited until now. Does nothing if a waiting request was refused at this time."""
+        """Notes that the queue was empty until now. Does nothing within ``INTERVAL_MS`` after a refusal."""
         if self.recovered(now_ns):
             self._calm_ns = now_ns
 
@@ -88,12 +96,12 @@ class DelayTarget:
         self._refused_ns = now_ns
 
     def recovered(self, now_ns: int) -> bool:
-        """True if no request was refused within the interval."""
+        """Returns True if no request was refused within the last ``INTERVAL_MS``."""
         return now_ns - self._refused_ns > INTERVAL_MS * _MS
 
     def limit_ns(self, timeout_ms: int, now_ns: int) -> int:
-        """Longest wait of a request, or 0 for an unlimited wait. ``timeout_ms`` is the request's time limit, or 0 for a
-        request without a time limit.
+        """Returns the longest allowed wait of a request, or 0 for an unlimited wait. ``timeout_ms`` is the request's
+        time limit, or 0 for a request without a time limit.
         """
         if not self._target_ns:
             return 0
@@ -103,35 +111,35 @@ class DelayTarget:
 
 
 class Ahead:
-    """Number of tasks that an executor is given; the reading thread's. Times are in nanoseconds, on any one clock."""
+    """Number of tasks that an executor may get. Only the reading thread uses it. All times are in nanoseconds, on the
+    same clock.
+    """
 
     def __init__(self, workers: int, most: int) -> None:
-        """``workers`` is the largest number of tasks that run at a time. ``most`` is the largest number of tasks that
-        the executor takes.
-        """
+        """``workers`` and ``most`` are the executor's ``workers`` and ``limit``."""
         self.tasks = min(most, int(FIRST_RATE * AHEAD_MS))
         """Number of tasks that the executor ends in ``AHEAD_MS``."""
         self.threads = workers
-        """Number of threads that are given one more task each."""
+        """Number of useful threads: each may have one task, in addition to ``tasks``."""
         self.burst = min(most, FIRST_RATE * BURST_MS)
-        """Tasks that the executor may be given at once where no requests wait."""
+        """Number of tasks that the executor may get at once while no requests wait."""
         self._workers, self._most = workers, most
-        self._mark = (0, 0, 0, 0)  # at the last measurement: time, tasks ended, the process' CPU time, the reader's
-        self._idle = False  # True: the executor was seen without tasks since then
+        self._mark = (0, 0, 0, 0)  # at the last measurement: time, tasks ended, CPU time of the process and the reader
+        self._idle = False  # True: since the last measurement the executor had no tasks for some time
         self._rate = 0.0  # tasks ended in a nanosecond
 
     def room(self, ended: int, under_way: int, now_ns: int, cpu_ns: int, reading_ns: int) -> int:
-        """Number of tasks that the executor may get now; negative if the executor has too many tasks.
+        """Returns the number of tasks that the executor may get now; negative if the executor has too many tasks.
 
-        ``ended`` is the number of tasks that the executor has ended, and ``under_way`` the number of its tasks under
-        way. ``cpu_ns`` is the processor time of the process, and ``reading_ns`` the processor time of the reading
-        thread.
+        ``ended`` is the number of tasks that the executor has ended since its start, and ``under_way`` the number of
+        accepted tasks that have not ended. ``cpu_ns`` is the processor time of the process, and ``reading_ns`` the
+        processor time of the reading thread.
         """
         self._idle = self._idle or not under_way
         mark_ns, mark_ended, mark_cpu_ns, mark_reading_ns = self._mark
         took_ns = now_ns - mark_ns
         if took_ns >= MEASURED_MS * _MS:
-            if took_ns <= INTERVAL_MS * _MS:  # else no requests waited meanwhile
+            if took_ns <= INTERVAL_MS * _MS:  # a longer time includes times without waiting requests
                 read_ns = reading_ns - mark_reading_ns
                 left_ns, computed_ns = took_ns - read_ns, cpu_ns - mark_cpu_ns - read_ns
                 computes = COMPUTES * left_ns <= computed_ns <= COMPUTES_MOST * left_ns and left_ns > took_ns / 2
@@ -148,24 +156,26 @@ class Ahead:
         return self.threads + max(self.tasks, self.threads) - under_way
 
     def ran(self, tasks: int, took_ns: int) -> None:
-        """Notes that the executor, which had no tasks, got ``tasks``, and had begun all of them ``took_ns`` later."""
+        """Notes that the executor, which had no tasks, got ``tasks`` tasks, and had begun all after ``took_ns``."""
         if took_ns >= RAN_MS * _MS:
             self._measured(tasks / took_ns)
 
     def _measured(self, rate: float) -> None:
-        rate = self._rate = max(rate, self._rate / 2)  # one slow moment counts by half at most
+        rate = self._rate = max(rate, self._rate / 2)  # one slow measurement halves the rate at most
         self.tasks = min(self._most, max(AHEAD_LEAST, int(rate * AHEAD_MS * _MS)))
         self.burst = min(self._most, max(self._workers, int(rate * BURST_MS * _MS)))
 
     @property
     def lasting(self) -> float:
-        """Number of tasks that the executor ends in a millisecond, the shortest sleep of the reading thread. 0 before
-        the first measurement.
+        """Number of tasks that the executor ends in a millisecond, the reading thread's shortest sleep. 0 before the
+        first measurement.
         """
         return self._rate * _MS
 
     def pause_s(self, under_way: int) -> float:
-        """Time that the reading thread may sleep while requests wait: half as long as the executor's tasks last."""
+        """Returns the time in seconds that the reading thread may sleep while requests wait: half the time for which
+        the executor's waiting tasks last.
+        """
         waiting = under_way - self.threads
         if waiting <= 0:
             return 0.0

@@ -1,30 +1,31 @@
-"""Ends of connections: lingering close, idle eviction, timeouts, and a budget of buffered bytes.
+"""Ends of connections: lingering close, idle eviction, age limit, timeouts, and a budget of buffered bytes.
 
 **Lingering close.** If a server closes a connection with unread bytes, the kernel resets the connection. The reset
 destroys replies on their way to the client, and on some systems also replies that the client has not read yet. So after
 the last reply the server half-closes the connection. Then the server reads and drops bytes until the client also ends
 the connection. A client that stays and sends nothing must not delay the server. So the server closes the connection
-once the client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. A connection whose client
-continues to send is closed after ``LINGER_S``. For a client that has not acknowledged all bytes, the server waits for
-the read timeout, or for the grace.
+once the client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. If the client continues to
+send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all bytes, the
+server closes the connection after the read timeout, or at its stop after the grace.
 
-**Idle eviction.** At the limit of connections, the connection that was idle for the longest time is closed for a new
-connection. So clients that connect and send nothing keep no other client out. A connection with a current or very
-recent request stays open.
+**Idle eviction.** At the limit of connections, the server closes the connection that was idle for the longest time, to
+make room for a new connection. So clients that connect and send nothing keep no other client out. A connection with a
+current or very recent request stays open.
 
 **Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
 connections may be limited. The age varies by a tenth, so that connections that began together do not end together. At
 this age the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with
-the next reply in HTTP/1.1. The sockets protocol has only a goodbye, a last frame: the server answers the requests that
-it has read, and the goodbye tells the client that later requests were not begun. After the grace the connection is
-closed.
+the next reply in HTTP/1.1. In the sockets protocol the server answers the requests that it has read, and then sends a
+*goodbye*, a last frame which tells the client that no later request was begun. After the grace the server closes the
+connection.
 
-**Buffered bytes.** One budget bounds the bytes that a server holds: requests that are not whole or not begun, and
-replies that clients do not take. The largest frame bounds each connection alone; a thousand connections together would
-hold too much. Over the budget, the connection that holds the most bytes is closed, and then the next. So a connection
-that holds few bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes,
-the connection that was silent longest is closed. The bytes that TLS keeps of a handshake or of half a record count too.
-Left out: bytes in the kernel, which SO_RCVBUF limits for each connection.
+**Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
+replies that clients do not take, and the bytes that TLS keeps of a handshake or of half a record. The largest frame
+limits each connection alone; a thousand connections together would hold too much. Over the budget, the server closes
+the connection that holds the most bytes, and then the next, until the budget is kept. So a connection that holds few
+bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes, the server
+closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each
+connection.
 """
 
 import math
@@ -44,69 +45,72 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.wire.served_stream import ENDING, PAUSED, READING, Overdue
 
 QUIET_S = 0.1
-"""Seconds without a byte from a client, after which the server expects no more bytes: the round trip of a far
-network.
+"""Seconds without a byte from a client after which the server expects no more bytes: the round trip of a far network.
 """
 
 LINGER_S = 1.0
-"""Seconds for which a client may continue to send after it has acknowledged the server's last bytes."""
+"""Seconds after the half-close for which a client may continue to send."""
 
 LOOK_S = 0.02
-"""Seconds between two looks at the half-closed connections: the kernel reports no acknowledgement by itself."""
+"""Seconds between two looks at the half-closed connections, since the kernel reports no acknowledgement by itself."""
 
 CLOSING_NS = 1_000_000
-"""Longest time, in nanoseconds, for which half-closed connections are looked at and closed without a pause. Closing a
-connection with unread bytes takes 50 µs. In a flood hundreds of connections must be closed at once.
+"""Longest time, in nanoseconds, of one look at the half-closed connections. Closing a connection with unread bytes
+takes 50 µs, and in a flood the server must close hundreds of connections at once.
 """
 
 
 @dataclass(slots=True)
 class Lingering:
-    """State of a half-closed connection. Times are in nanoseconds."""
+    """State of a half-closed connection."""
 
     since_ns: int
-    """Time when it was half-closed."""
+    """Time of the half-close."""
     heard_ns: int
-    """Time when bytes last came, or ``since_ns``."""
+    """Time when bytes last came; ``since_ns`` before any bytes."""
 
     def may_end(self, now_ns: int) -> bool:
-        """True if the client was quiet for ``QUIET_S``, or the connection has lingered for ``LINGER_S``: the connection
+        """Returns True if no byte has come for ``QUIET_S``, or the half-close was ``LINGER_S`` ago. Then the connection
         may be closed once all bytes are acknowledged.
         """
         return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
 
 
 class LingeringClose(Generic[Request]):
-    """The connections of a server that were half-closed; the reading thread's. Times are ``time.monotonic_ns``."""
+    """The half-closed connections of a server. Only the reading thread uses it, except ``stop``. Times are on
+    ``time.monotonic_ns``.
+    """
 
     def __init__(
         self, read_timeout_s: float, goodbye: bytes, close: Callable[[ServedConnection[Request]], None]
     ) -> None:
-        """``close`` closes a connection and calls ``forget`` of this object. ``read_timeout_s`` is the limit for a
-        client that takes no bytes. ``goodbye`` is the protocol's goodbye.
+        """``read_timeout_s`` limits the time for a client that takes no bytes. ``goodbye`` is the protocol's goodbye;
+        may be empty. ``close`` closes a connection, and must call ``forget``.
         """
         self._goodbye = goodbye
         self._read_ns = int(read_timeout_s * 1e9)
         self._close = close
         self.half_closed: dict[ServedConnection[Request], Lingering] = {}
-        """The half-closed connections, only to be read by others."""
+        """The half-closed connections. Other code may only read this field."""
         self.next_look_ns = 0
         """Time when ``look`` is due."""
-        # connections left from a look that took too long, some closed by now; None: no look has begun
+        # the remaining connections of a look that took too long, some closed meanwhile; None without such a look
         self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
-        self._by_ns = 0  # when stopping: the end of waiting for clients that have all their replies
+        self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. Any thread may call this."""
+        """Notes that the server stops. Thread-safe."""
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Half-closes a connection on which all bytes were sent."""
-        if (self._by_ns or connection.retired) and not connection.parted:  # it is the server that ends it
+        """Half-closes a connection on which all replies were sent. Sends the goodbye first if the server ends the
+        connection.
+        """
+        if (self._by_ns or connection.retired) and not connection.parted:  # the server, not the client, ends it
             connection.parted = True
             connection.say(self._goodbye)
             if not connection.stream.finished:
-                return  # half-closed later, once the goodbye is sent
+                return  # a later call half-closes the connection, once the goodbye was sent
         connection.stream.leave()
         self.half_closed[connection] = Lingering(now_ns, now_ns)
         try:
@@ -115,28 +119,29 @@ class LingeringClose(Generic[Request]):
             pass  # the client has gone, which epoll will report
 
     def dismiss(self, connection: ServedConnection[Request]) -> None:
-        """Closes an idle connection at once, after a goodbye: a request on its way was not begun."""
+        """Sends a goodbye, and closes an idle connection at once. No request on its way will be begun."""
         connection.give_up(self._goodbye)
         self._close(connection)
 
     def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads some bytes that will not be answered; closes the connection where the client has ended."""
+        """Reads and drops bytes of a half-closed connection. Closes the connection if the client has ended."""
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
             return
         except OSError:
-            more = 0  # the client is gone: nothing can be lost
+            more = 0  # the client is gone, so a close can destroy no reply
         if more:
             self.half_closed[connection].heard_ns = now_ns
         else:
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes connections that may end and have all bytes acknowledged, and those whose client takes no bytes.
+        """Closes the half-closed connections whose time has come: all bytes are acknowledged and ``may_end`` is True,
+        or the client takes no bytes within the read timeout.
 
-        May be called at any rate. A look that takes longer than ``CLOSING_NS`` continues at the next call, with the
-        remaining connections.
+        Does nothing before ``next_look_ns``. A look that takes longer than ``CLOSING_NS`` continues at the next call,
+        with the remaining connections.
         """
         if now_ns < self.next_look_ns:
             return
@@ -161,26 +166,26 @@ class LingeringClose(Generic[Request]):
 
 
 EVICT_AFTER_S = 1.0
-"""Time without events after which a connection may be evicted: an active client sends bytes sooner."""
+"""Seconds without events after which a connection may be evicted. An active client sends bytes sooner."""
 
 _AT_ONCE = 64
-"""Largest number of connections found in one look through all of them."""
+"""Largest number of idle connections that one search of all connections remembers."""
 
 _LOOK_S = 0.1
-"""Time until the next look, after a look that found no idle connection."""
+"""Seconds until the next search, after a search that found no idle connection."""
 
 
 class IdleEviction(Generic[Request]):
-    """Finds the connection to evict; the reading thread's. Times are in nanoseconds, on any one clock."""
+    """Search for the connection to evict. Only the reading thread uses it. All times are on the same clock."""
 
     def __init__(self) -> None:
-        self._found: list[ServedConnection[Request]] = []  # the longest idle last
+        self._found: list[ServedConnection[Request]] = []  # idle connections of the last search, the longest idle last
         self._next_look_ns = 0
 
     def longest_idle(
         self, connections: Collection[ServedConnection[Request]], now_ns: int
     ) -> ServedConnection[Request] | None:
-        """The connection to close for a new connection; None if no connection has been idle for long enough."""
+        """Returns the connection to close for a new connection; None if none has been idle for ``EVICT_AFTER_S``."""
         before_ns = now_ns - int(EVICT_AFTER_S * 1e9)
         while True:
             while self._found:
@@ -198,29 +203,30 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""Largest number of bytes, with TLS's own bytes, that were read from one connection and not cut into frames."""
+"""Allowance, in bytes, for bytes of one connection besides the largest request: of the next request, and of TLS."""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """The budget: ``buffered_bytes_max``, or the memory that one whole request needs, if this is more.
+    """Returns the budget in bytes: the larger of ``buffered_bytes_max`` and the memory of one largest request.
 
-    A request that has come in part takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
+    An unfinished request takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
     """
     return max(buffered_bytes_max, frame_bytes_max + frame_bytes_max // 8 + CARRIER_BYTES)
 
 
 class BufferedBytes(Generic[Request]):
-    """The number of bytes that each connection holds, and their sum. For the reading thread."""
+    """Budget of the bytes that the connections of a server hold. Only the reading thread uses it."""
 
     def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
-        """``most`` is in bytes, for all connections together. ``make_pay`` closes a connection that holds too much."""
+        """``most`` is the budget in bytes, for all connections. ``make_pay`` closes a connection that holds too much.
+        """
         self._most = most
         self._make_pay = make_pay
         self._total = 0
         self._held: dict[ServedConnection[Request], int] = {}
 
     def note(self, connection: ServedConnection[Request]) -> None:
-        """Counts the bytes that a connection holds now. If all connections together hold too many bytes, closes the
+        """Counts the bytes that a connection holds now. While all connections together are over the budget, closes the
         connection that holds the most bytes.
         """
         held = connection.held()
@@ -235,12 +241,12 @@ class BufferedBytes(Generic[Request]):
             self._make_pay(payer)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Forgets a connection that holds nothing, or is closed."""
+        """Removes a connection that holds nothing, or is closed."""
         self._total -= self._held.pop(connection, 0)
 
 
 class Connections(Generic[Request]):
-    """The open connections of a server, and the close of each connection at its time. For the reading thread.
+    """The open connections of a server. Closes connections at their limits. Only the reading thread uses it.
 
     Only this class closes connections. So no descriptor can be closed, and its number reused, while other code uses the
     descriptor.
@@ -254,7 +260,7 @@ class Connections(Generic[Request]):
         own: ReadOptions,
         forget: Callable[[ServedConnection[Request]], object],
     ) -> None:
-        """``forget`` is called for each connection that is closed."""
+        """Calls ``forget`` for each connection that it closes."""
         self.by_fd: dict[int, ServedConnection[Request]] = {}
         self.lingering: LingeringClose[Request] = LingeringClose(own.read_timeout_s, protocol.goodbye(), self.close)
         self.buffered: BufferedBytes[Request]
@@ -266,15 +272,15 @@ class Connections(Generic[Request]):
         self._most = options.connections_max
         self._idle_ns, self._read_ns = int(options.idle_timeout_s * 1e9), int(own.read_timeout_s * 1e9)
         self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s, (self._age_s or math.inf) / 10) / 4)
-        """Seconds from one look at all timeouts to the next."""
+        """Seconds between two sweeps, which check the timeouts of all connections."""
         self.next_sweep_ns = 0
-        """When ``sweep`` is due."""
+        """Time when ``sweep`` is due."""
         self.renewed = False
-        """True if the next sweep is to ``renew`` all connections. Any thread sets it."""
+        """True if the next sweep must ``renew`` all connections. Any thread may set it."""
 
     def room(self, now_ns: int) -> bool:
-        """True if there may be one more connection. At the limit, closes the connection that was idle longest, if there
-        is an idle connection.
+        """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
+        idle longest, if any connection is idle.
         """
         if len(self.by_fd) < self._most:
             return True
@@ -285,7 +291,7 @@ class Connections(Generic[Request]):
         return True
 
     def add(self, connection: ServedConnection[Request]) -> None:
-        """Adds a connection that was accepted: it is read from now on."""
+        """Adds an accepted connection, and registers it in epoll."""
         self.by_fd[connection.fd] = connection
         self._listening.epoll.register(connection.fd, select.EPOLLIN)
         connection.events = select.EPOLLIN
@@ -294,7 +300,7 @@ class Connections(Generic[Request]):
             connection.retires_ns = time.monotonic_ns() + int(age_s * 1e9)
 
     def close(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection."""
+        """Closes a connection at once, and removes it from every table."""
         del self.by_fd[connection.fd]
         self.lingering.forget(connection)
         self.buffered.forget(connection)
@@ -304,7 +310,7 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def cut(self, connection: ServedConnection[Request]) -> None:
-        """Ends a connection whose client has gone: closes it as soon as no worker holds it."""
+        """Ends a connection whose client has gone. Closes it as soon as no worker has a request of it."""
         connection.cut()
         if connection.stream.done:
             self.close(connection)
@@ -312,8 +318,8 @@ class Connections(Generic[Request]):
             self._unwatch(connection)
 
     def sweep(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], object]) -> None:
-        """Closes the connections whose time is over, and renews connections. ``look_after`` has sent their last bytes
-        before.
+        """Checks the timeouts and ages of all connections. If ``renewed`` is set, renews the calls that watch for
+        changes. ``look_after`` takes the next steps of a connection.
         """
         self.next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
         renewed, self.renewed = self.renewed, False
@@ -337,30 +343,30 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def _retire(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Makes an old connection end; closes the connection if it has not ended within the grace."""
+        """Begins the end of a connection at its age limit. Cuts the connection if it has not ended within the grace."""
         stays = (READING, PAUSED, ENDING) if connection.retired else (READING, PAUSED)
         if connection.stream.state not in stays:
-            connection.retires_ns = 0  # it ends by itself
+            connection.retires_ns = 0  # the connection is ending without this
         elif not connection.retired:
             connection.retires_ns = now_ns + self._grace_ns
             connection.retire()
         else:
             self.cut(connection)
-            with suppress(OSError):  # it is closed
-                connection.bytes.half_close()  # so that its client does not wait for requests that still run
+            with suppress(OSError):  # ``cut`` may have closed the connection
+                connection.bytes.half_close()  # tells the client not to wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection that holds too many bytes, with a fault: INTERNAL if requests may have had an effect."""
-        if connection.events < 0:  # it was cut before, and a request of it has just ended
+        """Closes a connection that holds too many bytes, after a fault: INTERNAL if some of its requests may have
+        begun, else RESOURCE_EXHAUSTED.
+        """
+        if connection.events < 0:  # the connection was cut before, and closes when its last request ends
             return
         code = FaultCode.INTERNAL if connection.stream.owes else FaultCode.RESOURCE_EXHAUSTED
         connection.give_up(self._protocol.farewell(code, "the server holds too many bytes"))
         self.cut(connection)
 
     def _unwatch(self, connection: ServedConnection[Request]) -> None:
-        """Removes a connection from epoll. Closing alone would not remove it, while a process that was forked just now
-        has it open.
-        """
+        """Removes a connection from epoll. A close alone would not remove it while a forked process has it open."""
         if connection.events >= 0:
             self._listening.epoll.unregister(connection.fd)
             connection.events = -1

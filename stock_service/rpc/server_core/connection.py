@@ -1,13 +1,13 @@
-"""One client's connection: its bytes, and the replies that its client does not take yet.
+"""One client's connection: its I/O, and the bytes of replies that the client has not taken yet. Nothing here blocks.
 
-``ByteStream`` moves the bytes: over TCP here (``PlainStream``), over TLS in ``tls.py``. Nothing here blocks.
-``receive`` and ``send`` are the socket's own functions, so that a plain stream adds no work to a request. ``receive``
-gives new bytes, and does not fill a buffer (``recv_into``). Requests are cut from these bytes and live beyond the next
-read: from a buffer they would have to be copied.
+``ByteStream`` is the interface of the I/O: over TCP in this module (``PlainStream``), over TLS in ``tls.py``. The
+methods ``receive`` and ``send`` of a plain stream are the socket's own functions, which add no work to a request.
+``receive`` returns a new object, and does not fill a buffer (``recv_into``): requests refer to the received bytes after
+the next read, so a buffer would have to be copied.
 
-``ServedConnection`` is the server's object for a connection. This module has the I/O of a connection;
-``wire/served_stream.py`` has the state of a connection, with the threads that may change the state. Only the reading
-thread writes the fields that the lock does not guard, except ``gone``: any thread may set and read it.
+``ServedConnection`` is the server's object for a connection. ``wire/served_stream.py`` has the state of a connection.
+Only the reading thread writes the fields of a ``ServedConnection`` that the lock does not guard, except ``gone``: any
+thread may write and read ``gone``.
 """
 
 import fcntl
@@ -28,75 +28,73 @@ from stock_service.rpc.waiting import here
 from stock_service.rpc.wire.served_stream import ServedStream, Session
 
 DROP_BYTES = 65536
-"""Largest number of bytes dropped at one go."""
+"""Largest number of bytes that one call of ``drop`` reads."""
 
 _TCP_INFO_LAST_DATA_RECV = 52
 """Offset, in TCP_INFO, of the milliseconds since the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
 
 _TICK_MS = 10
-"""Longest tick of the kernel, in milliseconds: the precision of that time."""
+"""Longest tick of the kernel, in milliseconds: the precision of ``tcpi_last_data_recv``."""
 
 
 class ByteStream(Protocol):
-    """The bytes of one connection. Any thread may call ``send``, one thread at a time. Only the reading thread calls
-    the other methods.
+    """I/O of one connection. Any thread may call ``send``, one thread at a time. Only the reading thread calls the
+    other methods.
     """
 
     barren: int
-    """Number of bytes that came since ``receive`` last returned bytes, while the stream keeps a part of a record."""
+    """Number of encrypted bytes that came since ``receive`` last returned bytes; 0 without TLS."""
     opening: bool
-    """True during the handshake, before which no byte of a request can come."""
+    """True during the TLS handshake, before any byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Receives about the given number of bytes at most, and returns all bytes taken from the kernel. Returns empty
-    bytes if the peer has ended.
+    """Receives bytes: about as many as the argument at most. Returns empty bytes if the peer has ended its sending.
 
     Raises BlockingIOError if no byte has come, and OSError if the peer is gone.
     """
     send: Callable[[bytes | bytearray], int]
-    """Sends as many of the bytes as the kernel takes; returns their number. Raises as ``receive``."""
+    """Sends as many of the bytes as the kernel takes; returns their number. Raises BlockingIOError, OSError."""
 
     @property
     def unsent(self) -> bool:
-        """True if the stream has its own bytes to send. ``send`` sends these bytes first, also when it is called with
-        no bytes.
+        """True if the stream has its own encrypted bytes to send. ``send`` sends these bytes first; ``send(b"")`` sends
+        only these bytes.
         """
 
     @property
     def peer(self) -> Address:
-        """Address of the other end."""
+        """Address of the client."""
 
     def fileno(self) -> int:
-        """The descriptor that epoll is to watch."""
+        """Returns the descriptor that epoll must watch."""
 
     def keep_to_arrived(self) -> int:
-        """Limits ``receive`` to the bytes that have arrived by now. After these bytes, ``receive`` acts as if the peer
-        had ended.
-
-        Returns the number of these bytes."""
+        """Limits ``receive`` to the bytes that have arrived by now, and returns their number. After these bytes,
+        ``receive`` acts as if the peer had ended its sending.
+        """
 
     def read_on(self) -> None:
-        """Ends the limit of ``keep_to_arrived``."""
+        """Removes the limit of ``keep_to_arrived``."""
 
     def drop(self) -> int:
-        """Reads and drops some bytes that the peer still sends; raises as ``receive``.
-
-        Returns their number, 0 where the peer has ended."""
+        """Reads and drops bytes, and returns their number; 0 if the peer has ended its sending. Raises
+        BlockingIOError if no byte has come, and OSError.
+        """
 
     def half_close(self) -> None:
         """Tells the peer that no more bytes will come. Raises OSError if the peer is gone."""
 
     def unacknowledged(self) -> int:
-        """Number of bytes that were sent and that the peer's kernel has not acknowledged yet."""
+        """Returns the number of sent bytes that the peer's kernel has not acknowledged yet."""
 
     def held(self) -> int:
-        """Bytes of memory for data that ``receive`` has not returned yet, or that the peer has not taken."""
+        """Returns the memory, in bytes, of data that ``receive`` has not returned, or that the peer has not taken."""
 
     def close(self) -> None:
-        """Frees the connection."""
+        """Closes the connection."""
 
 
 class PlainStream:
-    """A TCP connection without TLS; see ``ByteStream``."""
+    """``ByteStream`` over TCP without TLS."""
 
     barren, opening, unsent = 0, False, False
 
@@ -104,22 +102,22 @@ class PlainStream:
         """``accepted`` must be a non-blocking socket. ``close`` closes it."""
         self._socket = accepted
         self.peer = peer
-        self._left = 0  # rest of the bytes to which ``receive`` is limited
+        self._left = 0  # number of bytes that ``receive`` may still return, after ``keep_to_arrived``
         self.receive: Callable[[int], bytes] = accepted.recv
         self.send: Callable[[bytes | bytearray], int] = accepted.send
 
     def fileno(self) -> int:
-        """The socket's descriptor."""
+        """Returns the socket's descriptor."""
         return self._socket.fileno()
 
     def keep_to_arrived(self) -> int:
-        """See ``ByteStream``."""
+        """Limits ``receive`` to the bytes that have arrived by now, and returns their number."""
         self._left = arrived_bytes(self._socket)
         self.receive = self._receive_arrived
         return self._left
 
     def read_on(self) -> None:
-        """See ``ByteStream``."""
+        """Removes the limit of ``keep_to_arrived``."""
         self.receive = self._socket.recv
 
     def _receive_arrived(self, size: int) -> bytes:
@@ -128,39 +126,39 @@ class PlainStream:
         return data
 
     def drop(self) -> int:
-        """See ``ByteStream``."""
+        """Reads and drops bytes, and returns their number; see ``ByteStream``."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
-        """See ``ByteStream``."""
+        """Half-closes the socket. Raises OSError if the peer is gone."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def unacknowledged(self) -> int:
-        """See ``ByteStream``; the end of the stream counts as one byte."""
+        """Returns the number of unacknowledged bytes. The end of the stream counts as one byte."""
         return unacknowledged_bytes(self._socket)
 
     def held(self) -> int:
-        """See ``ByteStream``; 0, since the kernel has all bytes."""
+        """Returns 0, since the kernel has all bytes."""
         return 0
 
     def close(self) -> None:
-        """See ``ByteStream``."""
+        """Closes the socket."""
         self._socket.close()
 
 
 def arrived_bytes(connection: socket.socket) -> int:
-    """Number of bytes that the client has sent and the kernel holds."""
+    """Returns the number of received bytes that the kernel holds unread (FIONREAD)."""
     return _asked(connection, termios.FIONREAD)
 
 
 def unacknowledged_bytes(connection: socket.socket) -> int:
-    """Number of bytes that were sent and not acknowledged by the client's kernel (SIOCOUTQ)."""
+    """Returns the number of sent bytes that the client's kernel has not acknowledged (SIOCOUTQ)."""
     return _asked(connection, termios.TIOCOUTQ)
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """Time, on ``time.monotonic_ns``, by which the client's last bytes had certainly come: at most 20 ms after their
-    arrival.
+    """Returns a time, on ``time.monotonic_ns``, at which the client's last bytes had certainly come: at most 20 ms
+    after their arrival.
     """
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
     ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
@@ -172,7 +170,7 @@ def _asked(connection: socket.socket, what: int) -> int:
 
 
 class ServedConnection(Generic[Request]):
-    """A stream of bytes, its state, and the bytes still to be sent."""
+    """A client's connection on the server: its byte stream, its state, and its unsent bytes."""
 
     def __init__(
         self,
@@ -188,30 +186,30 @@ class ServedConnection(Generic[Request]):
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
         self.stream = stream
-        self.events = -1  # what epoll watches for; -1: nothing, it was not put in or was taken out
-        self.first_ns = 0  # time since which there are bytes to read, while it is not read; 0: no such bytes are known
-        self.refused_ns = 0  # time when the reading thread last refused a request of it; 0: never
-        self.few = 0 if session is None else FEW_BYTES  # bytes of one read, while its reads take long; 0: as usual
-        self.later_ns = 0  # time that the answers to the last bytes take beyond the usual time for their size
-        self.cost_ns = 0  # time that its low-priority reads took, in all
-        self.low_priority = False  # True: it waits to be read after all other connections
-        self.gone = False  # True: the client is gone, as a send of an answering thread or epoll has shown
-        self.parted = False  # True: the server has told the client that it ends the connection
-        self.retires_ns = 0  # time when it is old; once it has ``retired``, time when it is cut; 0: never
+        self.events = -1  # events that epoll watches for; -1: the descriptor is not registered in epoll
+        self.first_ns = 0  # time since which bytes may wait unread; 0: no unread bytes are known
+        self.refused_ns = 0  # time when the reading thread last refused a request of the connection; 0: never
+        self.few = 0 if session is None else FEW_BYTES  # size of one read of a costly connection; 0: the usual size
+        self.later_ns = 0  # time for decompressing the messages of the last bytes (``Session.later_ns``)
+        self.cost_ns = 0  # sum of the times of the connection's low-priority reads
+        self.low_priority = False  # True: the connection waits for a low-priority read
+        self.gone = False  # True: the client is gone, as epoll or an answering thread's send has shown
+        self.parted = False  # True: the server has sent the goodbye
+        self.retires_ns = 0  # time of the age limit; with ``retired``, time when the connection is cut; 0: never
         self.retired = False
-        self.holds = False  # True: it held bytes at the last look
-        self.counted = 0  # its requests that wait for its turn
+        self.holds = False  # True: the connection held bytes at the last look
+        self.counted = 0  # number of requests that wait for the connection's turn
         # guards _outbox, the order of bytes on the socket, the calls of ``stream.replied``, and all of _session
         self._lock = Lock()
         self._outbox = bytearray()
 
     @property
     def speaks(self) -> bool:
-        """True if the protocol sends its own bytes."""
+        """True if the protocol also sends its own bytes, by a session."""
         return self._session is not None
 
     def reply(self, reply: bytes) -> bool:
-        """Sends a reply, and keeps the bytes that the client does not take yet; never blocks. Any thread.
+        """Sends a reply, and keeps the bytes that the client does not take yet. Never blocks. Thread-safe.
 
         Returns True if the reading thread must look at this connection now.
         """
@@ -220,7 +218,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox))
 
     def answer(self, request: Request, reply: bytes) -> bool:
-        """Sends the reply to a request, like ``reply``; a session may hold the reply back."""
+        """Sends the reply to a request, like ``reply``. A session may hold a part of the reply. Thread-safe."""
         session = self._session
         with self._lock:
             if session is not None:
@@ -236,20 +234,20 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """The requests that waited for the answer to another request, and may begin."""
+        """Releases the requests that waited for the answer to another request, each with its arrival."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Makes calls that watch for changes ``ready`` again, because the answer to them may have changed."""
+        """Makes the requests of calls that watch for changes ``ready`` again, since the answer may have changed."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()
 
     def retire(self) -> None:
-        """Begins the end of an old connection. For the reading thread."""
+        """Begins the end of an old connection. Only the reading thread may call this."""
         self.retired = True
         with self._lock:
             self.stream.retire()
@@ -257,9 +255,9 @@ class ServedConnection(Generic[Request]):
                 self._say(self._session)
 
     def end(self, by_client: bool) -> None:
-        """Ends the reading: the client has ended, or the server is stopping and has read all arrived bytes.
+        """Ends the reading: the client has ended its sending, or the server is stopping and has read all arrived bytes.
 
-        If the server is stopping, a session tells its client, and continues to get bytes while it holds replies.
+        At the server's stop a session tells the client, and the reading continues while the session holds replies.
         """
         if self._session is not None and by_client:
             with self._lock:
@@ -286,45 +284,49 @@ class ServedConnection(Generic[Request]):
         return request
 
     def _say(self, session: Session[Request]) -> None:
-        """Sends the session's own bytes."""
+        """Sends the session's own bytes. The caller must hold the lock."""
         held_bytes = session.held_bytes
         self._put(session.take_outgoing())
         self.stream.said(bool(self._outbox), session.held_bytes < held_bytes)
 
     def refuse(self, refused: list[tuple[Request, bytes]]) -> bool:
-        """Sends several refusals, each like ``answer``."""
+        """Sends the replies that refuse several requests. Returns True if the reading thread must look at this
+        connection now.
+        """
         session = self._session
         with self._lock:
             self._put(b"".join([reply if session is None else session.admit(asked, reply) for asked, reply in refused]))
             return self.stream.replied(bool(self._outbox), len(refused))
 
     def held(self) -> int:
-        """Number of bytes of requests not begun, of replies not taken, and of the carrier. For the reading thread."""
+        """Returns the bytes that the connection holds: unfinished and waiting requests, unsent replies, and TLS's
+        bytes. Only the reading thread may call this.
+        """
         return self.stream.held_bytes() + len(self._outbox) + self.bytes.held()
 
     def say(self, words: bytes) -> None:
-        """Sends bytes that are not a reply, and keeps the bytes that the client does not take yet; never blocks."""
+        """Sends bytes that are not a reply, and keeps the bytes that the client does not take yet. Never blocks."""
         with self._lock:
             self._put(words)
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends last bytes as far as possible without waiting, and drops all unsent bytes."""
+        """Sends last bytes, as far as possible without waiting, and drops all unsent bytes."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
             self._outbox.clear()
 
     def watched(self, reads: bool) -> int:
-        """Events to watch for: EPOLLIN if epoll is to report bytes, otherwise 0. ``reads`` is True for a connection
-        that is read now.
+        """Returns EPOLLIN if epoll must report received bytes, otherwise 0. ``reads`` is True if the server reads the
+        connection now.
 
-        For a connection that is not read now, epoll reports bytes once. So the age of an unread request is known.
+        Of a connection that the server does not read now, epoll reports the first bytes. So their arrival is known.
         """
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
-        """Sends the kept bytes, as far as the client takes them; never blocks."""
+        """Sends the kept bytes, as far as the client takes them. Never blocks."""
         with self._lock:
             sent = self._send(self._outbox)
             if sent:
@@ -332,7 +334,9 @@ class ServedConnection(Generic[Request]):
                 self.stream.flushed(bool(self._outbox))
 
     def _put(self, data: bytes) -> None:
-        """Sends the unsent bytes and then these bytes, and keeps all bytes that the client does not take."""
+        """Sends ``data`` after the unsent bytes, and keeps the bytes that the client does not take. The caller must
+        hold the lock.
+        """
         self._outbox += data if self._outbox else data[self._send(data) :]
 
     def _send(self, data: bytes | bytearray) -> int:
@@ -340,30 +344,32 @@ class ServedConnection(Generic[Request]):
             return self.bytes.send(data)
         except BlockingIOError:
             return 0
-        except ConnectionError:  # epoll tells the reading thread
+        except ConnectionError:  # epoll reports this to the reading thread, too
             self.gone = True
             return len(data)
         except OSError:
             return len(data)
 
     def cut(self) -> None:
-        """Notes that the client is gone: no further request of the client is begun. For the reading thread."""
+        """Notes that the client is gone: the server begins no further request of it. Only the reading thread may call
+        this.
+        """
         self.gone = True
         self.stream.cut()
 
     def close(self) -> None:
-        """Frees the socket. For the reading thread, once no worker holds the connection, or the server has abandoned
-        the workers.
+        """Closes the socket. Only the reading thread may call this, once no worker has a request of the connection, or
+        the server has abandoned the workers.
         """
         with self._lock:
             self.stream.close()
-            self.take = self.stream.take  # breaks a circle of references, so that the garbage collector need not
+            self.take = self.stream.take  # breaks a reference cycle
             self._outbox.clear()
             self.bytes.close()
 
 
 Serve = Callable[[ServedConnection[Request], Request, int], None]
-"""Function that answers a request and sends its reply; its last argument is the arrival, on ``time.monotonic_ns``."""
+"""Function that answers a request and sends the reply. The last argument is the arrival, on ``time.monotonic_ns``."""
 
 
 def task(
@@ -371,20 +377,20 @@ def task(
     ask: Callable[[ServedConnection[Request]], None],
     ended: Callable[[], object] | None = None,
 ) -> Serve[Request]:
-    """A task of the executor, which answers one request and sends the reply. Any thread may run it.
+    """Makes the function of a server's tasks, which answers one request and sends the reply. The function is
+    thread-safe.
 
-    Where the reading thread must look at the connection, the task calls ``ask``. It calls ``ended`` once the reply was
-    sent. A request is dropped if its client has gone before it is begun: the client cannot tell the difference. A begun
-    request goes on.
+    The function calls ``ask`` if the reading thread must look at the connection, and ``ended`` once the reply was sent.
+    The function drops a request whose client has gone before the request was begun. A begun request goes on.
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # else it has begun, and waited
+        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # or the request was begun
             looks = connection.answer(request, answer(request, arrived_ns, connection.peer))
             if ended is not None:
                 ended()
         else:
-            looks = connection.reply(b"")  # without its session, which gets no more bytes
+            looks = connection.reply(b"")  # counts the request as answered, without the session
         if looks:
             ask(connection)
 

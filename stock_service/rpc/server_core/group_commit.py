@@ -1,7 +1,7 @@
-"""Group commit: the requests of a batch share one write to the disk, and wait for it without a thread.
+"""Group commit: the requests of a batch share one write to the disk, and wait for this write without a thread.
 
-A request that waits leaves its thread. When the wait is over, the server serves the request again: see
-``rpc/waiting.py``.
+A request that waits leaves its thread, by the exception ``Waiting``. After the write, the server calls the request's
+method again, which then returns the reply (``rpc/waiting.py``).
 """
 
 import time
@@ -16,15 +16,15 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.waiting import Flush, Wait, Waiting, going_on, here
 
 Poll = Callable[[float | None, int], list[tuple[int, int]]]
-"""The function ``select.epoll.poll``."""
+"""Function with the interface of ``select.epoll.poll``."""
 
 PAUSE_S = 0.002
-"""Longest wait of the reading thread for requests that resume: time for about 200 replies."""
+"""Longest wait, in seconds, of the reading thread for the replies of the last commit: time for about 200 replies."""
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """Wraps ``serve`` for requests that may wait: a request is served again after its wait. Any thread may call the
-    result.
+    """Wraps ``serve`` for requests that may wait: the result serves a request again after its wait. The result is
+    thread-safe.
     """
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
@@ -32,12 +32,12 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
         try:
             serve(connection, request, arrived_ns)
         except Waiting:
-            pass  # at the end of the wait ``go_on`` is called, which serves the request again
+            pass  # at the end of the wait, ``Wait.go_on`` serves the request again
         finally:
             here.wait = None
 
     def serve_later(connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
-        serve_with(wait, connection, request, time.monotonic_ns())  # it has begun in time
+        serve_with(wait, connection, request, time.monotonic_ns())  # a new arrival time, since it has begun in time
 
     def serve_first(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         serve_with(Wait(partial(serve_later, connection, request)), connection, request, arrived_ns)
@@ -46,11 +46,12 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
 
 
 def polling_behind(poll: Poll) -> Poll:
-    """Wraps ``poll``: first waits until the requests of the last commit have replied.
+    """Wraps ``poll``. The result also waits, for ``PAUSE_S`` at most, until the requests of the last commit have sent
+    their replies.
 
-    So the next requests of these clients are read together, and share the next commit.
+    So the server reads the next requests of these clients together, and they share the next commit.
 
-    The epoll must be level-triggered: then an event that was found before is found again.
+    The epoll must be level-triggered, since the result polls twice, and drops the events of the first poll.
     """
 
     def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:
@@ -64,21 +65,21 @@ def polling_behind(poll: Poll) -> Poll:
 
 
 class GroupCommit:
-    """The tasks of one batch; the last task that ends starts the write to the disk.
+    """Counter of one batch's tasks. The task that ends last starts the write to the disk.
 
-    If a batch is a single task, the thread that ran the task flushes, unless it is the reading thread. This saves
-    waking another thread. Otherwise another thread flushes. So a thread that still has work never waits for the disk.
+    If a batch is a single task, the thread that ran the task writes, unless it is the reading thread. This saves waking
+    another thread. Otherwise the catalog's own thread writes. So a thread that still has work never waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:
-        """``size`` is the number of tasks. For the thread that reads."""
+        """``size`` is the number of tasks. Only the reading thread may call the constructor."""
         self._flush = flush
         self._size = size
         self._reader = get_ident()
-        self._ended = count(1)  # next() of it is atomic in CPython
+        self._ended = count(1)  # next(_ended) is atomic in CPython
 
     def run(self, task: Task) -> None:
-        """Runs one of the tasks."""
+        """Runs one task of the batch, and then starts the write if this task is the last to end. Thread-safe."""
         try:
             task()
         finally:
@@ -86,6 +87,6 @@ class GroupCommit:
                 self._flush(self._size == 1 and get_ident() != self._reader)
 
     def leave_out(self, number: int) -> None:
-        """Notes that ``number`` of the tasks are not run."""
+        """Counts ``number`` tasks as ended that the executor has not accepted."""
         if self._size in [next(self._ended) for _ in range(number)]:
             self._flush(False)

@@ -1,6 +1,6 @@
-"""A protocol that answers a request only if its caller has the right to it. No I/O.
+"""Access control for any protocol: a request is answered only if its caller has the right to the method. No I/O.
 
-A server that does not know its callers uses the protocol without a guard, at no cost.
+A server without access control uses its protocol directly, so access control costs it nothing.
 """
 
 from collections.abc import Mapping
@@ -15,18 +15,19 @@ from stock_service.rpc.waiting import here
 
 
 class Guardable(WireProtocol[Request], Protocol[Request]):
-    """A protocol whose requests can show a token."""
+    """A protocol whose requests can show a credential."""
 
     def asked(self, request: Request) -> Asked | None:
-        """Path of the method that a request is resolved to, and the token that the request shows.
+        """Returns the path of a request's method, and the credential that the request shows.
 
-        ``answer`` refuses a request without a method. None: the request was granted already.
+        The path is None for an unknown method, which ``answer`` refuses. The result is None for a request whose right
+        was checked before.
         """
 
 
 class Guarded(Generic[Request]):
-    """A guarded protocol: ``answer`` checks the caller first. Every other method is the method of the protocol itself
-    (``server_core.protocol.WireProtocol``).
+    """A protocol with access control: ``answer`` checks the caller's right first. Every other method is the method of
+    the protocol itself (``server_core.protocol.WireProtocol``).
     """
 
     def __init__(self, protocol: Guardable[Request], guard: Guard) -> None:
@@ -37,12 +38,12 @@ class Guarded(Generic[Request]):
         self.farewell, self.goodbye = protocol.farewell, protocol.goodbye
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
-        """The protocol's answer, or its refusal."""
+        """Returns the protocol's answer, or its refusal if the caller does not have the right."""
         asked = self._asked(request)
         if asked is not None and asked not in self._access.granted:
             wait = here.wait
             path, shown = asked
-            if path is not None and (wait is None or wait.on is None):  # else it has begun, and goes on to its end
+            if path is not None and (wait is None or wait.on is None):  # a request that has waited was checked before
                 try:
                     self._guard.check(path, shown, certificate_of(peer))
                 except Fault as fault:
@@ -53,9 +54,9 @@ class Guarded(Generic[Request]):
 def guarded(
     protocol: Guardable[Request], access: Access | None, service: Service, own: Mapping[bytes, Right] | None = None
 ) -> WireProtocol[Request]:
-    """The protocol of a server with these callers.
+    """Adds access control to a protocol. Returns the protocol itself if ``access`` is None.
 
-    The service names the rights to its own methods; ``own`` has the rights to the protocol's own methods.
+    ``service`` has the rights to its methods, and ``own`` the rights to the protocol's own methods.
     """
     if access is None:
         return protocol

@@ -1,4 +1,5 @@
-"""Listening: the socket, the epoll that the reading thread sleeps in, and the eventfd that wakes it."""
+"""Listening: the listening socket, the epoll in which the reading thread sleeps, and the eventfd that wakes the thread.
+"""
 
 import errno
 import logging
@@ -14,43 +15,44 @@ from stock_service.rpc.server_core.options import Address, ServeOptions
 _log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-"""The listen backlog: number of completed connections that the kernel holds until they are accepted. The kernel's own
-limit is net.core.somaxconn.
+"""Listen backlog: number of completed connections that the kernel holds until the server accepts them. The kernel's
+limit net.core.somaxconn may be smaller.
 """
 
 READ_BYTES = 16384
 """Largest number of bytes of one recv."""
 
 FEW_BYTES = 4096
-"""Largest number of bytes of one recv while requests wait, or have just been refused: a full pipeline of small
-requests. Cutting and refusing these requests takes no longer than answering a few requests.
+"""Largest number of bytes of one recv while requests wait, or after a refusal: a full pipeline of small requests. To
+decode and refuse these requests takes no longer than to answer a few requests.
 """
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
-"""Largest number of bytes of one recv from a client whose gzip takes long to decompress. Decompression takes long if it
-takes more than the second number for one read. If messages decompress to 1 MiB, the server then reads about one message
-at a time.
+"""Largest number of bytes of one recv from a client whose messages take long to decompress: more than ``UNFOLDED_NS``
+nanoseconds for one read. If messages decompress to 1 MiB, the server then reads about one message at a time.
 """
 
 RECEIVE_BYTES = 32768
-"""Number of bytes that the kernel holds of a connection that is not read (SO_RCVBUF, which the kernel doubles). This
-bounds the unread requests, to some hundred small requests. The number is larger than one read. So a full read shows
-that more bytes may wait.
+"""Size of the kernel's receive buffer of a connection, in bytes (SO_RCVBUF, which the kernel doubles). The size limits
+the unread requests of a connection to some hundred small requests. The size is larger than ``READ_BYTES``: so after a
+full read more bytes may wait.
 """
 
 ACCEPTS_A_TURN = 16
-"""Number of connections accepted before the open connections are read again. Accepting this number takes a
-millisecond.
+"""Largest number of connections that the server accepts before it reads the open connections again. Accepting 16
+connections takes a millisecond.
 """
 
 _REFUSED_READS = 4
-"""Largest number of reads from a client whose connection is refused: the client may send faster than the server
+"""Largest number of reads from a client whose connection is refused, since the client may send faster than the server
 reads.
 """
 
 
 def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.socket:
-    """A listening socket, which the caller closes; see ``RECEIVE_BYTES``. Raises OSError if it cannot be opened."""
+    """Opens a listening socket, which the caller must close. ``receive_bytes`` is the size of the kernel's receive
+    buffer of each accepted connection. Raises OSError if the socket cannot be opened.
+    """
     if options.listener is not None:
         return options.listener.socket.dup()
     address, family = (options.host, options.port), family_of(options.host)
@@ -60,28 +62,28 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
 
 
 class Waker:
-    """An eventfd by which any thread wakes the thread that sleeps in an epoll or a selector.
+    """An eventfd, by which any thread wakes the thread that sleeps in an epoll or a selector.
 
-    Its maker closes it, once no thread sleeps there any more.
+    The code that made the waker must close it, once no thread sleeps in the epoll or selector.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()  # guards fd
         self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        """The descriptor that epoll is to watch; -1: closed."""
+        """Descriptor that the epoll or selector must watch; -1 after ``close``."""
 
     def wake(self) -> None:
-        """Wakes the sleeping thread. Any thread may call this. After ``close`` it does nothing."""
+        """Wakes the sleeping thread. Thread-safe. Does nothing after ``close``."""
         with self._lock:
-            if self.fd >= 0:  # a task that was given up may end after the server
+            if self.fd >= 0:  # an abandoned task may end after the server
                 os.eventfd_write(self.fd, 1)
 
     def woken(self) -> None:
-        """Clears the eventfd, after the thread has woken."""
+        """Clears the eventfd. The woken thread must call this."""
         os.eventfd_read(self.fd)
 
     def close(self) -> None:
-        """Frees the descriptor. May be repeated."""
+        """Closes the eventfd. May be called again."""
         with self._lock:
             if self.fd >= 0:
                 os.close(self.fd)
@@ -89,12 +91,12 @@ class Waker:
 
 
 class Listening:
-    """A listener and a waker in an epoll; the reading thread's."""
+    """A listening socket and a waker in an epoll. Only the reading thread uses it, and other threads use ``waker``."""
 
     def __init__(
         self, options: ServeOptions, epoll: Callable[[], select.epoll], receive_bytes: int = RECEIVE_BYTES
     ) -> None:
-        """``epoll`` makes the epoll, once the address is open. Raises OSError if the address cannot be opened."""
+        """``epoll`` is called after the socket was opened. Raises OSError if the socket cannot be opened."""
         self._listener = listen(options, receive_bytes)
         self._passed = options.listener
         self._listener.setblocking(False)
@@ -102,8 +104,8 @@ class Listening:
         self.address: Address = (host, port)
         self.fd = self._listener.fileno()
         self.accepting = True
-        """True while connections are accepted. False while the process can open no further connection, until a
-        connection is closed.
+        """True while the server accepts connections. False after ``close``, and after the process had no room for a
+        further connection, until ``accept(True)``.
         """
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
@@ -111,8 +113,8 @@ class Listening:
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Up to ``count`` of the waiting connections, unless the next server has the listener. The sockets are
-        blocking.
+        """Accepts up to ``count`` connections of the listen backlog, as blocking sockets. Accepts none if the next
+        server's process has the listener.
         """
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return
@@ -130,29 +132,30 @@ class Listening:
             yield accepted, peer[:2]
 
     def accept(self, accepting: bool) -> None:
-        """Starts or stops accepting connections. Does nothing once closed."""
+        """Starts or stops accepting connections. Does nothing after ``close``."""
         if accepting != self.accepting and self._listener.fileno() >= 0:
             self.accepting = accepting
             self.epoll.modify(self.fd, select.EPOLLIN if accepting else 0)
 
     def close(self) -> None:
-        """Stops accepting for good. May be repeated."""
+        """Closes the listening socket. May be called again."""
         self.accepting = False
         if self._listener.fileno() >= 0:
-            self.epoll.unregister(self.fd)  # closing alone does not suffice while another process has it open
+            self.epoll.unregister(self.fd)  # closing does not unregister the socket while another process has it open
             self._listener.close()
 
     def end(self) -> None:
-        """Frees the epoll and the waker, once no thread sleeps there any more. May be repeated."""
+        """Closes the listening socket, the epoll and the waker. No thread may sleep in the epoll. May be called again.
+        """
         self.close()
         self.waker.close()
         self.epoll.close()
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:
-    """Tells a client the reason of its refusal, as far as possible without waiting, and closes the connection.
+    """Sends ``words`` (the reason of the refusal), as far as possible without waiting, and closes the connection.
 
-    Reads the client's bytes before closing: a close with unread bytes would destroy the reason on its way.
+    Reads the client's bytes before the close: a close with unread bytes would destroy the reason on its way.
     """
     try:
         connection.setblocking(False)
@@ -162,6 +165,6 @@ def refuse_connection(connection: socket.socket, words: bytes) -> None:
             if not connection.recv(READ_BYTES):
                 break
     except OSError:
-        pass  # the client has gone, or reads nothing: it cannot be told
+        pass  # the client has gone, or reads nothing: the reason cannot reach it
     finally:
         connection.close()

@@ -1,4 +1,4 @@
-"""Address and limits of a server: the options of every transport's server."""
+"""Options of every transport's server (address and limits), and options of the servers on the server core."""
 
 import argparse
 import ipaddress
@@ -18,72 +18,71 @@ Address = tuple[str, int]
 
 
 class Peer(tuple[str, int]):
-    """The address of a client that may have shown a certificate."""
+    """Address of a client that may have shown a certificate."""
 
     certificate = ""
-    """Common name of the verified certificate; empty for a client without one."""
+    """Common name of the client's verified certificate; empty for a client without a certificate."""
 
 
 def certificate_of(peer: Address) -> str:
-    """Common name in the certificate that the peer of a connection has shown; empty for a peer without a
-    certificate.
-    """
+    """Returns the common name of a client's verified certificate; empty for a client without a certificate."""
     return peer.certificate if isinstance(peer, Peer) else ""
 
 
 @dataclass(slots=True)
 class PassedListener:
-    """A listener that a server's process passes to the next process. Each process keeps the listener open until the
-    process ends.
+    """A listening socket that a server's process hands over to the next process. Each process keeps the socket open
+    until the process ends.
     """
 
     socket: socket.socket
     passed_on: bool = False
-    """True if the next process has the listener, with all waiting connections. Then this process accepts no connection.
-    """
+    """True if the next process has the socket, with its listen backlog. Then this process accepts no connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Address and limits of a server. Each transport's module documents how the transport enforces the limits."""
+    """Address and limits of a server. Each transport's module documents how the transport keeps the limits."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on; 0 for any free port."""
     requests_max: int = 1032
-    """Largest number of requests accepted and not answered yet: the executor's workers and its queue."""
+    """Largest number of accepted requests without a reply: the executor's workers plus its queue limit."""
     connections_max: int = 4096
-    """Largest number of connections at a time."""
+    """Largest number of open connections."""
     frame_bytes_max: int = FRAME_BYTES_MAX
     """Largest size of a request, in bytes."""
     idle_timeout_s: float = 300.0
-    """Time without events after which a connection is closed."""
+    """Time in seconds after which the server closes a connection without events."""
     connection_age_s: float = 0.0
-    """Age of a connection, varied by a tenth, at which the server tells the client to use another connection; 0 for no
-    limit.
+    """Age of a connection in seconds, varied by a tenth, at which the server tells the client to connect again; 0 for
+    no limit.
     """
     connection_grace_s: float = 5.0
-    """Time that calls under way have to end on a connection that has reached this age."""
+    """Seconds after ``connection_age_s`` within which the calls of the connection must end."""
     pipeline_max: int = 64
     """Largest number of requests under way on one connection. At this limit the server stops reading the connection."""
     timeline: Timeline | None = None
     """Timeline of the requests; None for a server without a timeline."""
     metrics: Metrics | None = None
-    """Metrics for events that the service does not see; None for a server without metrics."""
+    """Metrics of the transport (refusals, waits); None for a server without metrics."""
     shares_port: bool = False
     """True if other processes of the same server also listen on the port (SO_REUSEPORT)."""
     tls: ServerTls | None = None
     """TLS of the connections; None for connections without encryption."""
     access: Access | None = None
-    """Callers and their rights; None if any client may call every method."""
+    """Access list: callers and their rights; None if any client may call every method."""
     listener: PassedListener | None = None
-    """Listener to use; None for a server that opens a listener on ``host`` and ``port``."""
+    """Listening socket to use; None for a server that opens a socket on ``host`` and ``port``."""
     own: Any = None
     """Result of the transport's ``own_options``; None for the transport's defaults."""
 
 
 def is_loopback(host: str) -> bool:
-    """True if only this machine can reach an address. A name other than ``localhost`` may stand for any address."""
+    """Returns True for ``localhost`` and for a loopback address, which only this machine can reach. Returns False for
+    any other name.
+    """
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -92,20 +91,24 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options that only transports on the server core have."""
+    """Options of the transports on the server core. Other transports may use some of them."""
 
     read_timeout_s: float = 10.0
-    """Longest time from a request's first bytes to its last byte, and longest time until a client takes a reply."""
+    """Longest time, in seconds, from a request's first byte to its last byte, and longest time until a client takes a
+    reply.
+    """
     delay_target_ms: float = 20.0
-    """Time after which a request in a standing queue is refused; see ``admission.py``. 0 for no such refusals."""
+    """Time in milliseconds after which a request in a standing queue is refused (``admission.py``); 0 for no such
+    refusal.
+    """
     buffered_bytes_max: int = 64 << 20
-    """Largest number of bytes, in all connections together, of requests not whole or not begun and of replies not
-    taken.
+    """Largest number of bytes that all connections hold together: of unfinished requests, of requests that have not
+    begun, and of replies that clients have not taken.
     """
 
 
 def add_read_options(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--read-timeout-s``, ``--delay-target-ms`` and ``--buffered-bytes-max``."""
+    """Adds ``--read-timeout-s``, ``--delay-target-ms`` and ``--buffered-bytes-max`` to a command line."""
     defaults = ReadOptions()
     help_text = "time for a request to be whole, and for a reply to be taken"
     parser.add_argument("--read-timeout-s", type=seconds(0.05, 3600), default=defaults.read_timeout_s, help=help_text)
@@ -116,7 +119,7 @@ def add_read_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_delay_target(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--delay-target-ms``."""
+    """Adds ``--delay-target-ms`` to a command line."""
     help_text = (
         "milliseconds after which a waiting request is refused while the server is overloaded, or a quarter of the "
         "time that its client waits, if that is more; 0: never"
@@ -126,5 +129,5 @@ def add_delay_target(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
-    """The values given for these options."""
+    """Returns the values of the options of ``add_read_options``."""
     return ReadOptions(options.read_timeout_s, options.delay_target_ms, options.buffered_bytes_max)

@@ -1,9 +1,9 @@
-"""Interface of a protocol on the server core: bytes to requests, and requests to the bytes of their replies. No I/O.
+"""Interface of a protocol on the server core, which decodes requests and encodes replies, without I/O.
 
-This module also has a service's methods as functions of bytes, for any protocol, with their timeline and counts.
+This module also has a service's methods as functions of bytes, for any protocol, and wrappers for the timeline and the
+metrics.
 
-Every protocol's ``answer`` calls ``answered``. No function here raises, except ``Waiting`` on a server that lets
-requests wait.
+``WireProtocol.answer`` never raises, except ``Waiting`` on a server whose requests may wait without a thread.
 """
 
 import logging
@@ -24,65 +24,67 @@ from stock_service.rpc.wire.framing import FramingError
 from stock_service.rpc.wire.served_stream import RequestDecoder
 
 Request = TypeVar("Request")
-"""A request, as a protocol cuts it from a stream."""
+"""Type of a request, which the protocol's decoder makes."""
 
 
 class WireProtocol(Protocol[Request]):
-    """Protocol of one server, whose connections are streams of bytes. Any thread may call the methods, which never
-    raise. A decoder is for one thread.
+    """Protocol of one server: decoding of requests, answers, and encoding of refusals. The methods are thread-safe, and
+    never raise. A decoder is not thread-safe.
     """
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
-        """Reply to a request, or a fault. ``arrived_ns`` is the time of its reading, on ``time.monotonic_ns``."""
+        """Calls a request's method, and encodes the reply or the fault. ``arrived_ns`` is the request's arrival, on
+        ``time.monotonic_ns``.
+        """
 
     def path(self, request: Request) -> bytes | None:
-        """Path of the method that a request names, ``/package.Service/Method``; other bytes for an unknown method. None
-        for a method of the protocol itself, which no timeline records.
+        """Returns the path of a request's method, ``/package.Service/Method``; other bytes for an unknown method. None
+        for a method of the protocol itself, which the timeline leaves out.
         """
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
-        """Reply to a request that is refused."""
+        """Encodes the reply that refuses a request with a fault."""
 
     def decoder(self) -> RequestDecoder[Request]:
-        """Decoder of a new connection, which cuts its bytes into requests. For the thread that reads them."""
+        """Makes the decoder of a new connection, which cuts bytes into requests."""
 
     def timeout_ms(self, request: Request) -> int:
-        """Time limit of a request, in milliseconds; 0 for a request without a time limit."""
+        """Returns a request's time limit in milliseconds; 0 for a request without a time limit."""
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """Last bytes of a connection that is closed with a fault."""
+        """Encodes the last bytes of a connection that the server closes because of a fault."""
 
     def goodbye(self) -> bytes:
-        """Last bytes of a connection that the server ends when no reply is missing. The bytes may be empty.
+        """Encodes the last bytes of a connection that the server ends after all replies; may be empty.
 
-        The goodbye tells the client that no other request was begun.
+        The bytes tell the client that the server has begun no other request.
         """
 
     def objection(self, error: FramingError) -> bytes:
-        """Last bytes of a connection whose client has sent bytes that are no request."""
+        """Encodes the last bytes of a connection whose client has sent bytes that are no request."""
 
 
 _log = logging.getLogger(__name__)
 
 OK = 0
-"""The code of an answer; any other code is a ``FaultCode``."""
+"""Code of a reply with a response. Any other code is a ``FaultCode``."""
 
 Answering = Callable[[Request, int, Address], bytes]
-"""The function ``WireProtocol.answer``, or the function that ``stamping`` makes from ``answer``."""
+"""``WireProtocol.answer``, or the wrapper of it that ``stamping`` makes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """A service's methods by their names in bytes. ``plain`` methods take a request alone, ``calling`` methods take a
-    call.
+    """A service's methods as functions of bytes, by path. A ``plain`` method takes an encoded request. A ``calling``
+    method takes a ``Call``.
     """
 
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
     flush: Flush | None = None
-    """The service's ``flush``."""
+    """``Service.flush``."""
     meters: Mapping[bytes, Meter] = field(default_factory=dict)
-    """Meters of the methods whose requests are counted."""
+    """Meters of the methods that have a meter, by path."""
 
     def answered(
         self,
@@ -94,11 +96,12 @@ class Methods:
         metadata: Metadata = NO_METADATA,
         said: ReplyMetadata | None = None,
     ) -> tuple[int, bytes]:
-        """``OK`` and the response message of a request, or a fault's code and its detail; never raises.
+        """Calls the method with the path ``name``. Returns ``OK`` and the encoded response, or a fault's code and text.
+        Never raises, except ``Waiting``.
 
-        ``arrived_ns`` is the time of the request's reading, on ``time.monotonic_ns``: a handler does not start after
-        the client has given up, ``timeout_ms`` later (0: never). ``peer`` is the client's address. ``said`` takes the
-        method's metadata.
+        ``arrived_ns`` is the request's arrival, on ``time.monotonic_ns``. The method is not called after the client's
+        time limit, ``timeout_ms`` later (0 for no time limit). ``peer`` is the client's address. The method writes its
+        reply's metadata to ``said``.
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
@@ -113,19 +116,19 @@ class Methods:
                 return FaultCode.UNIMPLEMENTED, f"no method {name.decode(errors='backslashreplace')!r}".encode()
             deadline_ns = arrived_ns + timeout_ms * 1_000_000 if timeout_ms else None
             return OK, calling(Call(payload, shown_address(peer), deadline_ns, metadata, said))
-        except BaseException as error:  # SystemExit too: every request gets its reply
+        except BaseException as error:  # also SystemExit, since every request must get a reply
             return failure(name, error)
 
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
-    """The fault's code and text for an exception of a handler. Logs an exception that is not a Fault. Raises
-    ``Waiting`` again.
+    """Converts an exception of the method ``name`` to a fault's code and text. Logs an exception that is not a Fault.
+    Raises ``Waiting`` again.
     """
     if isinstance(error, Waiting):
         try:
             raise error
         finally:
-            del error  # breaks the circle of the error and this frame, so that the garbage collector need not
+            del error  # breaks the reference cycle of the error and this frame
     if isinstance(error, Fault):
         return error.code, error.detail.encode(errors="replace")
     _log.error("the handler of %r raised", name, exc_info=error)
@@ -133,7 +136,7 @@ def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
 
 
 def methods_of(service: Service) -> Methods:
-    """The methods of a service as functions of bytes."""
+    """Makes the ``Methods`` of a service."""
     methods = {path.encode(): method for path, method in service.methods.items()}
     return Methods(
         {name: method.answer() for name, method in methods.items() if not method.wants_call},
@@ -144,11 +147,10 @@ def methods_of(service: Service) -> Methods:
 
 
 def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
-    """Wraps the protocol's ``answer``: a timeline also notes when the thread begins a request and when the reply is
-    ready.
+    """Wraps the protocol's ``answer``. The wrapper writes three times of a request to the timeline: the arrival, the
+    begin on the thread, and the time when the reply is encoded.
 
-    ``arrived_ns`` is noted as accepted: ``time.monotonic_ns`` is the timeline's clock, too. The caller of ``answer``
-    notes when the reply was sent.
+    The caller of the wrapper must write the time when the reply was sent.
     """
     local = timeline.local
     numbers = {name: timeline.method_number(name.decode()) for name in (*methods.plain, *methods.calling)}
@@ -166,7 +168,7 @@ def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Reques
 
 
 class CountedRefusals(Generic[Request]):
-    """A protocol that counts its refusals, of requests and of connections; see ``WireProtocol``."""
+    """``WireProtocol`` that counts the refusals of requests and of connections in the metrics."""
 
     def __init__(self, protocol: WireProtocol[Request], metrics: Metrics) -> None:
         self._protocol = protocol
@@ -175,16 +177,16 @@ class CountedRefusals(Generic[Request]):
         self.decoder, self.goodbye = protocol.decoder, protocol.goodbye
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
-        """The protocol's refusal, counted."""
+        """Counts a refused request, and encodes the refusal."""
         self._refused("request", code.name)
         return self._protocol.refusal(request, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """The protocol's farewell, counted."""
+        """Counts a refused connection, and encodes the last bytes."""
         self._refused("connection", code.name)
         return self._protocol.farewell(code, detail)
 
     def objection(self, error: FramingError) -> bytes:
-        """The protocol's objection, counted."""
+        """Counts a refused connection, and encodes the last bytes."""
         self._refused("connection", error.code.name)
         return self._protocol.objection(error)

@@ -1,15 +1,15 @@
-"""The queue of a server, which gives requests to the executor: at once, or by connections' turns while the executor is
-behind.
+"""The queue of a server: gives requests to the executor at once or, while the executor is behind, in turns.
 
-In the turn of a connection, some of its requests are begun; then the next connection has its turn. Every second turn is
-for connections with few waiting requests and without recent refusals. So clients that send too much do not delay a
-client that sends little, and still get turns. A peer gains nothing by opening a new connection after each refusal.
-While some clients send little and other clients send much, few requests are begun at a time.
+In the *turn* of a connection, the server begins some of its requests; then the next connection has its turn. Every
+second turn is for connections that *send little*: few waiting requests, and no recent refusal. So clients that send too
+much do not delay a client that sends little, and still get turns. A client gains nothing by opening a new connection
+after each refusal. While some clients send little and other clients send much, few requests are begun at a time.
 
-For the reading thread alone. A request that waits too long for its turn is refused at once. If too many requests wait,
-the queue refuses the oldest requests of a joining connection that has more than its share.
+The queue refuses a request that has waited too long for its turn. If too many requests wait, the queue refuses the
+oldest requests of a joining connection that has more than an equal share.
 
-``admission.py`` has the limits on a request's wait, and on the tasks given to the executor. Left out: reading.
+``admission.py`` has the limits on a request's wait, and on the tasks of the executor. Only the reading thread uses this
+module. Left out: reading.
 """
 
 import time
@@ -30,55 +30,57 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.waiting import Flush
 
 _LOOK_NS = 5_000_000
-"""Time between two looks through all waiting connections, for requests that have waited too long."""
+"""Nanoseconds between two searches of all waiting connections for requests that have waited too long."""
 
 SHEDDING_NS = 1_000_000
-"""Longest time of refusing requests without a pause; then some requests are begun."""
+"""Longest time, in nanoseconds, for which the queue refuses requests before it begins some requests."""
 
 REFUSED_NS = 1_000_000_000
-"""Time for which a connection counts as sending too much after a refusal of its requests."""
+"""Nanoseconds after a refusal of its requests, for which a connection counts as sending too much."""
 
 _LITTLE = 4
 """Largest number of waiting requests of a connection that sends little."""
 
 _BOTH_NS = 10_000_000
-"""Time within which connections that send little and connections that send much count as present together."""
+"""Nanoseconds for which the server remembers that connections that send little, or much, have come. Both kinds count as
+present if both have come within this time.
+"""
 
 _PARTS = 8
-"""Largest number of parts in which tasks are handed to the executor: each hand-over costs time."""
+"""Largest number of parts in which the executor gets the tasks of ``AHEAD_MS``, since each part costs time."""
 
 FEW = 8
-"""Smallest number of tasks begun at a time, for any number of connections with a turn."""
+"""Smallest number of tasks that the executor gets at a time, for any number of connections with a turn."""
 
 MANY = 1 << 30
-"""Number larger than the number of requests of any connection."""
+"""Number larger than the number of requests of any connection: no limit."""
 
 
 class Turns(Generic[Request]):
-    """The connections that wait for their turn, and the refusals of their requests. See the module."""
+    """Queue of the connections that wait for their turn, and refusals of their requests. See the module."""
 
     def __init__(self, protocol: WireProtocol[Request], delay: DelayTarget, ahead: Ahead) -> None:
         self._protocol = protocol
         self.delay, self.ahead = delay, ahead
         self.queue: deque[ServedConnection[Request]] = deque()
-        """Connections that wait for their turn; only to be read by others."""
+        """Connections that wait for their turn. Other code may only read this field."""
         self._sooner: set[ServedConnection[Request]] = set()  # the waiting connections that send little
-        self._little_ns = self._many_ns = 0  # last times when one of them came, and one with many requests waiting
+        self._little_ns = self._many_ns = 0  # last times when a connection joined that sends little, or sends much
         self._served: ServedConnection[Request] | None = None  # the connection that has its turn now
         self._held = 0  # number of requests that wait, of all connections
         self._next_look_ns = 0
         self.behind = False
-        """True if the executor already had enough tasks at the last hand-over."""
+        """True if the executor had more tasks than useful threads after the last dispatch."""
         self.read_bytes = READ_BYTES
         """Largest number of bytes of one read of a connection."""
         self.few = False
         """True if ``read_bytes`` is smaller than usual."""
         self.share = MANY
-        """Number of requests of a connection that may be released in one look at the connection."""
+        """Largest number of requests that one look at a connection may release; 0 while requests wait for a turn."""
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
-        """Adds a connection with requests that wait for a turn; ``room`` is the largest number of waiting requests in
-        all.
+        """Adds a connection with requests that wait for a turn. ``room`` limits the number of waiting requests of all
+        connections: over this limit, ``join`` refuses the connection's oldest requests.
         """
         stream = connection.stream
         number = stream.releasable()
@@ -98,11 +100,11 @@ class Turns(Generic[Request]):
             else:
                 self.queue.insert(2 * len(self._sooner), connection)
                 self._sooner.add(connection)
-                if connection is not self._served:  # otherwise these requests are left from its last turn
+                if connection is not self._served:  # the connection with the turn has only older requests
                     self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
-        """Takes the connection that has the next turn. To get another turn, the connection must join again."""
+        """Takes the connection with the next turn out of the queue. For a further turn it must join again."""
         connection = self.queue.popleft()
         self._sooner.discard(connection)
         connection.stream.queued = False
@@ -111,20 +113,22 @@ class Turns(Generic[Request]):
         return connection
 
     def wait(self, now_ns: int) -> None:
-        """Makes new requests wait for a turn."""
+        """Begins a time in which new requests wait for a turn, and reads are small."""
         if not self.queue:
             self.delay.emptied(now_ns)
         self.share = 0
         self.few, self.read_bytes = True, FEW_BYTES
 
     def recover(self, now_ns: int) -> None:
-        """Returns to usual reads if no requests wait, some time after the last refusal."""
+        """Returns to reads of the usual size, if the last refusal was long enough ago. Call this while no request
+        waits.
+        """
         if self.delay.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
-        """Refuses requests of all connections that have waited too long, every ``_LOOK_NS``. A look that takes too long
-        continues at the next call.
+        """Refuses the requests of all waiting connections that have waited too long, at most once in ``_LOOK_NS``.
+        After ``SHEDDING_NS`` returns early, and the next call continues.
         """
         if now_ns >= self._next_look_ns:
             until_ns = time.monotonic_ns() + SHEDDING_NS
@@ -134,23 +138,24 @@ class Turns(Generic[Request]):
             self._next_look_ns = now_ns + _LOOK_NS
 
     def fair_room(self, room: int, now_ns: int) -> int:
-        """Number of requests, at most ``room``, that are begun at a time. While some connections send little, this is
-        about half the number of waiting connections.
+        """Returns the number of requests that the server begins at a time, at most ``room``. While some connections
+        send little and others send much, the number is about half the number of waiting connections.
 
-        A client that sends little sends its next request only after a reply, and would miss the turns of other clients
-        meanwhile. If the executor has waiting tasks, the reading thread sleeps: the tasks must last for this sleep.
+        The reason: a client that sends little sends its next request only after a reply, and would otherwise wait for
+        many turns of other clients. While the executor is behind, the reading thread sleeps: so there must be enough
+        tasks for this sleep.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.ahead.lasting < FEW:
-            return room  # also where requests take long: few of them at a time would leave threads idle
+            return room  # also if requests take long, since few requests at a time would leave threads idle
         lasting = int(self.ahead.lasting) if self.behind else 0
         return min(room, max(len(self.queue) // 2, self.ahead.tasks // _PARTS, FEW, lasting))
 
     def shared(self, room: int) -> Iterator[ServedConnection[Request]]:
-        """Connections in the order of their turns, with room for ``room`` requests in all. Ends when no connection
-        waits.
+        """Yields the connections in the order of their turns, until no connection waits. ``room`` is the number of
+        requests that the server may begin.
 
-        A turn is an equal part of the room, and not one request: a look at a connection costs the same for one request
-        and for several requests.
+        A turn has an equal part of ``room``, and not one request, since looking after a connection costs the same time
+        for one request and for several requests.
         """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:
@@ -158,20 +163,20 @@ class Turns(Generic[Request]):
             yield self._served
 
     def hold(self) -> None:
-        """Ends this round of turns. As long as any connection waits, new requests also wait."""
+        """Ends a round of turns. While any connection still waits, new requests also wait for a turn."""
         self._served = None
         self.share = 0 if self.queue else MANY
 
     # ---- refusing
 
     def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Refuses requests that waited too long in the kernel, also if no requests wait in this queue."""
+        """Refuses requests of a connection that have waited too long unread, even if no connection waits for a turn."""
         if not self.queue:
             self.delay.emptied(now_ns)
         self.shed(connection, now_ns)
 
     def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Refuses requests of a connection that have waited too long; returns True if any request was refused."""
+        """Refuses requests of a connection that have waited too long. Returns True if any request was refused."""
         any_late = False
         while late := self._late(connection, now_ns):
             self._refuse(connection, late, now_ns)
@@ -179,7 +184,7 @@ class Turns(Generic[Request]):
         return any_late
 
     def _late(self, connection: ServedConnection[Request], now_ns: int) -> list[Request]:
-        """Releases requests that have waited too long, as far as the pipeline's limit allows."""
+        """Releases and returns the requests of a connection that have waited too long, for their refusal."""
         timeout_ms, limits_ns, late = self._protocol.timeout_ms, dict[int, int](), 0
         for request, arrived_ns in connection.stream.heads():
             waits_ms = timeout_ms(request)
@@ -200,7 +205,7 @@ class Turns(Generic[Request]):
 
 
 class Dispatch(Generic[Request]):
-    """Hand-over of one server's requests to the executor; see the module. Times are ``time.monotonic_ns``."""
+    """Dispatch of one server's requests to the executor; see the module. Times are on ``time.monotonic_ns``."""
 
     def __init__(
         self,
@@ -212,30 +217,29 @@ class Dispatch(Generic[Request]):
         flush: Flush | None,
         samples: "WaitSamples | None",
     ) -> None:
-        """``attend`` looks after a connection, and adds its released requests to ``batch``; ``ask`` asks for that.
-
-        ``flush`` is for a service whose requests share a commit, ``samples`` for a server with metrics.
+        """``attend`` looks after a connection, and adds its released requests to ``batch``. ``ask`` makes the reading
+        thread call ``attend`` soon. ``flush`` is ``Service.flush``. ``samples`` is None for a server without metrics.
         """
         self.batch: list[partial[None]] = []
-        """Requests to begin. Each entry is a task with a connection, a request and the request's arrival. Always the
-        same list object.
+        """Tasks of the requests to begin. The arguments of a task are a connection, a request and the request's
+        arrival. Every read gives the same list.
         """
         self.executor, self.turns = executor, turns
         self._protocol = protocol
         self._attend, self._ask = attend, ask
         self.flush = flush
-        """Function that writes the commit that several requests share; None if the service has no shared commits."""
+        """Function that starts a commit which several requests share; None for a service without group commit."""
         self._samples = samples
-        self._accepted = 0  # tasks that the executor took
+        self._accepted = 0  # number of tasks that the executor has accepted
         self._has_gil = has_gil()
 
     @property
     def keeps_up(self) -> bool:
-        """True if the executor has no more tasks than useful threads."""
+        """True if the executor has no more tasks than useful threads (``Ahead.threads``)."""
         return self.executor.under_way <= self.turns.ahead.threads
 
     def dispatch(self, now_ns: int) -> None:
-        """Begins requests. While the executor keeps up, begins all new requests; otherwise begins each connection's
+        """Gives requests to the executor: while the executor keeps up, the whole batch; otherwise each connection's
         requests in its turn.
         """
         executor, turns, batch = self.executor, self.turns, self.batch
@@ -258,7 +262,7 @@ class Dispatch(Generic[Request]):
             ahead.ran(given, time.monotonic_ns() - began_ns)
 
     def _deal(self, room: int, now_ns: int) -> None:
-        """Leaves ``room`` requests in the batch for the executor. The other requests wait for their turn."""
+        """Fills the batch with ``room`` requests at most, in turns. All other requests wait at their connections."""
         turns, batch = self.turns, self.batch
         turns.wait(now_ns)
         newcomers = dict.fromkeys(task.args[0] for task in batch)
@@ -271,7 +275,7 @@ class Dispatch(Generic[Request]):
         turns.look(now_ns)
         room = turns.fair_room(room, now_ns)
         if room:
-            until_ns = time.monotonic_ns() + SHEDDING_NS  # a connection with a turn may have only late requests
+            until_ns = time.monotonic_ns() + SHEDDING_NS  # turns may bring only refusals, and no requests
             for connection in turns.shared(room):
                 self._attend(connection, now_ns)
                 if len(batch) >= room or time.monotonic_ns() > until_ns:
@@ -279,13 +283,13 @@ class Dispatch(Generic[Request]):
         turns.hold()
 
     def _execute(self) -> None:
-        """Gives the batch to the executor, and refuses requests for which the executor has no room."""
+        """Gives the batch to the executor. Refuses the requests for which the executor has no room."""
         batch = self.batch.copy()
         self.batch.clear()
         if self._samples is not None:
             self._samples.take(batch)
         group = None if self.flush is None else GroupCommit(len(batch), self.flush)
-        self._accepted += len(batch)  # before: while they run, another thread may begin to read
+        self._accepted += len(batch)  # before ``execute_all``, during which another thread may become the reader
         try:
             accepted = self.executor.execute_all(
                 batch if group is None else [partial(group.run, task) for task in batch]
@@ -305,17 +309,17 @@ class Dispatch(Generic[Request]):
 
 
 class WaitSamples:
-    """Times from a request's arrival to its thread, for one request in ``ONE_IN``. For one thread."""
+    """Sampling of waits, from a request's arrival to its thread, of one request in ``ONE_IN``. Not thread-safe."""
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
-        """``serve`` is the function of the tasks. Its third and last argument is the request's arrival."""
+        """``serve`` is the function of the tasks. Its last argument is the request's arrival."""
         self._serve, self._observe = serve, metrics.waited_s
         self._due = 0
 
     def take(self, batch: list["partial[None]"]) -> None:
-        """Replaces some of a batch's tasks by tasks that note their wait."""
+        """Replaces one in ``ONE_IN`` tasks of the batches by a task that also records its wait."""
         self._due -= len(batch)
-        while self._due < 0:  # counted from the batch's end
+        while self._due < 0:  # an index from the end of the batch
             batch[self._due] = partial(self._serve_noting, *batch[self._due].args)
             self._due += ONE_IN
 

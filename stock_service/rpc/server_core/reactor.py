@@ -1,12 +1,12 @@
-"""The reactor: one thread reads every connection, and each request is a task of the executor.
+"""The reactor: a server in which one thread reads every connection, and each request is a task of the executor.
 
-The reading thread sleeps in epoll, and the protocol cuts the bytes that arrive into requests. The executor decides
-which thread runs the requests, and which thread reads. The thread that ran a request sends the reply. Replies to
-pipelined requests are sent as soon as they are ready; with a ``pipeline_max`` of 1, in the order of the requests.
+The reading thread sleeps in epoll, and cuts received bytes into requests by the protocol. The executor decides which
+thread runs a request, and which thread reads. The thread that ran a request sends the reply at once. So the replies to
+pipelined requests come in any order; with a ``pipeline_max`` of 1, in the order of the requests.
 
 Only the reading thread accepts, reads, registers and closes. So no descriptor can be closed, and its number reused,
-while another thread uses the descriptor. The thread that runs a request only sends, under the connection's lock. For
-any other work, this thread asks the reading thread. ``wire/served_stream.py`` decides the next steps of a connection.
+while another thread uses the descriptor. The thread that runs a request only sends, with the connection's lock. For any
+other work, it asks the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of a connection.
 """
 
 import select
@@ -35,21 +35,21 @@ from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READIN
 _IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
-"""Largest number of events taken from epoll at a time. An accept or a stop waits for at most this number of events."""
+"""Largest number of events that one call of epoll returns. An accept or a stop waits for these events at most."""
 
 
 class _Ending:
-    """State of a stop. The thread that calls ``stop`` writes every field except ``draining`` and ``over``."""
+    """State of a stop. ``stop`` writes ``asked`` and ``abandoned``, and the reading thread writes the other fields."""
 
     def __init__(self) -> None:
-        self.asked = False
-        self.draining = False  # True: the reading thread has begun to drain, and has set this
-        self.abandoned = False  # True: requests that have not ended are given up
+        self.asked = False  # True: ``stop`` was called
+        self.draining = False  # True: the drain has begun
+        self.abandoned = False  # True: the grace is over, and the server gives up the requests that have not ended
         self.over = Event()  # set when the reading has ended
 
 
 class RequestServer(Generic[Request]):
-    """A server that is listening; see the module, and ``transports.Server``."""
+    """Implementation of ``transports.Server`` on the server core; see the module."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class RequestServer(Generic[Request]):
         carrier: Callable[[socket.socket, Address], ByteStream] | None = None,
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
-        """``sessions`` makes the decoders of a protocol that sends its own bytes; for another protocol, ``decoder``
-        makes them. ``carrier`` makes the byte stream of an accepted connection; if it is None, the options choose TCP
-        or TLS.
+        """``sessions`` makes the decoders of a protocol that sends its own bytes; for another protocol,
+        ``protocol.decoder`` makes the decoders. ``carrier`` makes the byte stream of an accepted connection; if it is
+        None, ``options`` decide between TCP and TLS.
         """
         self._options = options
         self._serve = _serving(methods, protocol, self._ask, options.timeline)
@@ -76,7 +76,7 @@ class RequestServer(Generic[Request]):
             Turns(self._protocol, DelayTarget(own.delay_target_ms), Ahead(executor.workers, executor.limit)),
             self._attend,
             self._ask,
-            methods.flush if options.timeline is None else None,  # with a timeline a request waits on its thread
+            methods.flush if options.timeline is None else None,  # with a timeline a request keeps its thread
             None if metrics is None else WaitSamples(self._serve, metrics),
         )
         self._listening = Listening(options, select.epoll)
@@ -84,13 +84,13 @@ class RequestServer(Generic[Request]):
         """Address on which the server listens, with the real port, never 0."""
         self._low_priority: LowPriorityReads[Request] = LowPriorityReads(self._read_late, self._look_after)
         self._connections = Connections(self._listening, self._protocol, options, own, self._low_priority.forget)
-        self._attention: deque[ServedConnection[Request]] = deque()  # appended to by any thread
+        self._attention: deque[ServedConnection[Request]] = deque()  # connections of ``_ask``, from any thread
         self._ending = _Ending()
         self._reader = executor.reader(self._run, self._end)
         self._reader.start()
 
     def stop(self, grace_s: float) -> bool:
-        """See ``transports.Server.stop``."""
+        """Stops the server, as ``transports.Server.stop`` describes."""
         ending = self._ending
         self._connections.lingering.stop(grace_s)
         ending.asked = True
@@ -107,21 +107,19 @@ class RequestServer(Generic[Request]):
     # ---- any thread
 
     def renew(self) -> None:
-        """Makes the server answer calls that watch for changes again, because the answer may have changed. Does not
-        block.
-        """
+        """Makes the server answer calls that watch for changes again. Does not block. Thread-safe."""
         self._connections.renewed = True
         self._listening.waker.wake()
 
     def _ask(self, connection: ServedConnection[Request]) -> None:
-        """Makes the reading thread look at a connection."""
+        """Makes the reading thread look at a connection. Thread-safe."""
         self._attention.append(connection)
         self._listening.waker.wake()
 
     # ---- the reading thread
 
     def _run(self) -> None:
-        """Main function of the reading thread: reads until the server has stopped and all replies are sent."""
+        """Main function of the reading thread, until the drain has closed all connections, or the grace is over."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
         batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None
@@ -130,10 +128,10 @@ class RequestServer(Generic[Request]):
             events = poll(self._timeout_s(), _EVENTS_MAX)
             now_ns = time.monotonic_ns()
             self._turn_to(events, now_ns)
-            if len(batch) > 1 and not turns.behind:  # clients of the last replies send now, and else wait two turns
+            if len(batch) > 1 and not turns.behind:  # joins the next requests of clients that have just got replies
                 self._turn_to(poll(0, _EVENTS_MAX), time.monotonic_ns())
             if waiting_turns:
-                now_ns = time.monotonic_ns()  # reading, and beginning requests, took a while
+                now_ns = time.monotonic_ns()  # again, since reading took some time
             while self._attention:
                 self._attend(self._attention.popleft(), now_ns)
             if connections.renewed or now_ns >= connections.next_sweep_ns:
@@ -150,7 +148,7 @@ class RequestServer(Generic[Request]):
                     queue.dispatch(time.monotonic_ns())
 
     def _turn_to(self, events: list[tuple[int, int]], now_ns: int) -> None:
-        """Handles events of epoll."""
+        """Handles events of epoll: reads connections, accepts connections, and clears a wake-up."""
         connections, queue, low_priority = self._connections.by_fd, self._queue, self._low_priority
         reading_ns, accepts, waiting_turns = now_ns, False, queue.turns.queue
         for fd, event in events:
@@ -166,16 +164,16 @@ class RequestServer(Generic[Request]):
                 self._turn(connection, event, now_ns)
             elif fd == self._listening.fd:
                 accepts = True
-            elif fd == self._listening.waker.fd:  # otherwise the descriptor was closed after this event
+            elif fd == self._listening.waker.fd:  # any other descriptor was closed after its event
                 self._listening.waker.woken()
             if waiting_turns and queue.keeps_up and time.monotonic_ns() - reading_ns > READING_NS:
                 queue.dispatch(time.monotonic_ns())  # the executor keeps up, and requests wait
                 reading_ns = time.monotonic_ns()
-        if accepts:  # last: a new connection may get the descriptor of a closed one that these events name
+        if accepts:  # after all events: a new connection may get the number of a descriptor that was just closed
             self._accept(ACCEPTS_A_TURN, now_ns)
 
     def _end(self) -> None:
-        """Closes all connections and the listener, once the reading has ended."""
+        """Closes all connections and the listening socket, after the reading has ended."""
         try:
             for connection in list(self._connections.by_fd.values()):
                 self._connections.close(connection)
@@ -184,7 +182,7 @@ class RequestServer(Generic[Request]):
             self._ending.over.set()
 
     def _timeout_s(self) -> float | None:
-        """Longest sleep in epoll; None for no limit. 0 if a former reading thread took the wake-up."""
+        """Returns the longest sleep in epoll in seconds; None for no limit; 0 if work waits for this thread."""
         turns, low_priority = self._queue.turns, self._low_priority
         if self._attention or self._connections.renewed or (self._ending.asked and not self._ending.draining):
             return 0.0
@@ -198,13 +196,13 @@ class RequestServer(Generic[Request]):
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Handles one event of a connection. If the client has reset the connection, begins no further request."""
+        """Handles one event of a connection: a reset, received bytes, or room to send."""
         state = connection.stream.state
-        if connection.events < 0:  # this event is from before the connection was cut
+        if connection.events < 0:  # the connection was cut after this event
             return
         if event & select.EPOLLERR or (event & select.EPOLLHUP and state is not LEAVING):
             self._connections.cut(connection)
-        elif event & select.EPOLLHUP:  # its client has ended too: few bytes are left
+        elif event & select.EPOLLHUP:  # both ends are closed: few bytes are left to drop
             self._connections.lingering.drop(connection, now_ns)
         elif event & select.EPOLLIN:
             if state is READING:
@@ -218,8 +216,8 @@ class RequestServer(Generic[Request]):
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Notes the time at which bytes came on a connection that is not read now. Then epoll reports no more bytes of
-        the connection.
+        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of its bytes. For
+        a LEAVING connection, drops the bytes, now or at low priority.
         """
         if connection.stream.state is LEAVING:
             if self._ending.draining:
@@ -232,14 +230,16 @@ class RequestServer(Generic[Request]):
         self._listening.epoll.modify(connection.fd, connection.events)
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads once for the queue of low-priority reads, or drops bytes that get no answer."""
+        """Makes one low-priority read. Drops the bytes of a LEAVING connection."""
         if connection.stream.state is LEAVING:
             self._connections.lingering.drop(connection, now_ns)
         else:
             self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads once; returns True if bytes or the end of the connection came."""
+        """Reads a connection once, and adds a request to the batch or looks after the connection. Returns True if bytes
+        or the client's end came.
+        """
         turns = self._queue.turns
         if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
             connection.refused_ns = 0
@@ -251,7 +251,7 @@ class RequestServer(Generic[Request]):
             if connection.bytes.unsent:
                 self._look_after(connection, now_ns)
             if connection.stream.state is not CLOSED:
-                self._connections.buffered.note(connection)  # TLS keeps bytes of a handshake, or of half a record
+                self._connections.buffered.note(connection)  # TLS holds bytes of a handshake, or of half a record
             return False
         except OSError:
             self._connections.cut(connection)
@@ -265,7 +265,7 @@ class RequestServer(Generic[Request]):
             if reads_clock:
                 now_ns = time.monotonic_ns()  # the time of this read, not of the first read after the poll
             arrived_ns = connection.first_ns or now_ns  # the bytes may have waited unread
-            connection.first_ns = arrived_ns if len(data) == read_bytes else 0  # more may wait behind them
+            connection.first_ns = arrived_ns if len(data) == read_bytes else 0  # after a full read, more bytes may wait
             request = connection.take(data, now_ns, arrived_ns)
             if request is not None:
                 arrived_ns = now_ns if reads_clock else arrived_ns
@@ -281,23 +281,24 @@ class RequestServer(Generic[Request]):
         return True
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Looks after a connection that has changed; while stopping, also reads the bytes that have arrived."""
+        """Looks after a connection that has changed. During the drain, also reads the bytes that have arrived."""
         self._look_after(connection, now_ns)
-        if self._ending.draining and connection.stream.state is not CLOSED:  # a late worker may ask for a closed one
+        if self._ending.draining and connection.stream.state is not CLOSED:  # it may be closed after a late ``_ask``
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads the bytes that had arrived when the drain began, as far as the pipeline's limit allows; then the stream
-        ends."""
+        """Reads the bytes that had arrived when the drain began, as far as the pipeline's limit allows. After the last
+        of these bytes the stream ends.
+        """
         while connection.stream.state is READING and self._read(connection, now_ns):
             pass
         if connection.stream.state is LEAVING:
-            self._connections.lingering.drop(connection, now_ns)  # once only: the peer may go on sending
+            self._connections.lingering.drop(connection, now_ns)  # only once, since the client may send for ever
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Dispatches the requests that the pipeline's limit allows. Then reads on, waits to write, or closes the
-        connection.
+        """Takes the next steps of a connection: dispatches the requests that the pipeline's limit allows, sends last
+        words, closes the connection, or sets the events that epoll watches.
         """
         stream = connection.stream
         if stream.state is CLOSED:
@@ -307,7 +308,7 @@ class RequestServer(Generic[Request]):
             turns.shed(connection, now_ns)
         for request, arrived_ns in (*stream.release(turns.share), *connection.ready(now_ns)):
             queue.batch.append(partial(self._serve, connection, request, arrived_ns))
-        if not stream.queued and stream.releasable():  # before the check for the end: this may refuse its last requests
+        if not stream.queued and stream.releasable():  # before the check for the end: ``join`` may refuse requests
             turns.join(connection, max(0, queue.executor.limit - queue.executor.under_way - len(queue.batch)), now_ns)
         if words := stream.words():
             connection.reply(words)
@@ -316,7 +317,7 @@ class RequestServer(Generic[Request]):
             return
         if stream.finished:
             self._connections.lingering.begin(connection, now_ns)
-        stream.settle(now_ns)  # after ``join``: requests refused there wait no more
+        stream.settle(now_ns)  # after ``join``, which may have refused waiting requests
         if connection.holds or stream.unsent or stream.held_bytes():
             self._connections.buffered.note(connection)
         reads = stream.state is READING or stream.state is LEAVING or stream.reads_on
@@ -328,7 +329,7 @@ class RequestServer(Generic[Request]):
             self._listening.epoll.modify(connection.fd, events)
 
     def _accept(self, count: int, now_ns: int) -> None:
-        """Takes up to ``count`` of the connections that wait."""
+        """Accepts up to ``count`` connections of the listen backlog. Refuses a connection over the limit."""
         for accepted, peer in self._listening.accepted(count):
             if self._connections.room(now_ns):
                 accepted.setblocking(False)
@@ -338,7 +339,9 @@ class RequestServer(Generic[Request]):
                 refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
 
     def _drain(self, now_ns: int) -> None:
-        """Begins the drain: takes all requests already sent, then closes every connection that owes no reply."""
+        """Begins the drain: accepts the backlog, closes the listening socket, and reads the requests that have arrived.
+        Closes idle connections.
+        """
         self._accept(BACKLOG + 1, now_ns)
         self._ending.draining = True
         self._low_priority.clear()
@@ -346,7 +349,7 @@ class RequestServer(Generic[Request]):
         for connection in list(self._connections.by_fd.values()):
             state = connection.stream.state
             if state is CLOSED or (connection.retired and state is ENDING):
-                continue  # for replies of another connection; an ending one needs the bytes that come
+                continue  # closed in this loop, to free its bytes; or old and ending: it needs all bytes that come
             arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)
@@ -360,8 +363,8 @@ def _serving(
     ask: Callable[[ServedConnection[Request]], None],
     timeline: Timeline | None,
 ) -> Serve[Request]:
-    """The function of a server's tasks. With a timeline, a request keeps its thread while it waits for the disk, so
-    that the thread can note its times.
+    """Makes the function of a server's tasks. With a timeline, a request keeps its thread while it waits for the disk,
+    so that the thread can write the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)
@@ -370,10 +373,10 @@ def _serving(
 
 
 def _carrier(options: ServeOptions) -> Callable[[socket.socket, Address], ByteStream]:
-    """Maker of the byte stream of an accepted connection."""
+    """Returns the function that makes the byte stream of an accepted connection: TCP, or TLS by ``options``."""
     if options.tls is None:
         return PlainStream
-    from stock_service.rpc.server_core.tls import tls_streams  # here: a server in the clear does not need it
+    from stock_service.rpc.server_core.tls import tls_streams  # imported only by a server with TLS
 
     return tls_streams(options.tls)
 
@@ -384,7 +387,7 @@ def _opening(
     sessions: Callable[[], Session[Request]] | None,
     pipeline_max: int,
 ) -> Callable[[socket.socket, Address, int], ServedConnection[Request]]:
-    """Maker of the server's connection for an accepted socket."""
+    """Returns the function that makes a ``ServedConnection`` of an accepted socket."""
 
     def opened(accepted: socket.socket, peer: Address, now_ns: int) -> ServedConnection[Request]:
         session = None if sessions is None else sessions()

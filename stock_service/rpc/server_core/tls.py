@@ -1,20 +1,20 @@
-"""A connection's bytes over TLS: a ``ByteStream`` between a socket and the core.
+"""TLS for the server core: a ``ByteStream`` between a socket and the core.
 
 OpenSSL reads and writes only memory (``ssl.MemoryBIO``). So neither a handshake nor a partial record blocks: both
-continue when more bytes come. The stream returns all decrypted bytes at once, since epoll sees only bytes in the
+continue when more bytes come. ``receive`` returns all decrypted bytes at once, since epoll reports only bytes in the
 kernel.
 
-If the kernel takes only a part of a record, the stream keeps the rest in encrypted form. The record's plain bytes count
-as not sent, so that the core keeps them and sends them again. Then the stream first sends the rest of the record, and
-does not encrypt the plain bytes a second time.
+If the kernel takes only a part of a record, the stream keeps the encrypted rest, and reports the record's plain bytes
+as not sent. So the core keeps the plain bytes, and passes them to ``send`` again. Then the stream sends the encrypted
+rest, and does not encrypt the plain bytes a second time.
 
 One lock guards OpenSSL's object, which the reading thread and the replying threads share. After the handshake, the name
-in the peer's certificate is a part of the peer's address.
+in the peer's certificate is a part of the peer's address (``options.Peer``).
 
-OpenSSL limits neither the memory that it keeps for a peer, nor the answers that it sends to a peer. So three acts of a
-dishonest peer end the connection: a first message that claims a huge length, for which OpenSSL would take the memory at
-once; many records without a plain byte, such as changes of keys; and refusing to take TLS's own answers. After the
-peer's end the stream reads no byte, since OpenSSL would keep such bytes for ever.
+OpenSSL limits neither the memory that it uses for a peer, nor the answers that it sends to a peer. So the stream ends a
+connection whose peer does one of these: claims a huge length of its first message, for which OpenSSL would allocate the
+memory at once; sends many records without a plain byte, such as key updates; does not take TLS's own answers. After
+the peer's end the stream reads no byte, since OpenSSL would keep such bytes for ever.
 """
 
 import logging
@@ -33,29 +33,32 @@ from stock_service.rpc.tls import ServerTls, named_in
 _log = logging.getLogger(__name__)
 
 _RECORD_BYTES = 16_384
-"""Largest number of plain bytes of a TLS record (RFC 8446, 5.1)."""
+"""Largest number of plain bytes in a TLS record (RFC 8446, 5.1)."""
 
 _SEND_BYTES = 65_536
-"""Largest number of plain bytes encrypted at a time: so the stream keeps few encrypted bytes that the kernel does not
-take.
+"""Largest number of plain bytes that the stream encrypts at a time. It limits the encrypted bytes that the kernel does
+not take, and the stream must keep.
 """
 
 _TAKEN_BYTES = 16_640
-"""Number of encrypted bytes taken at a time: a record of the largest size (RFC 8446, 5.2). Decrypting such a record
-takes at most 16 ms, if it holds messages that change keys. Meanwhile no other connection is read.
+"""Largest number of encrypted bytes that the stream reads at a time: a record of the largest size (RFC 8446, 5.2).
+Decrypting such a record takes at most 16 ms, if it consists of key updates. Meanwhile the server reads no other
+connection.
 """
 
 _BARREN_BYTES_MAX = 20_480
 """Largest number of encrypted bytes without a plain byte, after the handshake: more than the largest record."""
 
 _OWN_BYTES_MAX = 16_384
-"""Largest number of TLS's own bytes that the peer has not taken: TLS itself sends only changes of keys, and alerts."""
+"""Largest number of TLS's own bytes that the peer has not taken. TLS itself sends only key updates and alerts."""
 
 _HELLO_BYTES_MAX = 16_384
-"""Largest size of a peer's first message. A real first message has some 2 KiB; OpenSSL takes up to 128 KiB."""
+"""Largest size of a peer's first message (ClientHello), in bytes. A real ClientHello has some 2 KiB; OpenSSL accepts up
+to 128 KiB.
+"""
 
 _HELLO_KNOWN = 9
-"""Number of bytes that show the length of the first message: the head of a record (5) and the head of a message (4)."""
+"""Number of bytes that show the length of the first message: the header of a record (5) and of a message (4)."""
 
 _OPENING_BYTES = 48_000
 """Memory of OpenSSL 3 during a handshake, in bytes, in addition to twice the size of the peer's first message.
@@ -63,14 +66,14 @@ Measured: 48,500 bytes for a message of 517 bytes.
 """
 
 _HALF_RECORD_BYTES = 37_000
-"""Memory of OpenSSL 3 for a record that has come in part, of any size: a connection takes 53,900 bytes instead of
-16,900.
+"""Additional memory of OpenSSL 3, in bytes, for a record of any size that has come in part. Measured: a connection
+takes 53,900 bytes instead of 16,900.
 """
 
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
 _LOG_PAUSE_NS = 1_000_000_000
-"""Shortest time between two log lines about failed handshakes: otherwise clients could fill the log."""
+"""Nanoseconds between two log lines about failed handshakes, so that clients cannot fill the log."""
 
 
 _NO_TLS, _NO_TRUST = "the client spoke no TLS", "the client does not trust this server's certificate"
@@ -84,11 +87,11 @@ _MEANINGS = {
     "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
     "SSLV3_ALERT_BAD_CERTIFICATE": _NO_TRUST,
 }
-"""Texts for the usual reasons of a failed handshake, by OpenSSL's names. Any other reason is logged by its name."""
+"""Texts for the usual reasons of a failed handshake, by OpenSSL's names. For any other reason the log has its name."""
 
 
 class FailedHandshakes:
-    """Log of clients that failed to speak TLS with one server; for its reading thread."""
+    """Log of one server's failed handshakes. Only the reading thread uses it."""
 
     def __init__(self, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._now_ns = now_ns
@@ -96,7 +99,8 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """Logs a line, or counts the failure for the next line. ``why`` is OpenSSL's name of the reason, or a text."""
+        """Logs a failed handshake, or counts it for the next line. ``why`` is OpenSSL's name of the reason, or a text.
+        """
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             self._unsaid += 1
@@ -108,7 +112,7 @@ class FailedHandshakes:
 
 
 class TlsStream:
-    """A ``ByteStream`` over TLS; see the module."""
+    """``ByteStream`` over TLS; see the module."""
 
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
         """``accepted`` must be a non-blocking socket. ``close`` closes it."""
@@ -117,67 +121,68 @@ class TlsStream:
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._read, self._write = self._tls.read, self._tls.write
         self._failed = failed
-        self._lock = Lock()  # guards all but the fields up to ``opening``, which are the reading thread's
-        self._hello: bytes | None = b""  # bytes of the peer's first message so far; None: its length is known, and good
-        self._claimed = 0  # length of the peer's first message, by its head
-        self.barren = 0  # encrypted bytes since the last plain one
-        self._ended = False  # True: the peer has sent its end
-        self._left: int | None = None  # rest of the bytes to which ``receive`` is limited; None: no limit
+        self._lock = Lock()  # guards OpenSSL's objects, _unsent and _owed; only the reading thread uses the next six
+        self._hello: bytes | None = b""  # first bytes of the peer; None once the length that they state was checked
+        self._claimed = 0  # length of the peer's first message, as its header states
+        self.barren = 0  # number of encrypted bytes since the last plain byte
+        self._ended = False  # True: the peer has ended its sending
+        self._left: int | None = None  # number of bytes that ``receive`` may still read; None: no limit
         self.opening = True
-        self._unsent = b""  # encrypted, and not taken by the kernel yet
-        self._owed = 0  # plain bytes of the records in _unsent, which count as unsent for the core
+        self._unsent = b""  # encrypted bytes that the kernel has not taken
+        self._owed = 0  # number of plain bytes of the records in _unsent, which the core counts as unsent
         self.peer = Peer(peer)
         self.receive: Callable[[int], bytes] = self._receive
         self.send: Callable[[bytes | bytearray], int] = self._send
 
     def fileno(self) -> int:
-        """The socket's descriptor."""
+        """Returns the socket's descriptor."""
         return self._socket.fileno()
 
     @property
     def unsent(self) -> bool:
-        """See ``ByteStream``; True for the rest of a record. For a reply's record, the core also keeps the plain
-        bytes.
-        """
+        """True if encrypted bytes are unsent. If these bytes belong to a reply, the core also keeps the plain bytes."""
         return bool(self._unsent)
 
     def keep_to_arrived(self) -> int:
-        """See ``ByteStream``; the bytes are encrypted ones."""
+        """Limits ``receive`` to the encrypted bytes that have arrived by now, and returns their number."""
         self._left = arrived_bytes(self._socket)
         return self._left
 
     def read_on(self) -> None:
-        """See ``ByteStream``."""
+        """Removes the limit of ``keep_to_arrived``."""
         self._left = None
 
     def drop(self) -> int:
-        """See ``ByteStream``; the bytes are not decrypted."""
+        """Reads and drops encrypted bytes, and returns their number; see ``ByteStream``."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
-        """See ``ByteStream``."""
+        """Sends TLS's closure alert, as far as possible, and half-closes the socket. Raises OSError."""
         with self._lock:
             self._say_farewell()
-            self._unsent = b""  # the rest of the farewell: the socket's own end tells the same
+            self._unsent = b""  # an unsent rest of the alert, which the end of the socket's stream replaces
         self._socket.shutdown(socket.SHUT_WR)
 
     def unacknowledged(self) -> int:
-        """See ``ByteStream``."""
+        """Returns the number of encrypted bytes that were not sent, or not acknowledged."""
         return unacknowledged_bytes(self._socket) + len(self._unsent)
 
     def held(self) -> int:
-        """See ``ByteStream``. A client that has sent nothing yet holds nothing."""
+        """Returns the memory, in bytes, of unread and unsent bytes and of OpenSSL's handshake or partial record.
+
+        0 for a client that has sent nothing yet.
+        """
         own = len(self._unsent) + self._outgoing.pending + self._incoming.pending
         if not self.opening:
             return own + (_HALF_RECORD_BYTES if self.barren else 0)
         return own + (_OPENING_BYTES + 2 * self._claimed if self._hello is None else len(self._hello))
 
     def close(self) -> None:
-        """See ``ByteStream``."""
+        """Sends TLS's closure alert, as far as possible, and closes the socket."""
         with self._lock:
             self._say_farewell()
             self._socket.close()
-        self.receive, self.send = self._socket.recv, self._socket.send  # its own would be a circle with this object
+        self.receive, self.send = self._socket.recv, self._socket.send  # breaks the reference cycle with bound methods
 
     # ---- the reading thread
 
@@ -189,7 +194,7 @@ class TlsStream:
             try:
                 data = self._decrypted()
             except ssl.SSLError as error:
-                self._flush_quietly()  # the alert with the reason
+                self._flush_quietly()  # sends OpenSSL's alert with the reason
                 if self.opening:
                     self._failed.note(self.peer, error.reason or "the connection ended in the handshake")
                 raise
@@ -199,10 +204,10 @@ class TlsStream:
                 raise ConnectionAbortedError("nothing but words of TLS")
             if data or ended or self._ended or self._left == 0:
                 return data
-            raise BlockingIOError  # half a record, or TLS's own messages
+            raise BlockingIOError  # only a part of a record, or only TLS's own messages, have come
 
     def _take_encrypted(self, size: int) -> bool:
-        """Feeds OpenSSL the bytes that have come; returns True at the end. Raises BlockingIOError, OSError."""
+        """Passes received bytes to OpenSSL. Returns True at the end of the stream. Raises BlockingIOError, OSError."""
         data = b"" if self._left == 0 else self._socket.recv(size if self._left is None else min(size, self._left))
         if self._left:
             self._left -= len(data)
@@ -214,38 +219,41 @@ class TlsStream:
         return not data
 
     def _take_hello(self, begun: bytes) -> None:
-        """Feeds OpenSSL a peer's first bytes, once they show the length of its first message. Raises OSError."""
+        """Passes a peer's first bytes to OpenSSL, once they show the length of the peer's first message.
+
+        Raises OSError for a first message that is no ClientHello, or too long.
+        """
         if begun[0] == _HANDSHAKE_RECORD and len(begun) < _HELLO_KNOWN:
             self._hello = begun
             return
         length = int.from_bytes(begun[6:_HELLO_KNOWN], "big")
-        in_pieces = int.from_bytes(begun[3:5], "big") < 4  # a record so small that the length is in the next one
+        in_pieces = int.from_bytes(begun[3:5], "big") < 4  # the record ends before the message's length
         if begun[0] == _HANDSHAKE_RECORD and (in_pieces or begun[5] != _HELLO_MESSAGE or length > _HELLO_BYTES_MAX):
             self._failed.note(self.peer, "its first message is none, or far too long")
             raise ConnectionAbortedError("no hello of TLS")
         self._claimed = length
-        self._hello = None  # OpenSSL itself refuses bytes that are no handshake
+        self._hello = None  # for bytes that are no handshake record, OpenSSL itself raises an error
         self._incoming.write(begun)
 
     def _decrypted(self) -> bytes:
-        """Decrypts all bytes that are there. Raises ssl.SSLError for bytes that are no TLS."""
+        """Continues the handshake, and returns all bytes that can be decrypted. Raises ssl.SSLError for wrong bytes."""
         found: list[bytes] = []
-        begun = 0  # number of bytes behind the last plain one
+        begun = 0  # number of encrypted bytes after the last plain byte
         try:
             if self.opening:
                 self._tls.do_handshake()
                 self.peer.certificate = named_in(self._tls.getpeercert())
                 self.opening = False
-                self.barren = self._incoming.pending  # the handshake's last bytes are no half record
+                self.barren = self._incoming.pending  # without the bytes of the handshake
             while data := self._read(_RECORD_BYTES):
                 found.append(data)
                 begun = self._incoming.pending
-                if not begun and len(data) < _RECORD_BYTES:  # no more bytes of that record, and no other record
-                    break  # nearly always: one more read would cost an exception
+                if not begun and len(data) < _RECORD_BYTES:  # nearly always: no further bytes to decrypt
+                    break  # a further read would raise an exception, which takes time
             self._ended = not data
         except ssl.SSLWantReadError:
-            pass  # no more bytes
-        except ssl.SSLZeroReturnError:  # the peer's end, after ours was sent
+            pass  # the next record is not whole
+        except ssl.SSLZeroReturnError:  # the peer has ended its sending, after our closure alert
             self._ended = True
         if found or self.opening:
             self.barren = 0 if self._ended else begun
@@ -268,7 +276,8 @@ class TlsStream:
             return sent
 
     def _flush(self) -> bool:
-        """Sends encrypted bytes; returns True if the kernel took all bytes. Raises OSError if the peer is gone."""
+        """Sends the encrypted bytes. Returns True if the kernel took all of them. Raises OSError if the peer is gone.
+        """
         data = self._unsent + self._outgoing.read() if self._unsent else self._outgoing.read()
         try:
             sent = self._socket.send(data) if data else 0
@@ -278,26 +287,26 @@ class TlsStream:
         return not self._unsent
 
     def _flush_quietly(self) -> None:
-        """Sends OpenSSL's own bytes. Raises nothing: the next receive finds that the peer is gone."""
+        """Sends the encrypted bytes, like ``_flush``. Ignores a peer that is gone, which the next ``receive`` finds."""
         try:
             self._flush()
         except OSError:
             pass
 
     def _say_farewell(self) -> None:
-        """Sends TLS's closure alert, as far as possible without waiting. May be repeated."""
+        """Sends TLS's closure alert, as far as possible without waiting. May be called again."""
         if self.opening or self._unsent:
             return
         try:
             self._tls.unwrap()
         except (ssl.SSLError, ValueError):
-            pass  # the peer has not sent its end, and need not; or both are sent
+            pass  # the peer has not sent its alert, and need not; or both alerts were sent before
         self._flush_quietly()
 
 
 def tls_streams(tls: ServerTls) -> Callable[[socket.socket, Address], TlsStream]:
-    """Maker of the streams of one server. Each stream has the certificate that the server has when the stream is
-    made.
+    """Returns the function that makes the TLS streams of one server. Each stream uses the certificate that the server
+    has at this time.
     """
     failed = FailedHandshakes()
     return lambda accepted, peer: TlsStream(accepted, peer, tls, failed)

@@ -1,8 +1,9 @@
-"""Transports, which carry a service's requests. Each transport is a file or folder with a server and a client.
+"""Table of the transports, and their common interface. A transport carries a service's requests over a network.
 
-A transport uses a ``Service``, and nothing about stocks. A transport's module has the attributes of ``Transport``,
-defined below, which tell every special property of the transport. So no other module names a transport. The table names
-the modules, and ``load`` imports only the chosen module. So a socket server never imports gRPC.
+Each transport is a folder with a server and a client. A transport uses a ``Service``, and knows nothing about stocks.
+The folder's module has the attributes of the protocol ``Transport``, which state every special property of the
+transport. So no code outside a transport depends on the transport's name. ``load`` imports only the chosen transport:
+so a socket server never imports gRPC.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 
 class Server(Protocol):
-    """A server that is listening. ``stop`` ends the server's own threads; the maker of the server stops the
+    """A server that is listening. ``stop`` ends the server's own threads. The code that made the server must stop the
     executor.
     """
 
@@ -31,78 +32,73 @@ class Server(Protocol):
     def stop(self, grace_s: float) -> bool:
         """Stops accepting, closes idle connections, and finishes accepted requests. Blocks until the stop is complete.
 
-        Returns True if all requests ended within ``grace_s``; the other requests are abandoned. May be repeated. The
-        executor still runs, and must be stopped next.
+        Returns True if all accepted requests ended within ``grace_s``. Gives up the other requests, and then returns
+        False. May be called again. Does not stop the executor: the caller must do this next.
         """
 
 
 class Connection(Protocol):
-    """A client's connection. One thread at a time may use it."""
+    """A client's connection. Not thread-safe."""
 
     def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        """The encoded response to an encoded request of the method ``/package.Service/Method``. Blocks; raises a Fault.
+        """Sends an encoded request of the method ``path`` (``/package.Service/Method``), and returns the encoded
+        response. Blocks for ``timeout_s`` at most; raises a Fault.
 
-        After DeadlineExceeded or Unavailable the request's effect is unknown. The object may be used again: it
-        reconnects if necessary, and never sends a request twice.
+        After DeadlineExceeded or Unavailable nobody knows whether the server has done the request. The object may be
+        used again: it reconnects if necessary. The object never sends a request twice.
         """
 
     def close(self) -> None:
-        """Frees the connection. May be repeated."""
+        """Closes the connection. May be called again."""
 
 
 class Transport(Protocol):
-    """The interface of a transport's module."""
+    """Interface of a transport's module."""
 
     LABEL: str
-    """The transport's name for people."""
+    """Name of the transport in reports and figures."""
     DEFAULT_PORT: int
     DEFAULT_EXECUTOR: str
     REFUSED_EXECUTORS: Mapping[str, str]
-    """Executors that the transport's server cannot have, each with the reason. Empty if the server can have every
-    executor.
-    """
+    """Names of the executors that the transport's server cannot use, each with the reason."""
     TAKES_LISTENER: bool
-    """True if a server can take over the listening socket of a previous server: ``serve`` then uses
-    ``ServeOptions.listener``.
-    """
+    """True if a server can take over the listening socket of a previous server, from ``ServeOptions.listener``."""
 
     TLS_PROTOCOLS: Sequence[str]
-    """Protocol names that the transport's server accepts in TLS (ALPN); empty for a transport without a name in ALPN.
-    """
+    """Protocol names that the transport's server accepts in TLS (ALPN). Empty for a protocol without such a name."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Adds the options that only this transport's server has, if any."""
+        """Adds the options that only this transport's server has, if any, to a command line."""
 
     def own_options(self, options: argparse.Namespace) -> object:
-        """The values of the transport's own options, for ``ServeOptions.own``; None for a transport without own
+        """Returns the values of the transport's own options, for ``ServeOptions.own``; None for a transport without own
         options.
         """
 
     def serve(self, service: Service, executor: Executor, options: ServeOptions) -> Server:
-        """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
+        """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
 
     def connect(
         self, address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
     ) -> Connection:
         """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
-        Raises Unavailable, or DeadlineExceeded where the server's host does not answer. With ``credentials`` also
-        raises UsageError, for files that cannot be used, and Unauthenticated.
+        Raises Unavailable; DeadlineExceeded if the server's host does not answer; UsageError if the files of
+        ``credentials`` cannot be used; Unauthenticated if the server refuses ``credentials``.
         """
 
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
-        """Codec of a new connection of the lean client.
+        """Makes the lean client's codec of a new connection. Imports no library of the transport.
 
-        The connection shows ``token`` to the server, unless ``token`` is empty. The connection sends ``metadata`` with
-        every request; a transport without metadata raises UsageError.
+        The codec shows ``token`` to the server, unless ``token`` is empty. The codec sends ``metadata`` with every
+        request; a transport whose requests have no metadata raises UsageError.
 
-        None for a protocol that only its library can speak: then only the library's client can send a load. Imports no
-        library.
+        Returns None for a protocol that only a library can speak. Then only the library's client can send a load.
         """
 
     def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:
-        """Returns a factory of a connection's answers on a server that does nothing: the answer to every request is
-        ``reply``. None for a transport without a codec.
+        """Returns a factory of the null server's codecs: every request gets ``reply``. None for a transport without a
+        ``codec``.
         """
 
 
@@ -113,9 +109,9 @@ TRANSPORTS: dict[str, str] = {
     "grpc_static": "stock_service.rpc.transports.grpc_static",
     "grpc_aio": "stock_service.rpc.transports.grpc_aio",
 }
-"""Every transport's module, by the name that ``--transport`` takes."""
+"""Path of every transport's module, by the transport's name on the command line (``--transport``)."""
 
 
 def load(name: str) -> Transport:
-    """The transport of that name in the table."""
+    """Imports and returns the module of a transport. ``name`` is a key of ``TRANSPORTS``."""
     return cast(Transport, import_module(TRANSPORTS[name]))

@@ -1,1 +1,1 @@
-"""The bytes of every protocol here: sockets, HTTP/1.1, HTTP/2 and gRPC, with the states of a connection. No I/O."""
+"""Codecs and state machines of the project's protocols: sockets, HTTP/1.1, HTTP/2 and gRPC. No I/O."""

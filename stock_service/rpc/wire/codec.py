@@ -1,11 +1,11 @@
-"""Codecs of the lean client and of the null server on one connection: bytes in, bytes out, no I/O.
+"""Codecs of the load generator's client and of the null server, for one connection: bytes in, bytes out, no I/O.
 
-``Codec`` is the lean client's codec, with one implementation for each protocol. ``NullAnswers`` is the codec of a
-server that does nothing.
+``Codec`` is the codec of the *lean client*, which spends little processor time on a call. Each protocol has one
+implementation of ``Codec``. ``NullAnswers`` is the codec of the *null server*, which gives one reply to all requests.
 
-A request is encoded once, before a run; starting a call only adds the call's number. So during a run a sender does only
-the protocol's own work. The owner of the socket sends the bytes that the methods return, in that order, and feeds the
-bytes that come.
+``Codec.prepare`` encodes a request once, before a run. ``Codec.start`` then adds only the call's number. So during a
+run the client does only the protocol's own work. The owner of the socket sends the bytes that the methods return, in
+the order of the calls, and gives received bytes to ``feed``.
 """
 
 from typing import Protocol
@@ -13,8 +13,8 @@ from typing import Protocol
 from stock_service.rpc.errors import Fault
 
 Prepared = tuple[bytes, ...]
-"""An encoded request: the pieces before and after the call's number. Every codec of the same kind and authority can
-start a request that one codec has prepared.
+"""An encoded request: the pieces before and after the call's number. Any codec with the same class and authority may
+start the request.
 """
 
 Reply = tuple[int, bytes | Fault]
@@ -22,35 +22,37 @@ Reply = tuple[int, bytes | Fault]
 
 
 class Codec(Protocol):
-    """Codec of one connection; each new connection needs a new codec. For one thread."""
+    """Client's codec of one connection; each new connection needs a new codec. Not thread-safe."""
 
     hello: bytes
-    """First bytes to send, once connected; may be empty."""
+    """First bytes to send on a new connection; may be empty."""
     preceded: bool
-    """True if ``feed`` found other bytes before a whole reply, or a reply of an unusual form. Then other bytes than the
-    reply may have woken the caller of ``feed``. The reader of this field sets it to False.
+    """True if ``feed`` found other bytes before a whole reply, or a reply of an unusual form. Then the arrival of other
+    bytes may have woken the caller before the reply arrived. The reader of this field sets it to False.
     """
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """Encodes a request of the method ``/package.Service/Method``; the codec does not keep the request.
+        """Encodes a request of the method ``path``, in the form ``/package.Service/Method``. Does not keep the request.
 
-        The request carries ``timeout_s``, 0.001 or more. Raises InvalidRequest if the protocol cannot carry the
-        request.
+        The request tells the server ``timeout_s``, of 0.001 or more. Raises InvalidRequest if the protocol cannot
+        carry the request.
         """
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
         """Begins a call; returns the call's number, and the bytes to send. Call this only if ``room`` is True."""
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Takes received bytes. Returns the replies that the bytes complete, in order; a fault is returned and not
-        raised.
+        """Takes received bytes. Returns the replies that the bytes complete, in order. A call's fault is returned as a
+        reply.
 
-        Raises Unavailable if the connection cannot be used any more. Open calls (started, neither completed nor
-        abandoned) then get no reply: the caller records the fault for each of them.
+        Raises Unavailable if the connection cannot be used any more. Then ``feed`` returns no reply for the open calls
+        (started, neither completed nor abandoned): the caller records the Unavailable for each open call.
         """
 
     def take_outgoing(self) -> bytes:
-        """Bytes that the protocol itself must send now; nearly always empty. Call this after every ``feed``."""
+        """Takes the protocol's own bytes to send now, such as window updates; nearly always empty. Call this after
+        every ``feed``.
+        """
 
     def room(self) -> bool:
         """True if another call may be started now.
@@ -60,19 +62,22 @@ class Codec(Protocol):
         """
 
     def abandon(self, call: int) -> bytes:
-        """Abandons a call. Returns the bytes that report this to the server; the bytes may be empty.
+        """Gives up a call. Returns the bytes that cancel the call at the server; empty if the protocol has no
+        cancellation.
 
-        ``feed`` may still return the call's reply: the caller then ignores the reply.
+        ``feed`` may still return the call's reply. The caller must ignore this reply.
         """
 
 
 class NullAnswers(Protocol):
-    """One connection of a server that gives every request the same reply, as cheaply as Python can. For one thread."""
+    """Codec of one connection of the null server: every request gets the same reply, as cheaply as Python can. Not
+    thread-safe.
+    """
 
     hello: bytes
-    """First bytes to send, once connected; may be empty."""
+    """First bytes to send on a new connection; may be empty."""
 
     def feed(self, data: bytes) -> bytes | None:
-        """Takes received bytes, and returns the bytes to send. None if the client does not speak the protocol: then the
-        connection is closed.
+        """Takes received bytes, and returns the bytes to send. Returns None if the client does not speak the protocol;
+        then the caller closes the connection.
         """

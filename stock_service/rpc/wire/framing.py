@@ -21,13 +21,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from stock_service.rpc.errors import FaultCode
 
 FRAME_BYTES_MAX = 1 << 20
-"""Largest frame, in bytes, by default: 1 MiB, a thousand times a trade."""
+"""Default limit of a frame, in bytes: 1 MiB, a thousand times the size of a trade."""
 
 METHOD_BYTES_MAX = 255
-"""Largest method's name, in bytes: its length is one byte."""
+"""Limit of a method's name, in bytes, because the frame gives the name's length in one byte."""
 
 CALL_MAX = 2**32 - 1
-"""The largest call number."""
+"""Largest call number."""
 
 _LENGTH = Struct("!I")
 _REQUEST = Struct("!IIIB")
@@ -36,17 +36,17 @@ _REQUEST_BYTES = _REQUEST.size
 _REQUEST_LENGTH_MIN = _REQUEST_BYTES - _LENGTH.size
 _REPLY_LENGTH_MIN = _REPLY.size - _LENGTH.size
 _length_at, _request_at, _pack_reply = _LENGTH.unpack_from, _REQUEST.unpack_from, _REPLY.pack
-_tuple = tuple.__new__  # a named tuple's own constructor is a function in Python, which takes twice the time
+_tuple = tuple.__new__  # takes half the time of a named tuple's own constructor, which is a Python function
 
 
 class FramingError(ValueError):
-    """Error for bytes that are no frame, with a text for the sender. No further byte of the stream can be read.
+    """Error for bytes that are no frame, with a text for the sender. The rest of the stream cannot be decoded.
 
-    ``frames`` are the whole frames before the error, in the bytes that were fed last.
+    ``frames`` has the whole frames before the error, of the bytes that were fed last.
     """
 
     code = FaultCode.INVALID_ARGUMENT
-    """The fault that is sent to the sender."""
+    """Code of the fault that the receiver sends to the sender."""
 
     def __init__(self, detail: str, frames: Sequence[Any] = ()) -> None:
         super().__init__(detail)
@@ -54,8 +54,8 @@ class FramingError(ValueError):
 
 
 class RequestFrame(NamedTuple):
-    """A received request. The class is a tuple, because one object is made for every request, and a tuple takes half
-    the time of a dataclass.
+    """A received request. The class is a tuple, because every request makes one object, and a tuple takes half the
+    time of a dataclass.
     """
 
     call: int
@@ -75,31 +75,31 @@ class ReplyFrame(NamedTuple):
 Frame = TypeVar("Frame", RequestFrame, ReplyFrame)
 
 Cut = Callable[[bytes, int, int], Frame]
-"""Function that makes a frame from the bytes between two offsets, which do not include the length. Raises
-FramingError.
+"""Function that makes a frame from a chunk and two offsets: the start of the frame's length, and the end of the frame.
+Raises FramingError.
 """
 
 
 def encode_request(call: int, timeout_ms: int, method: bytes, payload: bytes) -> bytes:
-    """The frame of a request. ``method`` has at most 255 bytes."""
+    """Encodes a request as a frame. ``method`` has at most 255 bytes."""
     length = _REQUEST_LENGTH_MIN + len(method) + len(payload)
     return _REQUEST.pack(length, call, timeout_ms, len(method)) + method + payload
 
 
 def encode_reply(call: int, code: int, payload: bytes) -> bytes:
-    """The frame of a reply."""
+    """Encodes a reply as a frame. ``code`` 0 is an answer, any other code a fault."""
     return _pack_reply(_REPLY_LENGTH_MIN + len(payload), call, code) + payload
 
 
 class FrameDecoder(Generic[Frame]):
-    """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. For one thread.
+    """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. Not thread-safe.
 
-    Bytes of an unfinished frame are gathered in one buffer until the frame is whole. So a frame of a megabyte that
-    comes byte by byte takes no more memory and copying than a frame that comes at once.
+    The decoder gathers the bytes of an unfinished frame in one buffer until the frame is whole. So a frame of a
+    megabyte that comes byte by byte takes no more memory and copying than a frame that comes at once.
     """
 
     ended = False
-    """False, since no frame can be marked as the last one."""
+    """Always False, since the protocol has no mark for a last frame."""
 
     def __init__(self, cut: Cut[Frame], length_min: int, frame_bytes_max: int) -> None:
         self._cut: Cut[Frame] = cut
@@ -108,18 +108,18 @@ class FrameDecoder(Generic[Frame]):
         self._buffer = bytearray()
         self._needed = 0
         self.pending_bytes = 0
-        """Number of bytes held of a frame that is not whole yet."""
+        """Number of bytes that the decoder holds of an unfinished frame."""
 
     def take_interim(self) -> bytes:
-        """See ``RequestDecoder``; always empty."""
+        """Returns no bytes: this protocol has no interim responses."""
         return b""
 
     def retire(self) -> bool:
-        """Does nothing, since no frame can be marked as the last one."""
+        """Returns False: the protocol cannot tell a client that its connection is old."""
         return False
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Frames that ``data`` completes, in order. Raises FramingError; after this error the stream cannot be read."""
+        """Returns the frames that ``data`` completes, in order. After a FramingError no more bytes can be decoded."""
         if self.pending_bytes:
             self._buffer += data
             self.pending_bytes += len(data)
@@ -154,19 +154,22 @@ class FrameDecoder(Generic[Frame]):
 def request_decoder(
     frame_bytes_max: int = FRAME_BYTES_MAX, cut: "Cut[RequestFrame] | None" = None
 ) -> FrameDecoder[RequestFrame]:
-    """Decoder of a server, which cuts a client's bytes into requests. With ``cut``, the requests may be of another
-    class than ``RequestFrame``.
+    """Makes the decoder of a server, which cuts a client's bytes into requests. ``cut`` may make objects of a
+    subclass of ``RequestFrame``.
     """
     return FrameDecoder(cut or cut_request, _REQUEST_LENGTH_MIN, frame_bytes_max)
 
 
 def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyFrame]:
-    """Decoder of a client, which cuts a server's bytes into replies."""
+    """Makes the decoder of a client, which cuts a server's bytes into replies."""
     return FrameDecoder(_cut_reply, _REPLY_LENGTH_MIN, frame_bytes_max)
 
 
 def cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
-    """The request between two offsets, after the length."""
+    """Decodes one request frame. ``start`` is the offset of the frame's length, and ``stop`` the end of the frame.
+
+    Raises FramingError for a method's length that the frame has no room for, and for call number 0.
+    """
     _, call, timeout_ms, method_length = _request_at(data, start)
     method_start = start + _REQUEST_BYTES
     payload_start = method_start + method_length
@@ -178,6 +181,6 @@ def cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
 
 
 def _cut_reply(data: bytes, start: int, stop: int) -> ReplyFrame:
-    """The reply between two offsets, after the length."""
+    """Decodes one reply frame. ``start`` is the offset of the frame's length, and ``stop`` the end of the frame."""
     _, call, code = _REPLY.unpack_from(data, start)
     return ReplyFrame(call, code, data[start + _REPLY.size : stop])

@@ -1,6 +1,6 @@
-"""Table of the calls of a gRPC server's connection, with their states and replies; no I/O. See ``grpc_session.py``.
+"""Table of the calls of one connection of a gRPC server, with their states and replies; no I/O.
 
-A caller of any method must hold the connection's lock.
+``grpc_session.py`` explains the states, and uses the table. A caller of any method must hold the connection's lock.
 """
 
 from stock_service.rpc.errors import FaultCode
@@ -12,78 +12,81 @@ from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import Endpoint
 
 _EARLY_MAX = 1000
-"""Largest number of remembered calls that the server ended before the client did."""
+"""Largest number of calls in ``CallTable.early``."""
 
 _DRAINING = "the server is stopping"
 
 OLD = "max_age"
-"""Reason in the GOAWAY to an old connection, in the words of gRPC's own servers."""
+"""Text of the GOAWAY to an old connection. gRPC's own servers send the same text."""
 
 _TOIL = 2
-"""Credits for a call that is refused or reset; see ``patience.py``."""
+"""Cost of a call that the server refuses or resets, in credits of ``patience.py``."""
 
 
 class CallTable:
-    """The calls of one connection."""
+    """Table of the calls of one connection, by stream; see the module."""
 
     def __init__(self, endpoint: Endpoint, streams_max: int) -> None:
         self._endpoint = endpoint
         self._streams_max = streams_max
         self.half: dict[int, IncomingCall] = {}
-        """Calls whose message is not whole."""
+        """Unary calls whose message is not whole, by stream."""
         self.open: dict[int, int] = {}
-        """Calls that wait for an answer, each with the credit of its window."""
+        """Calls whose request waits for its reply, by stream. The value is ``IncomingCall.credit``: bytes that the
+        client has added to the stream's flow-control window.
+        """
         self.kept: dict[int, IncomingCall] = {}
-        """Calls whose method streams; the server answers one message of a call at a time."""
+        """Calls whose method streams, by stream. The server answers one message of a call at a time."""
         self.early: dict[int, None] = {}
-        """Calls that the server ended before the client did: frames of such a call may be on their way."""
+        """Calls that the server ended before the client did, by stream: frames of such a call may be on their way."""
         self.costs: dict[int, int] = {}
-        """Additional credits (``patience.py``), by stream, that a call with a costly header block takes if the call
-        fails.
+        """Additional credits (``patience.py``) that a call with a costly header block costs if the call fails, by
+        stream.
         """
         self.ready: list[GrpcRequest] = []
-        """Messages of kept calls that waited for the answer to another message, and may begin."""
+        """Requests for kept calls' messages that waited for the answer to an earlier message, and may now begin."""
         self._lost = False
         self.pending_bytes = 0
-        """See ``grpc_session``, which counts these bytes. When a call ends here, the bytes of its unfinished message
-        are subtracted.
+        """Value of ``GrpcSession.pending_bytes``. The session counts these bytes. The table only subtracts the
+        unfinished message of a kept call that ends.
         """
         self.room = streams_max
-        """Number of calls that may be ``open``: ``streams_max`` less calls that are not whole, held calls, and kept
-        calls without a worker.
+        """Largest allowed length of ``open``: ``streams_max`` less the half calls, the held calls, and the kept calls
+        that no worker answers.
         """
         self.last = 0
-        """Number of the last stream."""
+        """Largest stream number that the client has used."""
         self.answered = 0
-        """Number of calls answered."""
+        """Number of answered requests."""
         self.sent_bytes = 0
-        """Number of bytes of long replies."""
+        """Number of message bytes of all replies, without usual replies that the windows allowed at once."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
-        """The call of a stream, if frames of the call may still come; otherwise None."""
+        """Returns the call of a stream if the call is half or kept; otherwise None."""
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Computes ``room`` again. Call this after each change of the half, kept or held calls."""
+        """Computes ``room`` again. Call ``count`` after each change of the half, kept or held calls."""
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
 
     @property
     def half_bytes(self) -> int:
-        """Number of bytes of unfinished messages; a call that waits for its message counts as one byte at least."""
+        """Number of bytes of unfinished messages, plus 1 for each half call."""
         return sum(len(call.body) + 1 for call in self.half.values()) + sum(
             len(call.body) for call in self.kept.values()
         )
 
     @property
     def waiting_bytes(self) -> int:
-        """Number of bytes of kept calls' whole messages that wait for the answer to an earlier message."""
+        """Number of bytes of the kept calls' messages that wait for the answer to an earlier message."""
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """The next message of each kept call whose last answer was sent. The client of the call may then send the same
-        number of bytes again.
+        """Takes the next message of each kept call whose last answer was sent. Returns the requests.
+
+        For each taken message, the stream's flow-control window is widened by the size of the message.
         """
         requests: list[GrpcRequest] = []
         for stream, call in self.kept.items():
@@ -92,7 +95,7 @@ class CallTable:
             if not call.waiting or call.busy:
                 continue
             message, flags = call.waiting.popleft()
-            if not flags & (END | MORE):  # these are no messages that came
+            if not flags & (END | MORE):  # END and MORE mark no message of the client
                 size = PREFIX.size + len(message)
                 call.waiting_bytes -= size
                 if not call.ended:
@@ -106,10 +109,10 @@ class CallTable:
         return requests
 
     def widen(self, stream: int, count: int) -> None:
-        """Adds bytes to the window of a call whose reply has not begun."""
+        """Handles a WINDOW_UPDATE of a stream: adds ``count`` bytes to the call's credit."""
         incoming = self.incoming(stream)
         credit = self.open.get(stream) if incoming is None or stream in self.open else incoming.credit
-        if stream in self._endpoint.held or credit is None:  # counted by the endpoint, or of a call that is over
+        if stream in self._endpoint.held or credit is None:  # the endpoint has counted it, or the call is over
             if incoming is not None:
                 incoming.credit += count
             return
@@ -121,7 +124,9 @@ class CallTable:
             incoming.credit = credit + count
 
     def refuse(self, stream: int, ended: bool, code: FaultCode, detail: str, http_status: int = 200) -> None:
-        """Ends a call with a fault. ``ended`` is True if the client has sent the whole call."""
+        """Ends a call with a fault, or with ``http_status`` if it is not 200. ``ended`` is True if the client has ended
+        the call.
+        """
         incoming = self.incoming(stream)
         self._endpoint.toil += _TOIL
         begun, credit = (incoming.begun, incoming.credit) if incoming is not None else (False, 0)
@@ -136,7 +141,7 @@ class CallTable:
             outgoing += http2.rst_stream(stream, ErrorCode.INTERNAL_ERROR if begun else ErrorCode.NO_ERROR)
 
     def reset(self, stream: int, code: ErrorCode, ends: bool = False) -> None:
-        """Ends a call without a reply. ``ends`` is True if the client has ended the call too."""
+        """Ends a call with RST_STREAM. ``ends`` is True if the client has ended the call."""
         self.forget(stream)
         self._endpoint.toil += _TOIL
         if not ends:
@@ -144,13 +149,13 @@ class CallTable:
         self._endpoint.outgoing += http2.rst_stream(stream, code)
 
     def _ended_early(self, stream: int) -> None:
-        """Remembers that frames of a call may still be on their way."""
+        """Remembers a call that the server ended before the client did."""
         if len(self.early) >= _EARLY_MAX:
             del self.early[next(iter(self.early))]
         self.early[stream] = None
 
     def forget(self, stream: int) -> None:
-        """Removes a call that is over, from any state."""
+        """Removes a call in any state. If the call was not answered, its costly header block now costs credits."""
         self.half.pop(stream, None)
         self.kept.pop(stream, None)
         self.open.pop(stream, None)
@@ -161,7 +166,10 @@ class CallTable:
     # ---- replies
 
     def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
-        """The part of a request's reply that may be sent now; the rest is held."""
+        """Returns the part of a request's reply that the windows allow now. The endpoint holds the rest.
+
+        Returns no bytes for a call that is over, for example for a cancelled call.
+        """
         stream = request[1]
         credit = self.open.pop(stream, None)
         if credit is None:
@@ -172,7 +180,7 @@ class CallTable:
         incoming = self.kept.get(stream)
         if incoming is not None:
             return self._kept(incoming, stream, reply, credit)
-        if is_fault(reply):  # not counted by windows
+        if is_fault(reply):  # flow control does not count trailers
             return reply
         endpoint = self._endpoint
         size = len(reply) - USUAL_BYTES
@@ -183,26 +191,29 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """The part of a reply's frames that may be sent now; the rest is held."""
+        """Returns the part of any reply that the windows allow now. The endpoint holds the rest."""
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
             return before + after
         frames = self._endpoint.send_body(stream, body, ends and not after, after, credit)
         if self._lost:
-            self._endpoint.drop(stream)  # the client will not allow more of it
+            self._endpoint.drop(stream)  # the client sends no further WINDOW_UPDATE for the held rest
         self.count()
         return before + frames
 
     def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
-        """The part that may be sent now of the answer to a message of a kept call, or to the call's end."""
+        """Returns the part of a kept call's answer that the windows allow now. The endpoint holds the rest.
+
+        The answer belongs to one message, or to the end of the call.
+        """
         _, body, _, ends = parted(reply)
         if ends:
             del self.kept[stream]
             self.pending_bytes -= len(incoming.body)
             if not incoming.ended:
                 self._ended_early(stream)
-                reply += http2.rst_stream(stream, ErrorCode.NO_ERROR)  # held where the reply is held
+                reply += http2.rst_stream(stream, ErrorCode.NO_ERROR)  # held with the reply, if the reply is held
             allowed = self._allowed(stream, credit, reply)
             self.count()
             return allowed
@@ -214,8 +225,9 @@ class CallTable:
         return allowed
 
     def renew(self) -> None:
-        """Makes the server answer the first message of each watch again. If the answer must wait, repeated calls cause
-        one answer.
+        """Makes the server answer the first message of each watch again, because the answer may have changed.
+
+        A watch that already waits for an answer gets only this answer.
         """
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY and call.begun and not call.waiting:
@@ -226,16 +238,16 @@ class CallTable:
     # ---- the end
 
     def say_goaway(self, last: int, why: str) -> None:
-        """Tells the client that calls with a number above ``last`` are not taken."""
+        """Sends GOAWAY with the text ``why``: the server begins no call with a stream number above ``last``."""
         self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
 
     def drain(self) -> None:
-        """Accepts no further call, refuses calls that are not whole, and brings kept calls to their end.
+        """Sends GOAWAY, refuses the calls whose message is not whole with UNAVAILABLE, and ends the other kept calls.
 
-        The GOAWAY has the number of the last call seen. RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and
-        more calls for a round trip; an old connection gets this GOAWAY. A drain takes only the bytes that had arrived
-        when the drain began, so that its end does not depend on a client. Calls with a higher number were not begun,
-        and clients may send them again.
+        The GOAWAY has the number of the last call that the server has seen. The server begins no call with a higher
+        number, so a client may send such a call again. RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and to
+        accept calls for one more round trip; only ``GrpcSession.retire`` does so, for an old connection. A drain takes
+        only the bytes that had arrived when the drain began, so that the end of the drain does not depend on a client.
         """
         self.say_goaway(self.last, _DRAINING)
         unasked = [
@@ -248,11 +260,13 @@ class CallTable:
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY or (call.head.kind is Kind.STREAMED and not call.ended):
                 message, flags = call.latest
-                call.waiting.append((message, flags | END))  # the call ends after its waiting messages
+                call.waiting.append((message, flags | END))  # the call ends once its waiting messages are answered
         self.ready += self.settle_kept()
 
     def lose(self) -> None:
-        """Forgets the calls that wait for bytes, since the client sends no more bytes. Whole calls are answered."""
+        """Removes the half and kept calls and the held replies, since the client sends no more bytes. Open calls
+        remain, and get their replies.
+        """
         self._lost = True
         self.half.clear()
         self.kept.clear()

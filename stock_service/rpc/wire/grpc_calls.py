@@ -1,5 +1,5 @@
-"""Calls that a gRPC server has begun to receive, or keeps open; no I/O. See ``grpc_session.py``. A caller of any method
-must hold the connection's lock.
+"""Received bytes and state of one gRPC call on a server: of a unary call until its message is whole, and of a kept call
+until its end. No I/O. ``grpc_session.py`` explains the states. A caller of any method must hold the connection's lock.
 """
 
 from collections import deque
@@ -11,26 +11,28 @@ from stock_service.rpc.wire.grpc_heads import Head, Kind
 from stock_service.rpc.wire.grpc_replies import PREFIX, window_bytes
 
 PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
-"""Flags of a request, which are added. PLAIN: no flag. GZIPPED: the message is compressed. END: the kept call ends, and
-there is no message. LATER: replies to this call were sent before. MORE: asks for the next reply to the last message."""
+"""Flags of a request, as bits. PLAIN: no flag. GZIPPED: the message is compressed. END: the kept call ends; there is no
+message. LATER: an earlier message of this call was answered. MORE: asks for the next reply to the last message.
+"""
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
-"""Head, stream, message, flags as above, the open calls by stream, and the progress of a kept call. A call whose stream
-is not among the open calls is abandoned. A plain tuple, because one is made for every request.
+"""A request: head, stream, message, flags, the connection's open calls by stream, and the progress of a kept call (None
+for a unary call). A request whose stream is not among the open calls was cancelled. The type is a plain tuple, because
+every request makes one.
 """
 
 WAITING_MAX = 64
-"""Largest number of messages of one kept call that wait for the answer to an earlier message."""
+"""Largest number of messages of one kept call that may wait for the answer to an earlier message."""
 
 GZIP_MOST = 1032
-"""Largest ratio of the decompressed size to the compressed size, in gzip."""
+"""Largest possible ratio of the decompressed size to the compressed size in gzip."""
 
 Wrong = tuple[FaultCode, str]
 """Code and text of the fault of a call whose messages are wrong."""
 
 
 def unfolds_bytes(message: bytes) -> int:
-    """Decompressed size of a gzip message, as its last four bytes state it (RFC 1952, ISIZE).
+    """Returns the decompressed size that a gzip message states in its last four bytes (RFC 1952, ISIZE).
 
     The result is at most ``GZIP_MOST`` times the length of the message.
     """
@@ -38,60 +40,60 @@ def unfolds_bytes(message: bytes) -> int:
 
 
 class Progress:
-    """Progress of the answer to a kept call, for the thread that answers one of its messages."""
+    """State of a kept call's answers, between two answers. The thread that answers a message of the call uses it."""
 
     def __init__(self) -> None:
         self.began_ns = 0
-        """Time when the call's first message was answered; 0 before the first answer."""
+        """Time when the call's first message arrived; 0 before the answer to this message begins."""
         self.replies: Iterator[bytes] | None = None
         """Iterator of the remaining replies to the last message; None after the last reply."""
         self.said: ReplyMetadata | None = None
-        """Metadata of the replies."""
+        """Metadata of the call's replies."""
         self.told: bytes | None = None
-        """The last status of a watch."""
+        """Last reply that a health watch has sent; None before the first reply."""
 
 
 class IncomingCall:
-    """A call that has not come whole, or a kept call."""
+    """A unary call whose message is not whole yet, or a kept call (a call whose method streams)."""
 
     def __init__(self, head: Head) -> None:
         self.head = head
         self.body = bytearray()
-        """Bytes of the next message so far."""
+        """Received bytes of the unfinished message."""
         self.content_bytes = 0
-        """Number of bytes that have come in all."""
+        """Total number of bytes that the client has sent in DATA frames of the call."""
         self.credit = 0
-        """Number of bytes that the client has added to the stream's window, less the bytes sent."""
+        """Number of bytes that the client has added to the stream's flow-control window, less the bytes sent."""
         self.ended = False
         """True if the client has ended the call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
-        """Waiting messages of a kept call, and the call's end, with their flags."""
+        """Messages of a kept call that wait for an answer, with their flags. The call's end also waits here."""
         self.waiting_bytes = 0
-        """Number of bytes of the waiting messages, with their prefixes. The client's window is reduced by this
-        number.
+        """Number of bytes of the waiting messages, with their prefixes. The stream's flow-control window for the client
+        is smaller by this number.
         """
         self.unfolds_bytes = 0
-        """Stated decompressed size of a kept call's new compressed messages. The reader of this field sets it back to
+        """Decompressed size that a kept call's new compressed messages state. The reader of this field sets it back to
         0.
         """
         self.latest = (b"", PLAIN)
         """Latest whole message of a kept call, with the message's flags."""
         self.begun = False
-        """True if a message of the kept call has been handed out for an answer."""
+        """True if a message of the kept call was given to a worker for an answer."""
         self.busy = False
-        """True while the answer to the last message handed out has not been sent."""
+        """True while a worker answers a message of the kept call, and until the answer is sent."""
         self.progress = Progress() if head.kind else None
-        """Progress of a kept call's answer; None for another call."""
+        """State of a kept call's answers; None for a unary call."""
 
     def whole(self) -> bytes | None:
-        """The message of a unary call; None if the message is missing or not whole."""
+        """Returns the message of a unary call; None if the message is missing or not whole."""
         body = self.body
         if len(body) < PREFIX.size or len(body) < PREFIX.size + PREFIX.unpack_from(body)[1]:
             return None
         return bytes(memoryview(body)[PREFIX.size :])
 
     def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
-        """Takes more bytes of the call's messages; returns the fault of wrong bytes."""
+        """Takes more bytes of the call's messages. Returns the fault of wrong bytes; None for valid bytes."""
         body = self.body
         body += piece
         while len(body) >= PREFIX.size:
@@ -122,7 +124,7 @@ class IncomingCall:
         return None
 
     def end_kept(self) -> bool:
-        """Notes that the client has ended a kept call; returns False if a message is missing, or not whole."""
+        """Notes that the client has ended a kept call. Returns False if a required message is missing or not whole."""
         if self.body or (self.head.kind is not Kind.STREAMED and not (self.waiting or self.begun)):
             return False
         if self.head.kind is Kind.STREAMED:

@@ -1,15 +1,15 @@
-"""gRPC for the lean client: unary calls on one HTTP/2 connection, bytes in and out. See ``codec.Codec``.
+"""gRPC codec of the lean client (``codec.Codec``): unary calls on one HTTP/2 connection, bytes in and out, no I/O.
 
-A request is encoded once, except for the stream's number. Nearly always a reply comes as HEADERS, DATA and trailers in
-one read, and differs from earlier replies only in the stream's number and the message. The other bytes are the *shape*
-of the reply. So a reply with a known shape is decoded by one look-up and a few comparisons. A reply in pieces, or with
-an unknown shape, is decoded by ``rpc/wire/http2_endpoint.py``; then the codec learns the shape if possible.
+``prepare`` encodes a request once, except for the stream's number. Nearly always a reply comes as HEADERS, DATA and
+trailers in one read, and differs from earlier replies only in the stream's number and the message. The other bytes are
+the *shape* of the reply. The codec decodes a reply of a known shape by one look-up and a few comparisons. It decodes
+any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply is usual.
 
-A shape is valid while equal header blocks have the same meaning. The client announces a header table of size 0; after
-that, equal blocks always have the same meaning. Before that, and with a server that still keeps a table,
-``rpc/wire/header_blocks.py`` reports changes.
+A shape is valid while equal header blocks have the same meaning. This is so once the server's header table has size 0,
+which the client's SETTINGS demand. When the server changes the size of its table, ``rpc/wire/header_blocks.py`` counts
+the change, and the codec forgets all shapes.
 
-Left out: compression, which the client refuses; metadata except a token; streaming calls. Protocol: gRPC's
+Left out: compression, which the client refuses; metadata of a reply; streaming calls. Protocol: gRPC's
 ``PROTOCOL-HTTP2.md``.
 """
 
@@ -29,47 +29,47 @@ from stock_service.rpc.wire.http2 import ErrorCode, Http2Error
 from stock_service.rpc.wire.http2_endpoint import Endpoint, Event
 
 REQUEST_BYTES_MAX = (1 << 24) - 6
-"""Largest request message, in bytes; a server of this project accepts 1 MiB by default."""
+"""Limit of a request message, in bytes. A server of this project accepts 1 MiB by default."""
 
 MESSAGE_BYTES_MAX = 4 << 20
-"""Largest response message, in bytes: the limit of gRPC's own clients."""
+"""Limit of a response message, in bytes. gRPC's own clients have the same limit."""
 
 HEADER_LIST_BYTES_MAX = 16_384
-"""Largest header block, in bytes, and the largest list that it decodes to."""
+"""Limit of a response's header block (encoded), and limit of its header list (decoded), in bytes."""
 
 PATH_BYTES_MAX = 8_192
-"""Largest full name of a method, in bytes; a server of this project accepts 255."""
+"""Limit of a method's full name, in bytes. A server of this project accepts 255 bytes."""
 
 TIMEOUT_S_MAX = 99_999.0
-"""The longest timeout that ``grpc-timeout`` can give in milliseconds, with its eight digits."""
+"""Largest time limit, in seconds, that ``grpc-timeout`` can state in milliseconds with its eight digits."""
 
 _SHAPES_MAX = 64
-"""Largest number of shapes at a time: each size of a message has its own shape."""
+"""Largest number of remembered shapes. Replies with messages of different lengths have different shapes."""
 
 _PREFIX = Struct("!BI")
-"""Prefix of a message: 1 if the message is compressed, otherwise 0; and the message's number of bytes."""
+"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then the message's length."""
 
-_NUMBER = Struct("!i")  # signed, so that no stream over STREAM_MAX can be packed
+_NUMBER = Struct("!i")  # signed, so that packing a stream number over STREAM_MAX fails
 _CODE = Struct("!I")
 _BEFORE_NUMBER = Struct("!IB")
 _HEADER_BYTES = http2.HEADER.size
 
 _NONE_LEFT = http2.STREAM_MAX + 2
-"""Value of the next stream's number when no number is left; stream numbers increase by two."""
+"""Value of ``_next`` when the connection can begin no further call. Stream numbers of a client are odd."""
 
 _USUAL = (
     (http2.HEADERS, http2.END_HEADERS),
     (http2.DATA, 0),
     (http2.HEADERS, http2.END_HEADERS | http2.END_STREAM),
 )
-"""Kinds and flags of a usual reply."""
+"""Kinds and flags of the three frames of a usual reply."""
 
 _HELLO = (
     http2.PREFACE
     + http2.settings(
         (http2.HEADER_TABLE_SIZE, 0),
         (http2.ENABLE_PUSH, 0),
-        (http2.INITIAL_WINDOW_SIZE, http2.WINDOW_MAX),  # no stream's window is renewed: each has room for a message
+        (http2.INITIAL_WINDOW_SIZE, http2.WINDOW_MAX),  # room for the largest message, so no stream's window is renewed
         (http2.MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES_MAX),
     )
     + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
@@ -77,24 +77,24 @@ _HELLO = (
 
 
 class _Shape(NamedTuple):
-    """Shape of a usual reply, from the message on: the ``Struct`` that unpacks the reply, and the bytes that the reply
-    must have.
+    """Shape of a usual reply, from the prefix of its message on: a function that unpacks the bytes, and the values that
+    the unpacked bytes must have.
     """
 
     unpack: Callable[[bytes, int], tuple[bytes, bytes, bytes, int, bytes]]
     prefix: bytes
     """Prefix of the message."""
     trailers_start: bytes
-    """Header of the trailers' frame, up to the stream."""
+    """Header of the trailers' frame, up to the stream's number."""
     trailers: bytes
     reply_bytes: int
-    """Number of bytes of the whole reply, with HEADERS."""
+    """Number of bytes of all three frames of the reply."""
     data_bytes: int
-    """Number of bytes that flow control counts."""
+    """Number of bytes of the reply that flow control counts."""
 
 
 class GrpcCodec:
-    """See ``codec.Codec``."""
+    """Implementation of ``codec.Codec`` for gRPC. A call's number is its stream's number."""
 
     def __init__(self, authority: str, token: str = "", metadata: Metadata = ()) -> None:
         self.hello = _HELLO
@@ -102,18 +102,21 @@ class GrpcCodec:
         self._authority, self._shown = authority, (token, metadata)
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_LIST_BYTES_MAX)
         self._blocks = BlockReader(grpc_status.part, grpc_status.parse, HEADER_LIST_BYTES_MAX)
-        self._open: dict[int, bytearray | None] = {}  # DATA of each call so far; None: no HEADERS have come
+        self._open: dict[int, bytearray | None] = {}  # by stream: the DATA received; None: no response HEADERS yet
         self._next = 1
-        self._pending = b""  # the beginning of a frame
+        self._pending = b""  # received bytes of an unfinished frame
         self._lost: Unavailable | None = None
-        self._changes = 0  # ``BlockReader.changes`` when the shapes were learnt
-        self._shapes: dict[bytes, _Shape] = {}  # by the bytes between the stream numbers of the first two frames
-        self._head = _NUMBER  # beginning of a usual reply, up to the second number
-        self._head_bytes = http2.WINDOW_MAX  # this much: none is known
-        self._head_start = b""
+        self._changes = 0  # value of ``BlockReader.changes`` when ``_shapes`` were remembered
+        self._shapes: dict[bytes, _Shape] = {}  # by the bytes between the stream numbers of HEADERS and DATA
+        self._head = _NUMBER  # unpacks a usual reply from its first byte to DATA's stream number
+        self._head_bytes = http2.WINDOW_MAX  # size of ``_head``; WINDOW_MAX while no shape is known
+        self._head_start = b""  # the bytes before the stream number of HEADERS
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``. ``timeout_s`` is ``TIMEOUT_S_MAX`` at most."""
+        """Encodes a request, in three pieces around the two places of the stream's number; see ``codec.Codec``.
+
+        ``timeout_s`` is ``TIMEOUT_S_MAX`` at most.
+        """
         if len(payload) > REQUEST_BYTES_MAX:
             raise InvalidRequest(f"a request of {len(payload)} bytes, allowed: {REQUEST_BYTES_MAX}")
         block = _request_block(path, self._authority, max(1, round(timeout_s * 1000)), *self._shown)
@@ -122,7 +125,7 @@ class GrpcCodec:
         return head, block + _BEFORE_NUMBER.pack(len(body) << 8 | http2.DATA, http2.END_STREAM), body
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """See ``codec.Codec``. Raises Unavailable if the connection takes no more calls."""
+        """Begins a call; see ``codec.Codec``. Raises Unavailable if the connection takes no more calls."""
         head, middle, body = prepared
         stream = self._next
         try:
@@ -140,22 +143,25 @@ class GrpcCodec:
         return stream, head + number + middle + number + body
 
     def room(self) -> bool:
-        """See ``codec.Codec``. Also False while a request waits for the server's flow control.
+        """Returns True if another call may be started; see ``codec.Codec``. False also while a request waits for the
+        server's flow-control windows.
 
         Uses only half of the streams that the server allows: grpcio counts a call as open for some time after its
-        answer, and refuses calls over its limit.
+        reply, and refuses calls over its limit.
         """
         endpoint = self._endpoint
         allowed = endpoint.streams_max - (endpoint.streams_max >> 1)
         return len(self._open) < allowed and self._next < _NONE_LEFT and not endpoint.held
 
     def take_outgoing(self) -> bytes:
-        """See ``codec.Codec``. After ``feed`` has raised, these bytes tell the server the reason."""
+        """Takes the protocol's own bytes to send; see ``codec.Codec``. After ``feed`` has raised Unavailable, the bytes
+        are a GOAWAY with the reason.
+        """
         endpoint = self._endpoint
         return endpoint.take_outgoing() if endpoint.outgoing else b""
 
     def abandon(self, call: int) -> bytes:
-        """See ``codec.Codec``."""
+        """Gives up a call, and returns its RST_STREAM; see ``codec.Codec``. No bytes for a call that is over."""
         if call not in self._open:
             return b""
         del self._open[call]
@@ -163,7 +169,7 @@ class GrpcCodec:
         return http2.rst_stream(call, ErrorCode.CANCEL)
 
     def feed(self, data: bytes) -> list[Reply]:
-        """See ``codec.Codec``."""
+        """Takes received bytes, and returns the replies that they complete; see ``codec.Codec``."""
         if self._lost is not None:
             raise self._lost
         if self._pending:
@@ -196,7 +202,7 @@ class GrpcCodec:
     # ---- the usual reply
 
     def _take_usual(self, data: bytes, at: int, done: list[Reply]) -> int:
-        """Takes replies of known shapes from an offset on; returns the offset of the first other bytes."""
+        """Appends the replies of known shapes that begin at an offset to ``done``. Returns the offset after them."""
         head, head_start, head_bytes = self._head.unpack_from, self._head_start, self._head_bytes
         calls, shapes, endpoint, end = self._open, self._shapes, self._endpoint, len(data)
         while end - at >= head_bytes:
@@ -249,22 +255,22 @@ class GrpcCodec:
         shape = _Shape(unpack.unpack_from, prefix, trailers_start, trailers, reply_bytes, len(body))
         self._shapes[between] = shape
 
-    # ---- the long way
+    # ---- any other reply
 
     def _on(self, event: Event, done: list[Reply]) -> None:
-        """Handles an event of one call or of the connection. Raises Http2Error, BlockError."""
+        """Handles a frame of one call, or the server's GOAWAY. Raises Http2Error, BlockError."""
         kind, stream, ends, payload = event
         if kind == http2.GOAWAY:
             self._on_goaway(payload, done)
             return
         if kind == http2.HEADERS:
-            block = self._blocks.read(payload)  # of any call, since later blocks may refer to it
+            block = self._blocks.read(payload)  # also for a call that is over: later blocks may refer to this block
             if self._blocks.changes != self._changes:
                 self._changes = self._blocks.changes
                 self._shapes.clear()
         if not stream & 1 or stream >= self._next:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}, which no call has")
-        if stream not in self._open:  # the call is answered or given up
+        if stream not in self._open:  # the call is answered or abandoned
             return
         if kind == http2.HEADERS:
             self._on_headers(stream, ends, block, done)
@@ -274,7 +280,7 @@ class GrpcCodec:
             self._complete(stream, reset_fault(_CODE.unpack(payload)[0], self._authority), True, done)
 
     def _on_headers(self, stream: int, ends: bool, block: Block, done: list[Reply]) -> None:
-        """Handles a call's first header block, its trailers, or one block that is both."""
+        """Handles a header block of a call: response headers, trailers, or both in one block."""
         body = self._open[stream]
         if ends:
             self._complete(stream, block.fault(self._authority) or self._message(body), True, done)
@@ -308,7 +314,7 @@ class GrpcCodec:
             self._complete(stream, fault, ends, done)
 
     def _message(self, body: bytearray | None) -> bytes | Fault:
-        """The message of a call that ended with OK, or the fault if the message is missing or not whole."""
+        """Returns the message of a call that ended with OK. Returns a fault if the message is missing or not whole."""
         if not body:
             return InternalFault(f"{self._authority} sent the status OK and no message")
         if len(body) < _PREFIX.size or len(body) < _PREFIX.size + _PREFIX.unpack_from(body)[1]:
@@ -316,15 +322,18 @@ class GrpcCodec:
         return bytes(memoryview(body)[_PREFIX.size :])
 
     def _complete(self, stream: int, outcome: bytes | Fault, ended: bool, done: list[Reply]) -> None:
-        """Ends a call. Tells the server, unless the server has ended the call and the request was sent whole."""
+        """Ends a call, and appends its outcome to ``done``. ``ended`` is True if the server has ended the call.
+
+        Sends RST_STREAM if the server has not ended the call, or if a part of the request was not sent.
+        """
         del self._open[stream]
         if self._endpoint.drop(stream) or not ended:
             self._endpoint.outgoing += http2.rst_stream(stream, ErrorCode.CANCEL)
         done.append((stream, outcome))
 
     def _on_goaway(self, payload: bytes, done: list[Reply]) -> None:
-        """Handles GOAWAY: the server takes no more calls. Calls with a number above GOAWAY's last number end; other
-        calls may be answered.
+        """Handles GOAWAY: this connection begins no more calls. Calls above GOAWAY's stream number end with a fault;
+        other calls may still be answered.
         """
         last, code, detail = http2.parse_goaway(payload)
         self._next = _NONE_LEFT
@@ -333,8 +342,8 @@ class GrpcCodec:
             self._complete(stream, fault, True, done)
 
     def _lose(self, error: Http2Error | BlockError, done: list[Reply]) -> None:
-        """Ends the use of the connection. If ``done`` has completed calls, the open calls end with Unavailable;
-        otherwise raises Unavailable.
+        """Ends the use of the connection after an error. Raises Unavailable if ``done`` is empty. Otherwise appends
+        Unavailable to ``done`` for each open call.
         """
         code = error.code if isinstance(error, Http2Error) else ErrorCode.COMPRESSION_ERROR
         self._endpoint.outgoing += http2.goaway(0, code, str(error))
@@ -351,7 +360,7 @@ class GrpcCodec:
 
 @lru_cache(256)
 def _request_block(path: str, authority: str, timeout_ms: int, token: str, metadata: Metadata) -> bytes:
-    """The header block of a request. Raises InvalidRequest."""
+    """Encodes the header block of a request. Raises InvalidRequest for a path that is too long."""
     if len(path.encode()) > PATH_BYTES_MAX:
         raise InvalidRequest(f"a method's name of {len(path.encode())} bytes, allowed: {PATH_BYTES_MAX}")
     fields = [

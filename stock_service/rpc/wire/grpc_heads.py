@@ -1,10 +1,10 @@
 """Meaning of a request's header block for a gRPC server: the request's method, time limit and metadata, or its refusal.
 
-``part`` gives the meaning of a field, and is called once for each new field (``header_blocks.py``). ``Heads.head`` puts
-the parts of a block together. If a block is malformed by HTTP/2's rules (RFC 9113, 8.2 and 8.3), the head's
-``malformed`` has the fault, and the stream is reset. A block that is no gRPC call is refused with an HTTP status. A
-call that this server does not support is refused with a gRPC status. Sources: ``PROTOCOL-HTTP2.md``,
-``compression.md``.
+``header_blocks.py`` calls ``part`` once for each new field, and then ``Heads.head`` once for each new block, with the
+parts of the block's fields. A block may break the rules of HTTP/2 (RFC 9113, 8.2 and 8.3): then the head's
+``malformed`` has the fault, and the session resets the stream. The server refuses a block that is no gRPC call with an
+HTTP status. The server refuses a call that it does not support with a gRPC status. Sources: gRPC's
+``PROTOCOL-HTTP2.md`` and ``compression.md``.
 """
 
 import binascii
@@ -19,10 +19,10 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.security import AUTHORIZATION, UNREADABLE, Shown, shown_in
 
 TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
-"""The longest time that ``grpc-timeout`` can give: eight digits of hours."""
+"""Largest time limit that ``grpc-timeout`` can state, in milliseconds: eight digits of hours."""
 
 PATH_SHOWN_MAX = 200
-"""Largest number of bytes of an unknown method's name in an error."""
+"""Largest number of bytes of an unknown method's name that an error text shows."""
 
 _UNIT_NS = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 
@@ -38,7 +38,7 @@ _OF_ONE_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"tr
 _AUTHORIZATION = AUTHORIZATION.encode()
 _NOT_METADATA = frozenset(
     (
-        _AUTHORIZATION,  # a head may be kept, but not its token
+        _AUTHORIZATION,  # a head may be remembered, but its token may not
         b"te",
         b"content-type",
         b"content-length",
@@ -51,20 +51,22 @@ _NOT_METADATA = frozenset(
 _MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
 
 Part = tuple[int, bytes, bytes, Metadata]
-"""Meaning of a field: the field's kind, as above; its name; its value, or the fault in the value; its metadata."""
+"""Meaning of a field: its role (``_MALFORMED`` to ``_WRONG``); its name; its value, or the fault in its value; its
+metadata.
+"""
 
 
 class Kind(IntEnum):
-    """Kind of a method, by its requests and replies."""
+    """Kind of a method, by the numbers of its messages and replies."""
 
     UNARY = 0
     """One message, one reply."""
     STREAMED_REPLY = 1
-    """One message, whose reply goes on until the server stops."""
+    """One message, and replies until the client cancels or the server stops: a watch."""
     STREAMED = 2
-    """Several messages, each with replies, until the client ends."""
+    """Several messages, each with replies, until the client ends the call."""
     REPLIES = 3
-    """One message, with a finite number of replies."""
+    """One message, and a finite number of replies."""
 
 
 class Refusal(NamedTuple):
@@ -81,30 +83,31 @@ class Head(NamedTuple):
     path: bytes = b""
     kind: Kind = Kind.UNARY
     timeout_ms: int = 0
-    """Time limit; 0 for a request without a time limit."""
+    """Time limit in milliseconds; 0 for a request without a time limit."""
     metadata: Metadata = ()
     gzipped: bool = False
-    """True if a message with the compressed flag is in gzip."""
+    """True if the client compresses messages with gzip (``grpc-encoding``)."""
     takes_gzip: bool = False
-    """True if a reply may be in gzip."""
+    """True if the client accepts replies in gzip (``grpc-accept-encoding``)."""
     content_bytes: int = -1
-    """Length of the content, from its field; -1 for a head without this field."""
+    """Value of ``content-length``; -1 for a head without this field."""
     refusal: Refusal | None = None
     malformed: str = ""
     """Fault of the block by HTTP/2's rules; empty for a valid block."""
     shown: Shown = None
     """Credential that the request shows."""
     trails: bool = False
-    """True if the block has no field of a request, and so may be trailers."""
+    """True if the block has no pseudo-header field, and so may be trailers."""
     usual: bool = False
-    """True if no part of the head needs another check: only the message and its length must be checked."""
+    """True for a valid head of a unary call: the session must then check only the message and its length."""
 
 
 class Heads:
-    """Makes the heads of one connection. ``kinds`` are the kinds of the server's methods.
+    """Factory of one connection's heads. ``kinds`` has the kind of each method of the server, by the method's path.
 
-    Calls of one client often differ only in their last metadata, such as a trace's number. So the last valid head is
-    kept, without the metadata at its end. A head that begins with the same parts is made from the kept head.
+    Calls of one client often differ only in their last metadata, such as a trace's number. So the factory remembers
+    the last valid head without the metadata at its end. If the next block begins with the same parts, the factory
+    copies the remembered head, and adds the new metadata.
     """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
@@ -113,7 +116,7 @@ class Heads:
         self._usual: Head | None = None
 
     def head(self, parts: Sequence[Part]) -> Head:
-        """The head made from the parts of a block."""
+        """Makes the head of a block. ``parts`` are the results of ``part`` for the block's fields, in order."""
         begun, usual = len(self._begun), self._usual
         if usual is not None and parts[:begun] == self._begun:
             said = [*usual.metadata]
@@ -181,7 +184,7 @@ class Heads:
 
 
 def part(name: bytes, value: bytes) -> Part:
-    """Part of a head for one field."""
+    """Returns the meaning of one header field, for ``Heads.head``. A faulty field also has a meaning, and no error."""
     role = _role(name)
     if value.strip(b" \t").translate(None, b"\0\r\n") != value:
         return _MALFORMED, name, b"a value with characters that none may have", ()
@@ -199,7 +202,7 @@ def part(name: bytes, value: bytes) -> Part:
 
 @lru_cache(256)
 def _role(name: bytes) -> int:
-    """Kind of the fields of a name."""
+    """Returns the role of all fields with a name."""
     if name in _PSEUDO:
         return _BEGINNING
     if name in _NOT_METADATA:
@@ -210,8 +213,8 @@ def _role(name: bytes) -> int:
 
 
 def _own(name: bytes, value: bytes) -> Part:
-    """Part for one of gRPC's own fields. A token is replaced by its digest; other values are replaced by a known value
-    or by empty bytes.
+    """Returns the meaning of a field that gRPC or HTTP defines. A token becomes its digest. The content type and the
+    accepted encodings become one known value, or empty bytes.
     """
     if name == b"te" and value != b"trailers":
         return _MALFORMED, name, b"a field that belongs to one connection", ()
@@ -227,7 +230,7 @@ def _own(name: bytes, value: bytes) -> Part:
 
 
 def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
-    """Refusal of fields that are no gRPC call, or whose encoding is not supported. None if the fields are a call."""
+    """Returns the refusal of a request that is no gRPC call, or has an unknown encoding. None for any other request."""
     if values[b":method"] != b"POST":
         return Refusal(405, FaultCode.UNIMPLEMENTED, "gRPC takes POST")
     if not values.get(b"content-type"):
@@ -240,8 +243,8 @@ def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
 
 
 def _timeout_ms(value: bytes | None) -> int:
-    """A time limit in milliseconds, rounded up, at least 1. 0 for no value, and -1 for a value that is no time
-    limit.
+    """Decodes ``grpc-timeout`` to milliseconds, rounded up, at least 1. Returns 0 without a value, and -1 for a value
+    that is no time limit.
     """
     if value is None:
         return 0
@@ -252,6 +255,6 @@ def _timeout_ms(value: bytes | None) -> int:
 
 
 def _binary(value: bytes) -> bytes:
-    """Decodes a binary value. Raises binascii.Error."""
+    """Decodes the base64 of binary metadata, with or without padding. Raises binascii.Error."""
     value = value.strip(b" ")
     return binascii.a2b_base64(value + b"=" * (-len(value) % 4), strict_mode=True)

@@ -1,10 +1,10 @@
-"""gRPC of a server that does nothing: a constant reply to every call, with the call's stream number.
+"""gRPC codec of the null server (``codec.NullAnswers``): the same reply to every call, with the call's stream number.
 
-The server speaks HTTP/2 (``http2.py``) without TLS. It does not read headers, since it needs no state of them. The
-reply's headers are literals that enter no table.
+The null server speaks HTTP/2 (``http2.py``) without TLS. It ignores the headers of a request. The headers of its reply
+are literals that enter no header table.
 
-Left out: every check of a client's bytes, and flow control of a stream, since a reply is far smaller than the smallest
-window, 65,535 bytes. The connection's flow control is kept.
+Left out: all checks of a client's bytes, and the flow control of a stream, since a reply is far smaller than the
+default window of 65,535 bytes. The codec obeys the connection's flow control.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import encode_block
 
 HELLO = http2.settings(
-    # No header table (stateless blocks), the protocol's own limit of streams, and the widest windows.
+    # No header table, so that no block depends on an earlier block; no limit of streams; the largest windows.
     (http2.HEADER_TABLE_SIZE, 0),
     (http2.INITIAL_WINDOW_SIZE, http2.WINDOW_MAX),
 ) + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
-"""First bytes to a client."""
+"""First bytes that the server sends to a client."""
 
-_WINDOW_STEP = 1 << 20  # received before the client is given as much window again
+_WINDOW_STEP = 1 << 20  # bytes received before the server widens the connection's window by the same number
 
 _HEADER_BYTES = http2.HEADER.size
 _STREAM_AT = 5
@@ -27,7 +27,7 @@ _STREAM_AT = 5
 
 
 class GrpcNull:
-    """See ``codec.NullAnswers``."""
+    """Implementation of ``codec.NullAnswers`` for gRPC."""
 
     def __init__(self, pieces: tuple[bytes, ...], message_bytes: int) -> None:
         self.hello = HELLO
@@ -35,12 +35,12 @@ class GrpcNull:
         self._message_bytes = message_bytes
         self._rest = b""
         self._greeted = False
-        self._window_bytes = http2.WINDOW_DEFAULT  # bytes that the client still takes
-        self._held: list[bytes] = []  # streams whose answer waits for a wider window
-        self._received_bytes = 0  # since the last WINDOW_UPDATE to the client
+        self._window_bytes = http2.WINDOW_DEFAULT  # bytes that the client's window of the connection still allows
+        self._held: list[bytes] = []  # streams whose reply waits for a wider window
+        self._received_bytes = 0  # bytes of DATA since the last WINDOW_UPDATE to the client
 
     def feed(self, data: bytes) -> bytes | None:
-        """See ``codec.NullAnswers``. Answers every whole frame."""
+        """Takes received bytes; returns a reply for each call that they end. Returns None without HTTP/2's preface."""
         data = self._rest + data
         at = 0
         if not self._greeted:
@@ -82,7 +82,7 @@ class GrpcNull:
         out.append(stream.join(self._pieces))
 
     def _control(self, kind: int, flags: int, stream: int, payload: bytes, out: list[bytes]) -> None:
-        """Handles the frames that keep a connection going: SETTINGS, PING and WINDOW_UPDATE."""
+        """Acknowledges SETTINGS and PING, and sends held replies after a WINDOW_UPDATE of the connection."""
         if kind == http2.SETTINGS and not flags & http2.ACK:
             out.append(http2.frame(http2.SETTINGS, http2.ACK, 0))
         elif kind == http2.PING and not flags & http2.ACK:
@@ -95,7 +95,7 @@ class GrpcNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
-    """Returns a factory of a connection's answers: ``reply``, of at most a frame, to every call."""
+    """Returns a factory of connections' codecs that answer every call with ``reply``, which must fit into one frame."""
     message = b"\0" + len(reply).to_bytes(4, "big") + reply
     begin = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
     trailers = encode_block([(b"grpc-status", b"0")])

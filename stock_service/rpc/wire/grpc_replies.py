@@ -1,7 +1,8 @@
-"""Encoding of a gRPC server's replies: frames with their stream's number, before flow control.
+"""Encoding of a gRPC server's replies: complete frames with the stream's number, before flow control.
 
-A header block that is sent uses no table, so it is encoded once. A usual reply is HEADERS, one DATA frame and trailers,
-and costs two packings and two concatenations.
+The header blocks of a reply use no dynamic table, so the constant blocks are encoded once, at import. A *usual* reply
+is HEADERS, one DATA frame and trailers, with the status OK and without metadata. Encoding a usual reply costs two calls
+of ``Struct.pack`` and two concatenations.
 """
 
 import binascii
@@ -15,23 +16,23 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.header_blocks import Field, encode_block
 
 HEADER_LIST_BYTES_MAX, HEADER_BLOCK_BYTES_MAX = 16_384, 65_536
-"""Largest header list of a client, and largest header block, in bytes. A call with a larger list is refused. A larger
-block ends the connection.
+"""Limits of a client's header list (decoded) and header block (encoded), in bytes. The server refuses a call with a
+larger list. The server ends the connection after a larger block.
 """
 
 DETAIL_BYTES_MAX = 4000
-"""Largest text of a status, in bytes as sent: clients accept 8,192 bytes of trailers."""
+"""Limit of a status' text, in bytes as sent: clients accept trailers of 8,192 bytes."""
 
 PREFIX = Struct("!BI")
-"""Prefix of a message: 1 if the message is compressed, otherwise 0; and the message's number of bytes."""
+"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then the message's length."""
 
 DETAILS = "grpc-status-details-bin"
-"""Name of the trailing metadata with a status' details, an encoded google.rpc.Status."""
+"""Name of the trailing metadata that has a status' details, as an encoded google.rpc.Status."""
 
 _METADATA_NAME, _METADATA_TEXT = re.compile(r"[0-9a-z_.\-]+"), re.compile(r"(?! )[ -~]*(?<! )")
 
 _TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
-"""Characters that are not escaped in a status' text."""
+"""Characters that a status' text has without percent-encoding."""
 
 _BEGIN = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
 _BEGIN_GZIP = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip")])
@@ -41,36 +42,36 @@ _LENGTH_AND_KIND = Struct("!IB")
 _HEADERS_START = _LENGTH_AND_KIND.pack(len(_BEGIN) << 8 | http2.HEADERS, http2.END_HEADERS)
 _TRAILERS_START = _LENGTH_AND_KIND.pack(len(_END) << 8 | http2.HEADERS, http2.END_HEADERS | http2.END_STREAM)
 _FAULT_FLAGS = bytes((http2.END_HEADERS | http2.END_STREAM,))
-_FAULT_START = bytes((http2.HEADERS,)) + _FAULT_FLAGS  # behind the length
+_FAULT_START = bytes((http2.HEADERS,)) + _FAULT_FLAGS  # the bytes after the frame's length
 _HEAD = Struct(f"!5sI{len(_BEGIN)}sIBIBI")  # HEADERS, the header of DATA, and the message's prefix
 _TAIL = Struct(f"!5sI{len(_END)}s")
 _pack_head, _pack_tail = _HEAD.pack, _TAIL.pack
 
 USUAL_BYTES = _HEAD.size - PREFIX.size + _TAIL.size
-"""Number of bytes of a usual reply that flow control does not count."""
+"""Number of bytes of a usual reply that flow control does not count: all bytes but the message and its prefix."""
 
 MESSAGE_BYTES_MAX = http2.FRAME_BYTES_MAX - PREFIX.size
-"""Largest message that fits into one frame, in bytes."""
+"""Size of the largest message that fits into one frame, in bytes."""
 
 
 def window_bytes(message_bytes_max: int) -> int:
-    """Size of a stream's window on a server: room for the largest message."""
+    """Returns the flow-control window of a stream on a server, in bytes: room for the largest message."""
     return max(http2.WINDOW_DEFAULT, message_bytes_max + PREFIX.size)
 
 
 def hello(message_bytes_max: int, streams_max: int) -> bytes:
-    """First bytes of a server."""
+    """Returns the first bytes that a server sends: its SETTINGS, and the largest window of the connection."""
     return http2.settings(
-        (http2.HEADER_TABLE_SIZE, 0),  # so that a header block always means the same
+        (http2.HEADER_TABLE_SIZE, 0),  # so that equal header blocks always have the same meaning
         (http2.MAX_CONCURRENT_STREAMS, streams_max),
-        (http2.INITIAL_WINDOW_SIZE, window_bytes(message_bytes_max)),  # none is renewed but a kept call's
+        (http2.INITIAL_WINDOW_SIZE, window_bytes(message_bytes_max)),  # only the window of a kept call is renewed
         (http2.MAX_HEADER_LIST_SIZE, HEADER_LIST_BYTES_MAX),
     ) + http2.window_update(0, http2.WINDOW_MAX - http2.WINDOW_DEFAULT)
 
 
 def parted(reply: bytes) -> tuple[bytes, bytes, bytes, bool]:
-    """Parts of a reply: frames before DATA, content of DATA, frames after DATA, and True if the last frame ends the
-    stream.
+    """Splits a reply into the frames before DATA, the content of DATA, and the frames after DATA. The fourth result is
+    True if the last frame ends the stream.
     """
     before, body, after, at, flags = b"", [], b"", 0, 0
     while at < len(reply):
@@ -88,7 +89,7 @@ def parted(reply: bytes) -> tuple[bytes, bytes, bytes, bool]:
 
 
 def usual_reply(stream: int, message: bytes) -> bytes:
-    """Reply with a message and the status OK."""
+    """Encodes a reply with one message, the status OK, and no metadata."""
     size = len(message)
     if size > MESSAGE_BYTES_MAX:
         return begun(stream) + messages(stream, message) + ended(stream)
@@ -100,17 +101,17 @@ def usual_reply(stream: int, message: bytes) -> bytes:
 
 
 def is_usual(reply: bytes) -> bool:
-    """True if a reply is HEADERS, one message and trailers, without metadata."""
+    """Returns True if ``usual_reply`` has made the reply, or would have made it."""
     return reply.startswith(_HEADERS_START) and reply.startswith(_TRAILERS_START, len(reply) - _TAIL.size)
 
 
 def begun(stream: int, gzipped: bool = False, metadata: Sequence[Field] = ()) -> bytes:
-    """Frames before the first message."""
+    """Encodes the frames before the first message: the response headers with the initial metadata."""
     return http2.headers(stream, (_BEGIN_GZIP if gzipped else _BEGIN) + encode_block(metadata), False)
 
 
 def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
-    """Frames of one message. ``gzipped`` is True for a compressed message."""
+    """Encodes the DATA frames of one message. ``gzipped`` is True if the message is compressed already."""
     body = PREFIX.pack(gzipped, len(message)) + message
     if len(body) <= http2.FRAME_BYTES_MAX:
         return http2.frame(http2.DATA, 0, stream, body)
@@ -119,12 +120,12 @@ def messages(stream: int, message: bytes, gzipped: bool = False) -> bytes:
 
 
 def ended(stream: int, metadata: Sequence[Field] = ()) -> bytes:
-    """Frames after the last message of a call that ends with OK."""
+    """Encodes the trailers of a call that ends with the status OK. ``metadata`` is the trailing metadata."""
     return http2.headers(stream, _END + encode_block(metadata), True)
 
 
 def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
-    """Reply with a fault: trailers alone. An overloaded server sends it more often than any other reply."""
+    """Encodes a reply that is a fault: only trailers. A cache makes this cheap for a server under overload."""
     start, block = _fault(code, detail)
     if metadata:
         return http2.headers(stream, block + encode_block(metadata), True)
@@ -132,17 +133,17 @@ def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] =
 
 
 def is_fault(reply: bytes) -> bool:
-    """True if a reply is only trailers in one frame: the first frame ends the headers and the stream."""
+    """Returns True if a reply is only trailers in one frame: the first frame ends the headers and the stream."""
     return reply[3:5] == _FAULT_START
 
 
 def broken_off(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
-    """Frames that end a call with a fault after its first HEADERS, and perhaps some messages, were sent."""
+    """Encodes the trailers that end a call with a fault after the response headers were sent."""
     return http2.headers(stream, encode_block([*_status(code, detail), *metadata]), True)
 
 
 def metadata_fields(metadata: Sequence[tuple[str, str | bytes]]) -> list[Field]:
-    """Metadata as header fields. Raises ValueError for a name or value that is not allowed."""
+    """Encodes metadata as header fields. Raises ValueError for a name or value that is not allowed."""
     return [(name.encode(), _value(name, value)) for name, value in metadata]
 
 
@@ -159,7 +160,7 @@ def _value(name: str, value: str | bytes) -> bytes:
 
 
 def http_reply(stream: int, status: int, detail: str) -> bytes:
-    """Reply to a request that is no gRPC call: an HTTP status, and the reason."""
+    """Encodes the reply to a request that is no gRPC call: an HTTP status, and a text with the reason."""
     fields = [(b":status", b"%d" % status), (b"content-type", b"text/plain")]
     if status == 405:
         fields.append((b"allow", b"POST"))
@@ -170,9 +171,9 @@ def http_reply(stream: int, status: int, detail: str) -> bytes:
 
 @lru_cache(64)
 def _fault(code: int, detail: str) -> tuple[bytes, bytes]:
-    """Bytes before the stream's number, and after it, in a reply with a fault."""
+    """Encodes a reply with a fault in two pieces: the bytes before the stream's number, and the bytes after it."""
     fields = [(b":status", b"200"), (b"content-type", b"application/grpc"), *_status(code, detail)]
-    if code == 12:  # UNIMPLEMENTED, perhaps for the encoding: a client may try again with one of these
+    if code == 12:  # UNIMPLEMENTED, perhaps for the request's encoding: a client may try again with a listed encoding
         fields.append((b"grpc-accept-encoding", b"identity,gzip"))
     block = encode_block(fields)
     return (len(block) << 8 | http2.HEADERS).to_bytes(4, "big") + _FAULT_FLAGS, block

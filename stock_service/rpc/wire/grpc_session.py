@@ -1,33 +1,32 @@
 """State machine of one connection of a gRPC server, without I/O: bytes in, requests out; replies in, bytes out.
 
-A stream is a call. The states of a call:
+A stream of HTTP/2 is one call. "The windows" are the client's flow-control windows. The states of a call:
 
 | state | event | next | action of the session |
 |---|---|---|---|
 | idle | HEADERS, with room | half | none yet: a call takes no worker before its message is whole |
 | idle | HEADERS over MAX_CONCURRENT_STREAMS | closed | RST_STREAM, REFUSED_STREAM |
-| idle | HEADERS that HTTP/2 calls malformed | closed | RST_STREAM, PROTOCOL_ERROR |
-| idle | HEADERS behind a GOAWAY with an earlier number | closed | nothing: the client may send it again elsewhere |
-| half | its message whole, and the client's end | open | gives the request |
-| half | the end of a call that is to be refused | closed | a status of HTTP or gRPC |
-| half | a message over the limit, two, or half of one | closed | a status of gRPC; RST_STREAM if the client goes on |
+| idle | HEADERS that are malformed by HTTP/2's rules | closed | RST_STREAM, PROTOCOL_ERROR |
+| idle | HEADERS after a GOAWAY with a smaller number | closed | nothing: the client may send the call elsewhere |
+| half | the message is whole, and the client ends the call | open | returns the request |
+| half | the client ends a call that must be refused | closed | a status of HTTP or gRPC |
+| half | a message over the limit, two, or half a message | closed | a gRPC status; RST_STREAM if the call goes on |
 | half | the server drains | closed | UNAVAILABLE, RST_STREAM |
-| open | its reply, which the windows allow | closed | sends it |
-| open | its reply, which they do not allow | held | sends the part that they allow |
-| held | WINDOW_UPDATE, SETTINGS | held, closed | sends the part that they allow now |
-| half, open, held | RST_STREAM | closed | forgets it; its request, if no worker has it yet, is not begun |
-| half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY where the connection cannot go on |
+| open | a reply that the windows allow | closed | sends the reply |
+| open | a reply that the windows do not allow | held | sends the part that the windows allow |
+| held | WINDOW_UPDATE, SETTINGS | held, closed | sends the part that the windows allow now |
+| half, open, held | RST_STREAM | closed | forgets the call; drops its request, if no worker has the request yet |
+| half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY if the connection cannot continue |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
 A call whose method streams (``Kind``) is *kept*: each message is a request, one after the other, and the end of the
-call is also a request. A kept call ends when the client ends it, or when the server drains.
+call is also a request. A kept call ends when the client ends the call, or when the server drains.
 
-A *usual* call arrives whole in two frames: HEADERS with a short plain block, and DATA that ends the stream. Nearly all
-calls of all clients are usual. ``_cut_usual`` takes a usual call without these states.
+A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
+the stream. Nearly all calls of all clients are usual. ``_cut_usual`` takes a usual call without these states.
 
-``patience.py`` limits floods. The limits on streams, on a message's size and on a header list's size limit the memory
-of a connection. Left out: a check that a client keeps within its windows, since the size of a message is limited
-anyway.
+``patience.py`` limits floods. The limits of streams, messages and header lists bound a connection's memory. Left out: a
+check that a client keeps within the server's windows, since the size of a message is limited anyway.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,28 +46,28 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""A DATA frame with fewer bytes is tiny: a message in tiny frames costs more to receive than to send."""
+"""Size in bytes below which a DATA frame is tiny: tiny frames cost the receiver more time than the sender."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
-"""Cost of a new header block whose call fails: first number of credits, one more for the second number of bytes of new
-fields, and one more for the third number of fields.
+"""Cost of a new header block whose call fails: ``_NEW_BLOCK`` credits, plus one credit for each ``_NEW_BYTES`` bytes of
+new fields, plus one credit for each ``_FIELDS`` fields.
 """
 
 _NEVER_MEANT = 8
-"""Factor of the cost of a malformed block: no client library makes such a block."""
+"""Factor by which the cost of a malformed block is multiplied: no client library makes such a block."""
 
 _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
-"""Decompressed bytes for one credit, and the nanoseconds that decompressing these bytes takes."""
+"""Number of decompressed bytes that cost one credit, and nanoseconds that decompressing these bytes takes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""Three numbers of credits of *toil*: work of the server that brings no request. A client that owes more than the first
-number counts as toiling. Each call pays back the second number, since clients also update windows and ping. No client
-owes more than the third number.
+"""*Toil* is work of the server without a request, counted in credits. A client that owes more than ``TOIL_LEAST``
+toils: the server reads it in small pieces. Each call pays back ``TOIL_A_CALL``, since honest clients also send
+WINDOW_UPDATE and PING. A client owes at most ``TOIL_MOST``.
 """
 
 
 class SessionError(FramingError):
-    """Error that broke a connection; ``goaway`` is the frame that tells the client."""
+    """Error that ends a connection. ``goaway`` is the GOAWAY frame that tells the client the reason."""
 
     def __init__(self, error: Http2Error | BlockError, last: int, requests: Sequence[GrpcRequest]) -> None:
         super().__init__(str(error), requests)
@@ -77,32 +76,32 @@ class SessionError(FramingError):
 
 
 class GrpcSession:
-    """A ``served_stream.Session`` of gRPC; see the module. Its caller holds the connection's lock."""
+    """Implementation of ``served_stream.Session`` for gRPC; see the module. The caller holds the connection's lock."""
 
     def __init__(
         self, kinds: Mapping[bytes, Kind], message_bytes_max: int, streams_max: int, now_ns: Callable[[], int]
     ) -> None:
-        """``kinds`` has the kind of every method. A message has ``message_bytes_max`` bytes at most."""
+        """``kinds`` has the kind of every method, by path. A message has ``message_bytes_max`` bytes at most."""
         self._endpoint = Endpoint(http2.WINDOW_MAX, HEADER_BLOCK_BYTES_MAX)
         self._endpoint.outgoing += hello(message_bytes_max, streams_max)
         self._blocks = BlockReader(part, Heads(kinds).head, HEADER_LIST_BYTES_MAX)
         self._known = self._blocks.known
         self._message_bytes_max = message_bytes_max
         self._patience = Patience(now_ns)
-        self._pending = b""  # the beginning of a frame
-        self._unread = http2.PREFACE  # the part that is still to come
-        self._cuts = False  # True: usual calls are cut, since a call has come and the server does not drain
+        self._pending = b""  # received bytes of an unfinished frame
+        self._unread = http2.PREFACE  # the part of the preface that has not come
+        self._cuts = False  # True: ``_cut_usual`` may be used: a call has come, and the server does not drain
         self._calls = CallTable(self._endpoint, streams_max)
         self.outgoing, self.held, self.ready = self._endpoint.outgoing, self._endpoint.held, self._calls.ready
-        """See ``served_stream.Session``."""
+        """Bytes to send, replies whose rest waits, requests that may begin; see ``served_stream.Session``."""
         self.admit, self.renew = self._calls.admit, self._calls.renew
-        """The same."""
+        """``CallTable.admit`` and ``CallTable.renew``."""
         self._unpaid = 0  # credits of toil that no call has paid back
-        self._heavy = 0  # credits for what calls are more work than others, since the last count of toil
+        self._heavy = 0  # credits for costly calls (large headers, compressed messages) since the last ``_count_toil``
         self.toils = True
-        """See ``served_stream.Session``."""
+        """True if the connection must be read in small pieces."""
         self.later_ns = 0
-        """The same."""
+        """Estimated nanoseconds that decompressing the messages of the last bytes will take."""
         self._draining = self._lost = False
         self.ended = False
         """True if the client has received GOAWAY, and every accepted call has come whole."""
@@ -111,34 +110,34 @@ class GrpcSession:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes held of unfinished frames and calls. A call that waits for its message counts as at least 1."""
+        """Number of bytes held of unfinished frames and messages, plus 1 for each call whose message is not whole."""
         return self._calls.pending_bytes
 
     @property
     def held_bytes(self) -> int:
-        """See ``served_stream.Session``; includes the waiting messages of kept calls."""
+        """Number of bytes of held replies, and of waiting messages of kept calls."""
         return self._endpoint.held_bytes + self._calls.waiting_bytes
 
     @property
     def occupied(self) -> bool:
-        """See ``served_stream.Session``; kept calls stay open until their client ends them."""
+        """True if a kept call is open."""
         return bool(self._calls.kept)
 
     @property
     def reads_on(self) -> bool:
-        """See ``served_stream.Session``."""
+        """True until ``lose``: a held reply may need a WINDOW_UPDATE from the client."""
         return not self._lost
 
     def take_outgoing(self) -> bytes:
-        """See ``served_stream.Session``."""
+        """Takes the bytes to send now."""
         return self._endpoint.take_outgoing()
 
     def take_interim(self) -> bytes:
-        """See ``served_stream.Session``; empty, since ``take_outgoing`` gives all bytes to send."""
+        """Returns no bytes, since ``take_outgoing`` returns all bytes to send."""
         return b""
 
     def take_ready(self) -> Sequence[GrpcRequest]:
-        """See ``served_stream.Session``."""
+        """Takes the requests of kept calls that waited for an earlier answer, and may begin."""
         ready = list(self.ready)
         self.ready.clear()
         return ready
@@ -146,8 +145,8 @@ class GrpcSession:
     # ---- bytes in
 
     def feed(self, data: bytes) -> list[GrpcRequest]:
-        """Takes received bytes. Returns the requests that the bytes complete, in order. Raises SessionError, with the
-        requests before the error, if the connection must end. ``outgoing`` has the frames to send.
+        """Takes received bytes. Returns the requests that the bytes complete, in order. Appends frames to ``outgoing``.
+        Raises SessionError, with the requests before the error, if the connection must end.
         """
         requests: list[GrpcRequest] = []
         if self._lost:
@@ -167,7 +166,7 @@ class GrpcSession:
         return requests
 
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
-        """Takes unusual frames, and all frames after them. Raises SessionError."""
+        """Takes all frames from an offset on, of which the first is not usual. Raises SessionError."""
         endpoint, end, toiled = self._endpoint, len(data), 0
         try:
             if self._unread:
@@ -185,7 +184,7 @@ class GrpcSession:
                     self._spend(toil)
                     if endpoint.pings:
                         self._on_ping()
-                    if endpoint.heard and not self._draining:  # all that comes of calls so far is taken
+                    if endpoint.heard and not self._draining:  # the client has received the first GOAWAY
                         self._draining, self._cuts = True, False
                         self._calls.say_goaway(self._calls.last, OLD)
                 at = following
@@ -204,11 +203,11 @@ class GrpcSession:
         self.ended = self._draining and not (self._calls.half or self._calls.kept)
 
     def _count_pending(self) -> None:
-        """Counts the bytes of unfinished frames and calls."""
+        """Computes ``pending_bytes`` again."""
         self._calls.pending_bytes = len(self._pending) + self._endpoint.block_bytes + self._calls.half_bytes
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
-        """Cuts usual calls from an offset on; returns the offset of the first other frame."""
+        """Appends the usual calls that begin at an offset to ``requests``. Returns the offset after these calls."""
         known, table = self._known, self._calls
         calls, end, last, room, endpoint = table.open, len(data), table.last, table.room, self._endpoint
         unpack_header, unpack_data = http2.HEADER.unpack_from, _DATA_START.unpack_from
@@ -236,7 +235,7 @@ class GrpcSession:
         return at
 
     def _greet(self, data: bytes) -> int:
-        """Takes bytes of the client's preface; returns the offset after them. Raises Http2Error."""
+        """Takes bytes of HTTP/2's preface. Returns the offset after these bytes. Raises Http2Error for other bytes."""
         unread = self._unread
         if not data.startswith(unread[: len(data)]):
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "the client does not begin as HTTP/2 does")
@@ -244,18 +243,18 @@ class GrpcSession:
         return min(len(data), len(unread))
 
     def _count_toil(self, toil: int, requests: int) -> None:
-        """Counts the toil of a read. Window updates and pings of a client with answered calls are no toil."""
+        """Adds the toil of one read, less the credits that its ``requests`` pay back. Sets ``toils``."""
         self._unpaid = min(TOIL_MOST, max(0, self._unpaid + toil - TOIL_A_CALL * requests))
-        # a client without an answered call counts as one that toils
+        # a client without an answered call counts as toiling
         self.toils = self._unpaid > TOIL_LEAST or not self._calls.answered
 
     def _spend(self, cost: int) -> None:
-        """Counts frames that bring no work. Raises Http2Error after too many of them."""
+        """Takes credits for frames without a message (``patience.py``). Raises Http2Error for a flood."""
         if not self._patience.spend(self._calls.answered, self._calls.sent_bytes, cost):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     def _on_ping(self) -> None:
-        """Counts PINGs. Raises Http2Error if a client keeps its connection alive by too many PINGs."""
+        """Counts a client's PING. Raises Http2Error after too many PINGs. A client with held replies may send any."""
         self._endpoint.pings = 0
         if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
@@ -269,7 +268,7 @@ class GrpcSession:
             self._on_headers(stream, ends, payload, requests)
             return
         if kind == http2.GOAWAY or (self._draining and stream > self._calls.last):
-            return  # the client opens no more streams; or this stream is after our GOAWAY, and not taken
+            return  # the client opens no more streams; or our GOAWAY has refused this stream
         if stream > self._calls.last or not stream & 1:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}, which no call has")
         if kind == http2.DATA:
@@ -280,7 +279,7 @@ class GrpcSession:
             self._calls.widen(stream, int.from_bytes(payload, "big") & http2.WINDOW_MAX)
 
     def _on_headers(self, stream: int, ends: bool, block: bytes, requests: list[GrpcRequest]) -> None:
-        """Handles a call's header block, or the trailers after its messages."""
+        """Handles the header block of a new call, or the trailers that end a call."""
         head, cost = self._read(block)
         incoming = self._calls.incoming(stream)
         if stream <= self._calls.last or self._draining:
@@ -314,7 +313,7 @@ class GrpcSession:
                 self._on_end(stream, incoming, requests)
 
     def _read(self, block: bytes) -> tuple[Head, int]:
-        """Head of a header block, and the block's cost if the call fails. Raises BlockError."""
+        """Decodes a header block to its head, and to its cost in credits if the call fails. Raises BlockError."""
         blocks = self._blocks
         try:
             head = blocks.read(block)
@@ -325,7 +324,7 @@ class GrpcSession:
         return head, _NEW_BLOCK + work if blocks.count else 0
 
     def _count_unfolded(self, size: int) -> None:
-        """Counts the decompressed size that a call's messages state: a few compressed bytes may be much work."""
+        """Counts the decompressed ``size`` that messages state, since decompressing a few bytes may be much work."""
         credit = min(size, self._message_bytes_max) // _UNFOLDED_BYTES
         self._heavy += credit
         self.later_ns += credit * _UNFOLDED_NS
@@ -353,7 +352,7 @@ class GrpcSession:
             self._on_end(stream, incoming, requests)
 
     def _on_end(self, stream: int, incoming: IncomingCall, requests: list[GrpcRequest]) -> None:
-        """Handles the client's end of a call."""
+        """Handles the client's end of a call: begins, refuses or resets the call."""
         head = incoming.head
         incoming.ended = True
         if 0 <= head.content_bytes != incoming.content_bytes:
@@ -376,19 +375,19 @@ class GrpcSession:
     # ---- the end
 
     def retire(self) -> bool:
-        """See ``served_stream.RequestDecoder``: GOAWAY with the largest number, and a PING (RFC 9113, 6.8)."""
+        """Tells the client to connect again: GOAWAY with the largest stream number, and a PING (RFC 9113, 6.8)."""
         self._calls.say_goaway(http2.STREAM_MAX, OLD)
         self._endpoint.probe()
         return True
 
     def drain(self) -> None:
-        """See ``served_stream.Session``."""
+        """Stops taking requests, and sends GOAWAY: the server is stopping."""
         self._draining, self._cuts = True, False
         self._calls.drain()
         self._count_pending()
 
     def lose(self) -> None:
-        """See ``served_stream.Session``."""
+        """Notes that the client sends no more bytes. Drops unfinished calls, kept calls and held replies."""
         self._lost = True
         self._calls.lose()
         self._pending = b""
@@ -396,5 +395,5 @@ class GrpcSession:
 
 
 def _dribbles(event: Event) -> bool:
-    """True for a tiny DATA frame that does not end its stream."""
+    """Returns True for a tiny DATA frame (``_DATA_FEW``) that does not end its stream."""
     return event[0] == http2.DATA and not event[2] and len(event[3]) < _DATA_FEW

@@ -1,8 +1,9 @@
-"""Outcome of a gRPC call. The status as a fault is for any client; header blocks and resets are for clients without
-grpcio.
+"""Conversion of a gRPC call's outcome to a fault (``errors.py``), for clients.
 
-Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. A status without a fault
-of its own becomes InternalFault, with gRPC's name of the status.
+Every client uses ``status_fault``. The functions for header blocks, resets and GOAWAY are for clients without grpcio.
+
+Sources: gRPC's ``PROTOCOL-HTTP2.md``, ``http-grpc-status-mapping.md`` and ``statuscodes.md``. A gRPC status without a
+fault of its own becomes an InternalFault that names the status.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ _OTHER_STATUSES = {
     11: "OUT_OF_RANGE",
     15: "DATA_LOSS",
 }
-"""gRPC's names of the statuses without a fault of their own."""
+"""gRPC's names of the statuses that have no fault in ``errors.py``, by number."""
 
 _CANCELLED, _UNKNOWN = 1, 2
 
@@ -44,25 +45,25 @@ _HTTP_FAULTS: dict[int, type[Fault]] = {
     503: Unavailable,
     504: Unavailable,
 }
-"""Faults of HTTP statuses other than 200; any other status is INTERNAL."""
+"""Fault of an HTTP status that is not 200. A status that is not in this table is INTERNAL."""
 
 _RESET_FAULTS: dict[int, type[Fault]] = {
     ErrorCode.REFUSED_STREAM: Unavailable,
-    ErrorCode.CANCEL: Unavailable,  # CANCELLED, by a server that is stopping
+    ErrorCode.CANCEL: Unavailable,  # a stopping server cancels its calls
     ErrorCode.ENHANCE_YOUR_CALM: Overloaded,
 }
-"""Faults of resets, by the resets' codes; any other code is INTERNAL."""
+"""Fault of a call that RST_STREAM ended, by the frame's error code. A code that is not in this table is INTERNAL."""
 
 
 class Block(NamedTuple):
     """Meaning of a header block for a gRPC client."""
 
     http_status: int
-    """HTTP status; 0 for a block without one, such as trailers; -1 if the value is no number."""
+    """HTTP status; 0 for a block without an HTTP status, such as trailers; -1 for a value that is no number."""
     is_grpc: bool
-    """True if the content type is gRPC's."""
+    """True if the block has gRPC's content type."""
     grpc_status: int
-    """gRPC status; -1 for a block without one."""
+    """gRPC status; -1 for a block without a gRPC status."""
     detail: str
 
     @property
@@ -72,11 +73,11 @@ class Block(NamedTuple):
 
     @property
     def is_interim(self) -> bool:
-        """True for an HTTP status 1xx, after which other headers follow."""
+        """True for an HTTP status 1xx: the final headers follow later."""
         return 100 <= self.http_status < 200
 
     def fault(self, peer: str) -> Fault | None:
-        """Fault of a call that ends with this block; None for the status OK."""
+        """Returns the fault of a call that ends with this block; None for the status OK. ``peer`` names the server."""
         if self.grpc_status >= 0:
             return status_fault(self.grpc_status, self.detail, peer) if self.grpc_status else None
         if self.http_status not in (0, 200):
@@ -87,12 +88,12 @@ class Block(NamedTuple):
 
 
 def part(name: bytes, value: bytes) -> Field:
-    """Part of a block for one field; empty for a field that is not in ``_TOLD``."""
+    """Returns a field that ``parse`` needs unchanged, and any other field as two empty strings."""
     return (name, value) if name in _TOLD else (b"", b"")
 
 
 def parse(fields: Sequence[Field]) -> Block:
-    """The block that consists of these parts."""
+    """Makes a Block from the results of ``part`` for all fields of a header block."""
     values = dict(fields)
     status, code = values.get(b":status", b"0"), values.get(b"grpc-status")
     return Block(
@@ -104,8 +105,8 @@ def parse(fields: Sequence[Field]) -> Block:
 
 
 def status_fault(code: int, detail: str, peer: str) -> Fault:
-    """The fault of a gRPC status that is not OK, for any client. ``peer`` names the server."""
-    if code == _CANCELLED:  # not by us: by a server that stops before it has taken the call up
+    """Makes the fault of a gRPC status that is not OK, for any client. ``peer`` names the server."""
+    if code == _CANCELLED:  # by a server that stopped before it began the call; our own client cannot be the cause
         return Unavailable(f"call to {peer} cancelled by the server, which is stopping")
     if code == FaultCode.UNAVAILABLE:
         return Unavailable(f"connection to {peer}: {detail}")
@@ -117,12 +118,12 @@ def status_fault(code: int, detail: str, peer: str) -> Fault:
 
 
 def reset_fault(code: int, peer: str) -> Fault:
-    """The fault of a call that the server ended with RST_STREAM."""
+    """Makes the fault of a call that the server ended with RST_STREAM. ``code`` is the frame's error code."""
     return _RESET_FAULTS.get(code, InternalFault)(f"call to {peer} reset by the server: {error_name(code)}")
 
 
 def goaway_fault(code: int, detail: bytes, peer: str) -> Fault:
-    """The fault of a call that the server does not take, because the server has sent GOAWAY."""
+    """Makes the fault of a call that the server will not begin, because the server has sent GOAWAY."""
     why = "is stopping" if code == ErrorCode.NO_ERROR else f"said {error_name(code)}"
     said = f": {short(detail.decode(errors='replace'))}" if detail else ""
     return Unavailable(f"call to {peer} not taken up by the server, which {why}{said}")

@@ -1,21 +1,21 @@
-"""Header blocks (HPACK, RFC 7541): encoding, and decoding with a memory, so that a repeated field is decoded once.
+"""Header blocks (HPACK, RFC 7541): encoding, and decoding with a cache, so that a repeated field is decoded once.
 
-A block that is sent uses only the static table and literals without indexing. So the block has the same meaning on
-every connection, and is encoded once.
+An encoded block uses only the static table and literals without indexing. So the block has the same meaning on every
+connection, and the caller may encode the block once.
 
-A received block is cut into fields. The bytes of a field are looked up among the known fields of the connection. So
-only a new field is decoded. If all fields of a block are known, the whole block is remembered. If two successive blocks
-begin with the same fields, these fields are remembered together, whatever their length.
+``BlockReader`` cuts a received block into fields, and looks the bytes of each field up among the connection's known
+fields. Only a new field is decoded. If all fields of a block are known, the reader remembers the whole block. If two
+successive blocks begin with the same fields, the reader remembers these fields together, whatever their length.
 
 A peer that has received SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks. Plain blocks neither use nor change the
-peer's dynamic table, so equal blocks always have the same meaning. A field that is put into a table of size 0 is also
-plain. Before the peer has received this setting, it may use a table of 4,096 bytes, which is kept here.
+peer's dynamic table, so equal plain blocks always have the same meaning. A field that a block adds to a table of size 0
+is also plain. Before the peer has received this setting, it may use a table of 4,096 bytes, which the reader copies.
 
-A field that shows a token, and a block with such a field, are remembered by a digest: the token itself is not kept. The
-copy of a peer's dynamic table keeps only the meaning of such a field.
+A field that shows a token, and a block with such a field, are remembered by a digest, so no token stays in memory. In
+the copy of a peer's dynamic table only the meaning of such a field is stored.
 
 HPACK's Huffman code is like DEFLATE's (RFC 1951), with other lengths, and with codes over 15 bits, which usual text
-does not need. So zlib decodes a long string, as a block of DEFLATE. A table decodes all other strings, byte by byte.
+does not need. So zlib decodes a long string, as a block of DEFLATE. A table decodes any other string, byte by byte.
 
 Left out: the check of RFC 9113, 4.3.1, that a peer's first block after its acknowledgement begins with the table's new
 size. Blocks that break this rule are decoded.
@@ -35,54 +35,54 @@ from hpack.table import HeaderTable
 from stock_service.rpc.security import AUTHORIZATION, concealed
 
 KNOWN_MAX, KNOWN_BYTES_MAX = 16, 512
-"""Most blocks remembered on one connection, and their largest size: usually, two or three blocks are repeated."""
+"""Limits of one connection's remembered blocks: number, and bytes of one block. A client repeats 2 or 3 blocks."""
 
 FIELDS_BYTES_MAX, FIELD_BYTES_MAX = 4096, 2048
-"""Largest sum of the fields remembered on one connection, and largest remembered field, in bytes as received and as RFC
-9113, 10.5.1, counts them. So a peer's blocks and fields use at most 100 KiB of memory, and not a megabyte.
+"""Limits of one connection's remembered fields: all fields together, and one field, in bytes as received plus bytes as
+RFC 9113, 10.5.1, counts them. So blocks and fields of a peer use at most 100 KiB of memory, and not a megabyte.
 """
 
 TABLE_BYTES_MAX = 4096
-"""Size of a peer's dynamic table, before the peer has received our setting."""
+"""Largest size of a peer's dynamic table, in bytes, before the peer has received our setting."""
 
 _RESIZED_MAX = 2
-"""Largest number of changes of the table's size in one block (RFC 7541, 4.2): down, and up again."""
+"""Largest number of changes of the table's size in one block (RFC 7541, 4.2): smaller, and larger again."""
 
 _UNFOLDED = 4
-"""Factor: a list that changes the table is decoded up to this multiple of the limit."""
+"""Factor: a list over the limit is decoded up to this multiple of the limit if a dynamic table is in use."""
 
 _NEW_BYTES_MAX = 32_768
-"""Largest size of the new fields decoded in one block: the fields of a list over the limit that the table needs."""
+"""Limit of a block's new fields, in bytes. A list over the limit is still decoded if the table needs its fields."""
 
 _INTEGER_BITS_MAX = 35
-"""Largest number of bits of an integer after its prefix: more than any limit here needs."""
+"""Largest number of bits of an integer after its prefix, above every limit of this module."""
 
 _NAME_BYTES_MAX = 64
-"""Largest name of a field, in bytes, that is remembered for all connections."""
+"""Length in bytes of the longest field name that the process remembers, for all connections."""
 
 _INFLATED_MIN = 16
-"""Smallest Huffman-coded string, in bytes, that zlib decodes faster than the table: starting zlib takes 1.2 µs."""
+"""Length in bytes from which zlib decodes a Huffman-coded string faster than the table. Starting zlib takes 1.2 µs."""
 
 _CODE_BITS_MAX = 15
-"""Largest number of bits of a code of DEFLATE."""
+"""Length in bits of DEFLATE's longest code."""
 
 _AUTHORIZATION = AUTHORIZATION.encode()
 _STATIC = HeaderTable.STATIC_TABLE
 
 Field = tuple[bytes, bytes]
-"""A header field's name and value."""
+"""Name and value of a header field."""
 
 Part = TypeVar("Part")
 Meaning = TypeVar("Meaning")
 
 _Entry = tuple[int, bytes, Part]
-"""A decoded field: the bytes that a list counts for the field, its name, and its meaning."""
+"""A decoded field: its size by RFC 9113, 10.5.1, its name, and its meaning (the result of ``part``)."""
 
 _Row = list[tuple["_Row", bytes]]
-"""A state of Huffman's decoder: for each next byte, the next state, and the decoded text."""
+"""A state of the Huffman decoder: for each next byte of code, the next state and the decoded text."""
 
 _ROWS: list[_Row] = [[] for _ in range(len(HUFFMAN_TABLE) // 16)]
-"""States of the decoder. Each state is filled at its first use, since all states together take 10 MB."""
+"""States of the Huffman decoder. The first use fills a state, since all filled states together take 10 MB."""
 
 _STATES = {id(row): state for state, row in enumerate(_ROWS)}
 _MAY_END = {id(_ROWS[state]) for state, flags, _ in HUFFMAN_TABLE if flags & HUFFMAN_COMPLETE}
@@ -91,19 +91,19 @@ _FAILED += [(_FAILED, b"")] * 256
 
 
 class BlockError(ValueError):
-    """Bytes that are no header block. No later block of the connection can be decoded."""
+    """Error for bytes that are no header block. No later block of the connection can be decoded."""
 
 
 class ListTooLong(BlockError):
-    """A header list over the limit. Later blocks can still be decoded."""
+    """Error for a header list over the limit. Later blocks can still be decoded."""
 
 
 class BlockReader(Generic[Part, Meaning]):
-    """Reader of one connection's header blocks; ``mean`` makes the meaning of a block from its parts. For one thread.
+    """Decoder of one connection's header blocks, with a cache. Not thread-safe.
 
-    ``part`` makes the meaning of one field, from its name and value. Do not change the results of ``mean`` and
-    ``part``: they are returned again for the same bytes. ``list_bytes_max`` bounds a list, counted as RFC 9113, 10.5.1,
-    does.
+    ``part`` makes the meaning of one field, from its name and value. ``mean`` makes the meaning of a block, from the
+    results of ``part``. The reader remembers both results, so nobody may change them. ``list_bytes_max`` limits the
+    size of a header list by RFC 9113, 10.5.1.
     """
 
     def __init__(
@@ -112,27 +112,27 @@ class BlockReader(Generic[Part, Meaning]):
         self._part, self._mean, self._list_bytes_max = part, mean, list_bytes_max
         self._fields: dict[bytes, _Entry[Part]] = {}
         self._fields_bytes = 0
-        self._begun: tuple[bytes, list[Part], int] = b"", [], 0  # beginning of blocks: its parts, its size in a list
-        self._before = b""  # the last block, up to its token
+        self._begun: tuple[bytes, list[Part], int] = b"", [], 0  # common beginning of blocks: bytes, parts, list size
+        self._before = b""  # bytes of the last block, up to its token
         self._table = deque[_Entry[Part]]()
         self._table_bytes, self._table_bytes_max = 0, TABLE_BYTES_MAX
-        self._peeks = False  # True: only a plain block is read
-        self._plain = self._shows = False  # True: the last block was plain; True: it showed a token
+        self._peeks = False  # True: ``peek`` is running, which reads plain blocks only
+        self._plain = self._shows = False  # properties of the last block: it was plain; it showed a token
         self._tokens = False  # True: a known block shows a token
         self.known: dict[bytes, Meaning] = {}
-        """Plain blocks by their bytes; by ``concealed`` if a block shows a token. Other code only reads this."""
+        """Meanings of plain blocks by the block's bytes, or by ``concealed`` bytes with a token. Only for reading."""
         self.changes = 0
-        """Number of changes of the table's size. At a change all known blocks are forgotten."""
+        """Number of changes of the table's size. Each change makes the reader forget all known blocks."""
         self.count, self.new_bytes = 0, 0
         """Number of fields of the last block, and number of bytes of its new fields; both 0 for a known block."""
 
     def read(self, block: bytes) -> Meaning:
-        """Meaning of a block. Call this for every block of the connection, in order. Raises BlockError."""
+        """Returns the meaning of a block. Call ``read`` for every block, in the order of arrival. Raises BlockError."""
         self._peeks = False
         return self._read(block)
 
     def peek(self, block: bytes) -> Meaning | None:
-        """Meaning of a plain block, without a call of ``read``; None for any other block, and for bad bytes."""
+        """Returns the meaning of a plain block, instead of ``read``; None for any other block, and for wrong bytes."""
         self._peeks = True
         try:
             return self._read(block)
@@ -154,12 +154,12 @@ class BlockReader(Generic[Part, Meaning]):
         return meaning
 
     def _cut(self, block: bytes) -> list[Part]:
-        """Cuts a block into its fields; returns their parts. Raises BlockError."""
+        """Cuts a block into fields. Returns the results of ``part`` for the fields. Raises BlockError."""
         known, list_bytes_max, at, end = self._fields, self._list_bytes_max, 0, len(block)
         unfolded_max = _UNFOLDED * list_bytes_max
         begun, parts, list_bytes = self._begun
         self._plain, self._shows = True, False
-        if end > list_bytes_max:  # no encoder makes a field longer than it is
+        if end > list_bytes_max:  # a block is never longer than its list, so the list is too long
             parts, list_bytes = [], list_bytes_max + 1
         elif block.startswith(begun):
             at, parts = len(begun), [*parts]
@@ -194,7 +194,7 @@ class BlockReader(Generic[Part, Meaning]):
                     if at > end or self.new_bytes > _NEW_BYTES_MAX:
                         raise IndexError(at)
                     if list_bytes > list_bytes_max and not 0x40 <= first < 0x80:
-                        list_bytes += 32  # its content does not matter
+                        list_bytes += 32  # a field after the limit, which the table does not need, is not decoded
                         continue
                     if repeats and self._plain and not self._before.startswith(field, start):
                         repeats = False
@@ -220,7 +220,7 @@ class BlockReader(Generic[Part, Meaning]):
         return parts
 
     def _new(self, field: bytes, value: int, index: int) -> _Entry[Part]:
-        """Entry of a field with new bytes; ``value`` is its value's offset. Raises BlockError, IndexError."""
+        """Decodes a field with new bytes. ``value`` is the offset of its value. Raises BlockError, IndexError."""
         if field[0] & 0xE0 == 0x20:
             raise BlockError("a table's size behind a field")
         if index:
@@ -246,7 +246,7 @@ class BlockReader(Generic[Part, Meaning]):
         entry = (32 + len(name) + len(text), name, self._part(name, text))
         self.new_bytes += len(field)
         size = len(field) + entry[0]
-        if size <= FIELD_BYTES_MAX and index <= len(_STATIC):  # else its name is in the table, and may change
+        if size <= FIELD_BYTES_MAX and index <= len(_STATIC):  # a larger index is in the dynamic table, and may change
             self._fields_bytes += size
             if self._fields_bytes > FIELDS_BYTES_MAX:
                 self._fields.clear()
@@ -257,7 +257,7 @@ class BlockReader(Generic[Part, Meaning]):
     # ---- the peer's dynamic table
 
     def _kept(self, index: int) -> _Entry[Part]:
-        """A field of the table. Raises BlockError."""
+        """Returns the table's field with an HPACK index. Raises BlockError."""
         self._not_plain()
         index -= len(_STATIC) + 1
         if index >= len(self._table):
@@ -265,14 +265,14 @@ class BlockReader(Generic[Part, Meaning]):
         return self._table[index]
 
     def _keep(self, entry: _Entry[Part]) -> None:
-        """Puts a field into the table; a field larger than the table leaves it empty. Raises BlockError."""
+        """Adds a field to the table. A field larger than the table empties the table. Raises BlockError in ``peek``."""
         self._not_plain()
         self._table.appendleft(entry)
         self._table_bytes += entry[0]
         self._shrink()
 
     def _resized(self, block: bytes) -> int:
-        """Changes the table's size as a block's beginning says. Returns its fields' offset. Raises BlockError."""
+        """Applies the table sizes at a block's beginning. Returns the offset of the first field. Raises BlockError."""
         self._not_plain()
         at = count = 0
         while at < len(block) and block[at] & 0xE0 == 0x20:
@@ -293,14 +293,14 @@ class BlockReader(Generic[Part, Meaning]):
             self._table_bytes -= self._table.pop()[0]
 
     def _not_plain(self) -> None:
-        """Notes that the block uses the table, or changes it. Raises BlockError where only plain blocks are read."""
+        """Notes that the block uses or changes the table, so it is not plain. Raises BlockError in ``peek``."""
         self._plain = False
         if self._peeks:
             raise BlockError("a block that is not plain")
 
 
 def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """Integer at an offset (``most``: largest prefix), and its end's offset. Raises BlockError, IndexError."""
+    """Decodes an integer; ``most`` is its prefix's mask. Returns it and its end's offset. BlockError, IndexError."""
     number = block[at] & most
     if number < most:
         return number, at + 1
@@ -313,13 +313,13 @@ def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def _past(block: bytes, at: int) -> int:
-    """Offset of the end of the string at an offset. Raises BlockError, IndexError."""
+    """Returns the offset after the string that begins at an offset. Raises BlockError, IndexError."""
     size, start = _integer(block, at, 0x7F)
     return start + size
 
 
 def _text(string: bytes) -> bytes:
-    """Text of a string that begins with its length. Raises BlockError."""
+    """Decodes a string literal, which begins with its length. Raises BlockError."""
     text = string[1:] if string[0] & 0x7F < 0x7F else string[_integer(string, 0, 0x7F)[1] :]
     return _decoded(text) if string[0] & 0x80 else text
 
@@ -328,34 +328,34 @@ _name = lru_cache(256)(_text)
 
 
 def _block_begin() -> bytes:
-    """Beginning of a DEFLATE block whose literals have HPACK's codes, filled to the end of a byte.
+    """Makes the header of a DEFLATE block whose literals have HPACK's codes. Empty blocks before it fill whole bytes.
 
-    Codes over 15 bits all begin with the same 15 bits, all ones. Here these bits are the code for the block's end.
+    Each HPACK code over 15 bits begins with 15 ones. In this block 15 ones are the code for the block's end.
     """
     lengths = [length if length <= _CODE_BITS_MAX else 0 for length in REQUEST_CODES_LENGTH[:-1]]
-    lengths += [_CODE_BITS_MAX, 0]  # the block's end, and the only distance, which has no code
-    empty = "0100000000"  # a block with the usual codes, and with nothing but its end: three fill the last byte
-    counts = "10100000000001111"  # the last block, which brings its codes: 257 + 1 lengths, by 19 lengths:
-    lengths_of_lengths = "000" * 3 + "001" * 16  # none for a repetition, and 4 bits for each length from 0 to 15
+    lengths += [_CODE_BITS_MAX, 0]  # lengths of the end's code, and of the only distance's code, which does not exist
+    empty = "0100000000"  # an empty block with fixed codes; three of these blocks fill the last byte
+    counts = "10100000000001111"  # the last block, with dynamic codes: 257 + 1 code lengths, written by 19 code lengths
+    lengths_of_lengths = "000" * 3 + "001" * 16  # no code for a repetition, and a 4-bit code for each length 0 to 15
     bits = 3 * empty + counts + lengths_of_lengths + "".join(f"{length:04b}" for length in lengths)
     return int(bits[::-1], 2).to_bytes(len(bits) // 8, "little")
 
 
-_INFLATER = zlib.decompressobj(-9)  # no header of zlib's, and the least window: nothing is repeated
+_INFLATER = zlib.decompressobj(-9)  # raw DEFLATE with the smallest window, since the block has no repetitions
 _INFLATER.decompress(_block_begin())
 _REVERSED = bytes([int(f"{byte:08b}"[::-1], 2) for byte in range(256)])
 
 
 def _inflated(code: bytes) -> bytes | None:
-    """Text of a Huffman-coded string; None if the string is faulty, or has a code over 15 bits."""
+    """Decodes a Huffman-coded string with zlib. Returns None if the string is faulty, or has a code over 15 bits."""
     inflater, bits = _INFLATER.copy(), code.translate(_REVERSED)
     text, last = inflater.decompress(bits[:-1]), inflater.decompress(bits[-1:])
-    # a symbol that ends in the last byte leaves under 8 bits; if these are ones, more ones give no further symbol
+    # less than a byte of padding remains; if the padding is ones, further ones decode to no symbol
     return text + last if last and not inflater.decompress(b"\xff\xff") else None
 
 
 def _decoded(code: bytes) -> bytes:
-    """Text of a Huffman-coded string. Raises BlockError."""
+    """Decodes a Huffman-coded string. Raises BlockError."""
     if len(code) >= _INFLATED_MIN and (text := _inflated(code)) is not None:
         return text
     row, pieces = _ROWS[0], []
@@ -371,7 +371,7 @@ def _decoded(code: bytes) -> bytes:
 
 
 def _filled(row: _Row) -> _Row:
-    """Fills a row, and returns it."""
+    """Computes the 256 entries of a decoder state that is used for the first time. Returns the state."""
     state, steps = _STATES[id(row)] * 16, []
     for middle, flags, symbol in HUFFMAN_TABLE[state : state + 16]:
         begun = bytes((symbol,)) if flags & HUFFMAN_EMIT_SYMBOL else b""
@@ -384,7 +384,7 @@ def _filled(row: _Row) -> _Row:
 
 
 def encode_block(fields: Iterable[Field]) -> bytes:
-    """Encodes a header block that uses the static table alone, and changes none. Names are in lower case."""
+    """Encodes a header block, without the dynamic table. Names must be in lower case."""
     block = bytearray()
     for name, value in fields:
         index, values = HeaderTable.STATIC_TABLE_MAPPING.get(name, (0, {}))
@@ -393,7 +393,7 @@ def encode_block(fields: Iterable[Field]) -> bytes:
             whole[0] |= 0x80
             block += whole
             continue
-        block += encode_integer(index, 4)  # its first four bits are 0: a literal without indexing
+        block += encode_integer(index, 4)  # the first four bits are 0: a literal without indexing
         if not index:
             block += encode_integer(len(name), 7) + name
         block += encode_integer(len(value), 7) + value

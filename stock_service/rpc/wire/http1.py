@@ -1,22 +1,22 @@
 """HTTP/1.1 messages: bytes in, requests or responses out, no I/O. Source: RFC 9112.
 
-| state | bytes that are read | next |
+| state of a decoder | bytes that the decoder reads | next |
 |---|---|---|
-| HEAD | a head with a length, or neither length nor coding | BODY |
+| HEAD | a head with ``Content-Length``, or without any body | BODY |
 | HEAD | a head with ``Transfer-Encoding: chunked`` | SIZE |
-| BODY | as many bytes as the head gives | HEAD, and a message |
-| SIZE | a chunk's size, not 0 | DATA |
-| SIZE | 0 | TRAILER |
-| DATA | the chunk and its line's end | SIZE |
+| BODY | the number of bytes that the head states | HEAD, and a message is complete |
+| SIZE | the size of a chunk, not 0 | DATA |
+| SIZE | the size 0 | TRAILER |
+| DATA | the chunk, and CRLF | SIZE |
 | TRAILER | a field | TRAILER |
-| TRAILER | an empty line | HEAD, and a message |
+| TRAILER | an empty line | HEAD, and a message is complete |
 
-Two programs must not read the same bytes as different messages. So a message is refused if it has: a length and a
-coding, two lengths, two types, no host or two hosts, a folded field, a wrong character in a field's name, or a bare CR
-or LF.
+A proxy and this server must not read the same bytes as different messages (request smuggling). So the decoder refuses a
+message with a length and a transfer coding, two lengths, two content types, no host in HTTP/1.1, two hosts, a folded
+field, a wrong character in a field's name, or a bare CR or LF.
 
-A head that is equal to a kept head is neither parsed nor checked again. A refused head is not kept. A head is kept
-under its bytes, or under a digest if the head shows a token.
+A decoder remembers the heads it has accepted. A head with the same bytes as a remembered head is neither parsed nor
+checked again. The key of a remembered head is its bytes, or a digest of its bytes if the head shows a token.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -32,19 +32,19 @@ from stock_service.rpc.security import AUTHORIZATION, Shown, concealed, shown_in
 from stock_service.rpc.wire.framing import FramingError
 
 HEAD_BYTES_MAX = 8192
-"""Largest head, in bytes, and largest trailers of a chunked message."""
+"""Limit of a head, and limit of a chunked message's trailers, in bytes."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""Answer to a client that sends ``Expect`` and waits before it sends a body."""
+"""Interim response to a client that sends ``Expect``, and waits for this response before it sends the body."""
 
 _HEADS_MAX = 1024
-"""Largest number of heads that are kept parsed."""
+"""Largest number of remembered heads, of all decoders that share them."""
 
 _HEAD_BYTES_KEPT = 512
-"""Largest head that is kept, in bytes."""
+"""Size of the largest head that decoders remember, in bytes."""
 
 _CHUNK_LINE_BYTES_MAX = 256
-"""Largest first line of a chunk, in bytes."""
+"""Limit of a chunk's first line, in bytes."""
 
 _TIMEOUT_MS_MAX = 2**32 - 1
 
@@ -53,17 +53,17 @@ _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
 _FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
 _HOST = re.compile(rb"(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::[0-9]*)?", re.IGNORECASE | re.ASCII)
-"""A host, which may be empty, and a port or none (RFC 9110, 7.2)."""
+"""Value of the field ``Host``: a host, which may be empty, and optionally a port (RFC 9110, 7.2)."""
 
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?")
 _AUTHORIZATION = AUTHORIZATION.encode()
 
 _ONCE = set(b"content-length content-type transfer-encoding host expect timeout-ms fault authorization".split())
-"""Fields that may come once only."""
+"""Fields that a head may have only once."""
 
 
 class HttpError(FramingError):
-    """Error for bytes that are no message, with the status of the answer. No further byte of the stream can be read."""
+    """Error for bytes that are no message; no more bytes can be decoded. ``status`` is the answer's HTTP status."""
 
     def __init__(self, status: int, detail: str, code: FaultCode = FaultCode.INVALID_ARGUMENT) -> None:
         super().__init__(detail)
@@ -71,7 +71,9 @@ class HttpError(FramingError):
 
 
 class RequestHead(NamedTuple):
-    """Content of a request's head; ``length`` -1 is a chunked body."""
+    """Content of a request's head. ``length`` is the length of the body, or -1 for a chunked body. ``close`` is True if
+    the connection ends after this request. ``expects`` is True if the client waits for ``CONTINUE``.
+    """
 
     length: int
     close: bool
@@ -80,34 +82,36 @@ class RequestHead(NamedTuple):
     path: bytes
     """Path without the query."""
     kind: bytes
-    """Type of the content, in lower case and without its parameters."""
+    """Content type, in lower case and without its parameters."""
     timeout_ms: int
-    """Time limit of the client; 0 for a request without a time limit."""
+    """Time limit of the client, in milliseconds; 0 for a request without a time limit."""
     shown: Shown = None
     """Credential that the request shows."""
 
 
 class ResponseHead(NamedTuple):
-    """Content of a response's head; ``length`` -1 is a chunked body."""
+    """Content of a response's head. ``length`` is the length of the body, or -1 for a chunked body. ``close`` is True
+    if the connection ends after this response. ``expects`` is always False.
+    """
 
     length: int
     close: bool
     expects: bool
     status: int
     fault: bytes
-    """Name of the fault's code; empty for a response without a fault."""
+    """Value of the field ``Fault``: the name of the fault's code. Empty for a response without a fault."""
 
 
 Head = TypeVar("Head", RequestHead, ResponseHead)
 
 CheckSite = Callable[[bytes | None, bytes | None], None]
-"""Function that checks a head's host (None for a head without a host) and ``Origin``. Raises HttpError to refuse the
-head.
+"""Function that checks the host and the ``Origin`` of a head. Each is None if the head does not have it. The function
+raises HttpError to refuse the head.
 """
 
 
 class HttpMessage(NamedTuple, Generic[Head]):
-    """A received request or response."""
+    """A received request or response, with its whole body."""
 
     head: Head
     payload: bytes
@@ -122,42 +126,42 @@ class _State(Enum):
 
 
 class HttpDecoder(Generic[Head]):
-    """Cuts a stream, in chunks of any size, into messages. Holds one message and one chunk at most. For one thread."""
+    """Cuts a stream, in pieces of any size, into messages. Holds one message and one piece at most. Not thread-safe."""
 
     def __init__(self, parse: Callable[[bytes], Head], heads: dict[bytes, Head], bytes_max: int) -> None:
         self._parse: Callable[[bytes], Head] = parse
         self._heads: dict[bytes, Head] = heads
         self._bytes_max = bytes_max
         self._buffer = bytearray()
-        self._body = bytearray()  # a whole body, or its chunks that are whole
+        self._body = bytearray()  # a whole body, or the whole chunks of a body so far
         self._state = _State.HEAD
         self._head: Head | None = None
-        self._need = 0  # bytes of the body, or of the chunk, still to come
+        self._need = 0  # length of the body or chunk that the decoder waits for; in TRAILER, bytes still allowed
         self._interim = b""
         self.ended = False
-        """True if a message was marked as the last message; bytes after it are not read."""
+        """True if a message was marked as the connection's last message. The decoder reads no bytes after it."""
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes held of an unfinished message, plus 1 if the message's head is whole."""
+        """Number of bytes that the decoder holds of an unfinished message, plus 1 if the message's head is whole."""
         return len(self._buffer) + len(self._body) + (self._head is not None)
 
     def take_interim(self) -> bytes:
-        """Returns ``CONTINUE`` once if the client waits for it; otherwise empty bytes."""
+        """Returns ``CONTINUE`` if the client waits for the interim response, once for each message; else no bytes."""
         interim, self._interim = self._interim, b""
         return interim
 
     def retire(self) -> bool:
-        """Makes the message with the next head the last message of the connection. May be repeated."""
+        """Marks the message whose head comes next as the connection's last message. May be repeated. Returns True."""
         parse = self._parse
         self._heads, self._parse = {}, lambda raw: parse(raw)._replace(close=True)
         return True
 
     def feed(self, data: bytes) -> list[HttpMessage[Head]]:
-        """Messages that ``data`` completes, in order. Raises HttpError; after this error the stream cannot be read."""
+        """Returns the messages that ``data`` completes, in order. After an HttpError no more bytes can be decoded."""
         if self.ended:
             return []
-        if self._state is _State.HEAD and not self._buffer:  # one whole message, whose head is known: nearly always
+        if self._state is _State.HEAD and not self._buffer:  # nearly always one whole message with a remembered head
             raw, end, body = data.partition(b"\r\n\r\n")
             head = self._heads.get(raw) or self._heads.get(concealed(raw))
             if end and head is not None and len(body) == head.length:
@@ -176,7 +180,7 @@ class HttpDecoder(Generic[Head]):
         return messages
 
     def _step(self, messages: list[HttpMessage[Head]]) -> bool:
-        """Takes the next part of a message from the buffer; returns False if the part is not whole."""
+        """Takes the next part of a message (head, body, chunk) from the buffer. Returns False if it is not whole."""
         match self._state:
             case _State.HEAD:
                 return self._take_head()
@@ -197,7 +201,7 @@ class HttpDecoder(Generic[Head]):
 
     def _take_head(self) -> bool:
         buffer = self._buffer
-        while buffer.startswith(b"\r\n"):  # some clients send this behind a body
+        while buffer.startswith(b"\r\n"):  # some clients send an additional CRLF after a body
             del buffer[:2]
         if buffer and buffer != b"\r" and not 0x21 <= buffer[0] <= 0x7E:
             raise HttpError(400, "the first byte is none of HTTP")
@@ -221,7 +225,7 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _take_body(self, messages: list[HttpMessage[Head]]) -> bool:
-        """Takes a body of a known length, or one chunk and the end of its line."""
+        """Takes a body of a known length, or one chunk and the CRLF after it."""
         need, end = self._need, b"\r\n" if self._state is _State.DATA else b""
         if len(self._buffer) < need + len(end):
             return False
@@ -236,7 +240,7 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _take_size(self) -> bool:
-        """Takes the first line of a chunk."""
+        """Takes the first line of a chunk, which states the chunk's size."""
         line = self._until(b"\r\n", _CHUNK_LINE_BYTES_MAX, 400, "a chunk's size")
         if line is None:
             return False
@@ -251,8 +255,10 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _until(self, end: bytes, bytes_max: int, status: int, what: str) -> bytes | None:
-        """Takes the bytes up to an end mark, and the mark, from the buffer. Returns the bytes before the mark; None if
-        the mark is missing.
+        """Takes the bytes up to and with the mark ``end`` from the buffer. Returns the bytes before the mark; None if
+        the mark has not come.
+
+        Raises HttpError with ``status`` if more than ``bytes_max`` bytes come before the mark; ``what`` names them.
         """
         limit = bytes_max + len(end)
         found = self._buffer.find(end, 0, limit)
@@ -265,7 +271,7 @@ class HttpDecoder(Generic[Head]):
         return taken
 
     def _finish(self, messages: list[HttpMessage[Head]]) -> None:
-        """Ends a message that is whole."""
+        """Appends the whole message to ``messages``, and prepares for the next head."""
         head = self._head
         assert head is not None
         messages.append(HttpMessage(head, bytes(self._body)))
@@ -279,12 +285,14 @@ class HttpDecoder(Generic[Head]):
 def request_decoder(
     heads: dict[bytes, RequestHead], bytes_max: int, check_site: CheckSite | None = None
 ) -> HttpDecoder[RequestHead]:
-    """Decoder of a server. ``heads`` keeps parsed heads; decoders of one thread and one check may share it."""
+    """Makes the decoder of a server. ``heads`` remembers heads. Decoders may share ``heads`` if one thread uses them
+    and they have the same ``check_site``. ``bytes_max`` limits a body.
+    """
     return HttpDecoder(partial(_request_head, check_site), heads, bytes_max)
 
 
 def response_decoder(bytes_max: int) -> HttpDecoder[ResponseHead]:
-    """Decoder of a client. ``feed`` also returns responses with a status under 200."""
+    """Makes the decoder of a client, whose ``feed`` also returns interim responses. ``bytes_max`` limits a body."""
     return HttpDecoder(_response_head, {}, bytes_max)
 
 
@@ -335,7 +343,10 @@ def _response_head(head: bytes) -> ResponseHead:
 
 
 def _fields(head: bytes) -> dict[bytes, bytes]:
-    """Fields of a head by their names in lower case; the values of a repeated field are joined."""
+    """Parses the fields of a head. Returns the values by names in lower case; a comma joins a repeated field's values.
+
+    Raises HttpError for a line that is no field, and for a second field of a name in ``_ONCE``.
+    """
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\r\n") if head else ():
         name, value = _field(line)
@@ -349,7 +360,7 @@ def _fields(head: bytes) -> dict[bytes, bytes]:
 
 
 def shown(value: bytes) -> str:
-    """A field's value, or its beginning, for an error."""
+    """Quotes the first 80 bytes of a field's value, for an error text."""
     return repr(value[:80].decode("latin-1"))
 
 
@@ -361,8 +372,8 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
-    """Length of a body; -1 for a chunked body. ``without`` is the length for a head without a length; with None, such a
-    head is refused.
+    """Returns the length of a body, or -1 for a chunked body. ``old`` is True for HTTP/1.0. ``without`` is the result
+    for a head that states no length; if ``without`` is None, such a head is refused.
     """
     length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
     if coding is not None:
@@ -381,6 +392,6 @@ def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
 
 
 def _closes(fields: dict[bytes, bytes], old: bool) -> bool:
-    """True if the connection ends with this message."""
+    """Returns True if the connection ends after this message. ``old`` is True for HTTP/1.0."""
     words = {word.strip() for word in fields.get(b"connection", b"").lower().split(b",")}
     return b"close" in words or (old and b"keep-alive" not in words)

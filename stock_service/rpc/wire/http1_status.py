@@ -1,7 +1,8 @@
-"""Conversion between HTTP's statuses and faults, and encoding of requests and responses. No I/O.
+"""Conversion between HTTP's statuses and faults (``errors.py``), and encoding of requests and responses. No I/O.
 
-A response with a fault names the fault's code in the field ``Fault``, since some faults share a status. UNIMPLEMENTED
-(no method has the path) and NOT_FOUND are both 404. A client uses the name, or the status of a response without a name.
+A response with a fault has the fault's code in the header field ``Fault``, since some faults share an HTTP status:
+UNIMPLEMENTED (no method has the path) and NOT_FOUND are both 404. A client makes the fault from the field ``Fault`` or,
+if the field is missing, from the status.
 """
 
 from http import HTTPStatus
@@ -33,7 +34,7 @@ STATUSES = {
     FaultCode.UNAVAILABLE: 503,
     FaultCode.UNAUTHENTICATED: 401,
 }
-"""HTTP's status of each fault."""
+"""HTTP status that a server sends for each fault."""
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 
@@ -45,21 +46,21 @@ _FAULTS: dict[int, type[Fault]] = {
     421: PermissionDenied,
     502: Unavailable,
 }
-"""Fault of each status of a response that names no fault; any other status is INTERNAL."""
+"""Fault that a client makes from the status of a response without the field ``Fault``. Any other status is INTERNAL."""
 
 _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 
 
 def encode_request(verb: bytes, path: bytes, kind: bytes, payload: bytes, fields: bytes) -> bytes:
-    """Encodes a request. ``kind`` is the type of the payload, if there is one. ``fields`` has further header fields,
-    each with its line's end.
+    """Encodes a request. ``kind`` is the content type of a payload that is not empty. ``fields`` has further header
+    fields, each followed by CRLF.
     """
     body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (kind, len(payload)) if payload or verb == b"POST" else b""
     return b"%s %s HTTP/1.1\r\n%s%s\r\n%s" % (verb, path, fields, body, payload)
 
 
 def encode_response(status: int, kind: bytes, payload: bytes, extra: bytes = b"") -> bytes:
-    """Encodes a response. ``extra`` has further fields, each with its line's end."""
+    """Encodes a response. ``kind`` is the content type. ``extra`` has further header fields, each followed by CRLF."""
     return b"HTTP/1.1 %d %s\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (
         status,
         _REASONS[status],
@@ -71,7 +72,7 @@ def encode_response(status: int, kind: bytes, payload: bytes, extra: bytes = b""
 
 
 def fault_of(status: int, name: bytes, detail: bytes) -> Fault:
-    """The fault of a response with another status than 200."""
+    """Makes the fault of a response whose status is not 200. ``name`` is the value of the field ``Fault``, or empty."""
     fault = _NAMED.get(name) or _FAULTS.get(status, InternalFault)
     text = detail.decode(errors="replace") or f"HTTP status {status}"
     return fault(text if name in _NAMED else f"HTTP status {status}: {text[:300]}")

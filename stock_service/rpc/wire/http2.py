@@ -1,6 +1,6 @@
-"""HTTP/2 (RFC 9113): its frames' kinds, flags, settings, limits and error codes, and the bytes of frames to send.
+"""HTTP/2 (RFC 9113): constants (kinds of frames, flags, settings, limits, error codes), and encoding of frames.
 
-``http2_endpoint.py`` has the receiving of frames, and the rules of sending.
+``http2_endpoint.py`` decodes frames, and has the rules of sending.
 """
 
 from enum import IntEnum
@@ -10,10 +10,10 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """First bytes of a client, before its SETTINGS."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
-"""The kinds of frames."""
+"""Kinds of frames."""
 
 END_STREAM, ACK, END_HEADERS, PADDED, PRIORITISED = 0x1, 0x1, 0x4, 0x8, 0x20
-"""Flags of frames."""
+"""Flags of frames, as bits. END_STREAM and ACK are the same bit, in different kinds of frames."""
 
 HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, MAX_HEADER_LIST_SIZE = (
     range(1, 7)
@@ -21,25 +21,23 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX
 """Numbers of settings."""
 
 FRAME_BYTES_MAX = 16_384
-"""Largest frame after its header, in bytes. Every peer takes a frame of this size; no larger frame is sent or
-announced.
-"""
+"""Largest payload of a frame, in bytes. Every HTTP/2 peer accepts this size. We send and accept no larger payload."""
 
 WINDOW_DEFAULT = 65_535
-"""Size of a connection's and of a stream's window, in bytes, before SETTINGS or WINDOW_UPDATE change it."""
+"""Flow-control window of a connection and of a stream, in bytes, before SETTINGS or WINDOW_UPDATE change the window."""
 
 WINDOW_MAX = STREAM_MAX = 2**31 - 1
-"""The largest window, and the last stream's number."""
+"""Largest flow-control window in bytes, and largest number of a stream."""
 
 HEADER = Struct("!IBI")
-"""A frame's header: length (three bytes) and kind (one byte) as one number, then flags, then stream."""
+"""Header of a frame: length (three bytes) and kind (one byte) as one number, then the flags, then the stream."""
 
 _U32 = Struct("!I")
 _SETTING = Struct("!HI")
 
 
 class ErrorCode(IntEnum):
-    """Reason why a stream or a connection ended."""
+    """Error code of RST_STREAM and GOAWAY: the reason why a stream or a connection ended."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -69,32 +67,32 @@ class Http2Error(ValueError):
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """A frame of at most ``FRAME_BYTES_MAX`` bytes of payload."""
+    """Encodes a frame. ``payload`` has at most ``FRAME_BYTES_MAX`` bytes."""
     return HEADER.pack(len(payload) << 8 | kind, flags, stream) + payload
 
 
 def settings(*pairs: tuple[int, int]) -> bytes:
-    """A SETTINGS frame of these settings and values."""
+    """Encodes a SETTINGS frame. Each pair is a setting's number and value."""
     return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*pair) for pair in pairs))
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """A WINDOW_UPDATE frame: ``count`` more bytes on a stream or, with 0, on the connection."""
+    """Encodes a WINDOW_UPDATE frame, which allows ``count`` more bytes on a stream. Stream 0 is the connection."""
     return frame(WINDOW_UPDATE, 0, stream, _U32.pack(count))
 
 
 def rst_stream(stream: int, code: ErrorCode) -> bytes:
-    """A RST_STREAM frame, which ends a stream at once."""
+    """Encodes a RST_STREAM frame, which ends a stream at once."""
     return frame(RST_STREAM, 0, stream, _U32.pack(code))
 
 
 def goaway(last: int, code: ErrorCode, detail: str = "") -> bytes:
-    """A GOAWAY frame: no stream after ``last`` is accepted. ``detail`` is text for people, cut to a hundred bytes."""
+    """Encodes a GOAWAY frame: the sender accepts no stream after ``last``. ``detail`` is text, cut to 100 bytes."""
     return frame(GOAWAY, 0, 0, _U32.pack(last) + _U32.pack(code) + detail.encode()[:100])
 
 
 def headers(stream: int, block: bytes, end_stream: bool) -> bytes:
-    """Frames of a header block, as many as it needs."""
+    """Encodes a header block as one HEADERS frame, and as many CONTINUATION frames as the block needs."""
     flags = END_STREAM if end_stream else 0
     if len(block) <= FRAME_BYTES_MAX:
         return frame(HEADERS, flags | END_HEADERS, stream, block)
@@ -104,10 +102,10 @@ def headers(stream: int, block: bytes, end_stream: bool) -> bytes:
 
 
 def parse_goaway(payload: bytes) -> tuple[int, int, bytes]:
-    """Parses GOAWAY: the last stream that the peer takes, its code, and its text for people."""
+    """Decodes the payload of GOAWAY: the last stream that the peer accepts, the error code, and the text."""
     return _U32.unpack_from(payload)[0] & STREAM_MAX, _U32.unpack_from(payload, 4)[0], payload[8:]
 
 
 def error_name(code: int) -> str:
-    """The name of an error code, for people."""
+    """Returns the name of an error code, or ``error N`` for an unknown code N."""
     return ErrorCode(code).name if code in ErrorCode._value2member_map_ else f"error {code}"

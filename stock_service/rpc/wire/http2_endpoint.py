@@ -1,17 +1,18 @@
-"""The part of HTTP/2 that both ends of a connection share: bytes in, bytes out, no I/O and no clock. See ``http2.py``.
+"""The part of HTTP/2 that client and server share: bytes in, bytes out, no I/O and no clock.
 
-``Endpoint`` takes frames one by one. It handles frames of the connection itself: SETTINGS, PING, flow control. It puts
-header blocks together and removes padding. It gives other frames, as an ``Event``, to the owner of the streams. Bytes
-to send gather in ``outgoing``. The part of a body that the peer's windows do not allow yet is held, and moves to
-``outgoing`` when the windows allow it.
+``Endpoint`` decodes received frames one by one. It handles the frames of the connection itself: SETTINGS, PING,
+WINDOW_UPDATE. It joins the pieces of a header block, and removes padding. It returns every other frame, as an
+``Event``, to the owner of the streams, which is a client's codec or a server's session. ``outgoing`` gathers the bytes
+to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow, and moves the part
+to ``outgoing`` when a WINDOW_UPDATE allows it.
 
 Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a
-stream's fault. Memory is bounded for any bytes of a peer: frames (16,384 bytes), header blocks and answers have limits.
-Unknown frames, flags and settings are ignored.
+stream's fault. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
+have limits. The endpoint ignores unknown frames, flags and settings.
 
-Left out: priorities and push. The peer's limit of header lists is ignored. The peer's size of the header table is also
-ignored, since sent blocks use no table (``header_blocks.py``). There is no check that the peer keeps within its
-windows.
+Left out: priorities, server push, and a check that the peer keeps within its windows. The endpoint also ignores the
+peer's limit of header lists, and the peer's size of the header table, since sent blocks use no table
+(``header_blocks.py``).
 """
 
 from collections.abc import Callable
@@ -21,32 +22,31 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.http2 import ErrorCode, Http2Error, frame
 
 STREAMS_UNTOLD = 1
-"""Assumed number of streams that the peer allows, before its SETTINGS have come: any useful peer allows one at
-least.
+"""Number of concurrent streams that the endpoint assumes until the peer's SETTINGS come. Every useful peer allows at
+least one stream.
 """
 
 ANSWERS_MAX = 1000
-"""Largest number of PING and SETTINGS frames answered between two calls of ``take_outgoing``: an honest peer sends
-fewer.
-"""
+"""Largest number of PING and SETTINGS frames between two calls of ``take_outgoing``. An honest peer sends fewer."""
 
 _HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")
 _SETTING = Struct("!HI")
 _WINDOW_UPDATE_HEADER = (4 << 8) | http2.WINDOW_UPDATE
 PROBE = b"GOAWAY 1"
-"""Payload of the PING of ``probe``."""
+"""Payload of the PING that ``Endpoint.probe`` sends."""
 
 _OF_CONNECTION = (http2.SETTINGS, http2.PING, http2.GOAWAY)
 _PAYLOAD_BYTES = {http2.PRIORITY: 5, http2.RST_STREAM: 4, http2.PING: 8, http2.WINDOW_UPDATE: 4}
 
 Event = tuple[int, int, bool, bytes]
-"""Frame for the owner of the streams: kind, stream, True if it ends the stream, and content. The content is the
-whole block of HEADERS, the bytes of DATA without padding, or any other payload. GOAWAY has stream 0."""
+"""Frame for the owner of the streams: kind, stream, True if the frame ends the stream, and content. The content is the
+whole header block of HEADERS, the bytes of DATA without padding, or the payload of another frame. GOAWAY has stream 0.
+"""
 
 
 class _Held:
-    """A body of which a part must wait for the peer's windows."""
+    """A stream's body, whose bytes from offset ``at`` on wait until the peer's flow-control windows allow them."""
 
     def __init__(self, body: bytes, end_stream: bool, after: bytes, credit: int) -> None:
         self.body = body
@@ -57,11 +57,13 @@ class _Held:
 
 
 class Endpoint:
-    """One end of a connection; see the module. For one thread. ``take`` raises Http2Error."""
+    """One end of a connection, client or server; see the module. Not thread-safe."""
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
-        """``window_bytes`` is the connection's window. The owner announces the window; this class renews it when half
-        of it is used. The owner announces and renews the streams' windows.
+        """``window_bytes`` is our flow-control window of the connection, for the peer's DATA.
+
+        The owner announces the window, and the endpoint renews it when half of it is used. The owner announces and
+        renews the windows of streams. ``block_bytes_max`` limits a header block.
         """
         self._grant_bytes = max(1, window_bytes // 2)
         self._block_bytes_max = block_bytes_max
@@ -70,46 +72,45 @@ class Endpoint:
         self._block_ends = False  # True: the unfinished block ends the stream
         self._answers = 0
         self.block_stream = 0
-        """Stream with an unfinished header block, of which only the continuation may come; 0 if no block is
-        unfinished.
-        """
+        """Stream with an unfinished header block, or 0. The next frame must be a CONTINUATION of this stream."""
         self.held: dict[int, _Held] = {}
-        """Bodies of which a part must wait, by stream. Other code may only read this."""
+        """Bodies whose rest waits for the peer's windows, by stream. Other code may only read this field."""
         self.outgoing = bytearray()
-        """Bytes to send, until ``take_outgoing``."""
+        """Bytes to send. ``take_outgoing`` takes them."""
         self.received = 0
-        """Number of received bytes of DATA for which the peer has no new window yet. Code that adds to ``received``
-        must call ``grant`` now and then.
+        """Number of received bytes of DATA for which the peer has got no WINDOW_UPDATE yet. Code that adds to
+        ``received`` must call ``grant`` from time to time.
         """
         self.send_window = http2.WINDOW_DEFAULT
-        """Number of bytes of DATA that the connection may send. Code that sends without ``send_body`` must lower this
-        number.
+        """Number of bytes of DATA that the peer's window of the connection allows. Code that sends DATA without
+        ``send_body`` must subtract the sent bytes.
         """
         self.stream_window = http2.WINDOW_DEFAULT
-        """Window of a new stream."""
+        """Number of bytes of DATA that the peer's initial window of a stream allows."""
         self.streams_max = STREAMS_UNTOLD
-        """Streams at a time that the peer allows."""
+        """Number of concurrent streams that the peer allows."""
         self.heard = False
-        """True once the PING of ``probe`` was answered."""
+        """True once the peer has answered the PING of ``probe``."""
         self._probes = False
         self.pings = 0
-        """Number of answered PINGs. The reader of this field sets it back to 0."""
+        """Number of the peer's PINGs. The reader of this field sets it back to 0."""
         self.toil = 0
-        """Cost of frames that bring no work, in addition to one credit for each frame (``patience.py``). The reader of
-        this field sets it back to 0.
+        """Cost of frames without a message, in credits of ``patience.py``, in addition to one credit for each frame.
+        The reader of this field sets it back to 0.
         """
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
-        """Takes the frame at an offset; returns the offset of the next frame, and the event for the streams' owner.
+        """Takes the frame at an offset. Returns the offset of the next frame, and the event for the streams' owner.
 
-        Returns the same offset if the frame is not whole yet. Raises Http2Error.
+        Returns ``at`` itself if the frame is not whole yet. The event is None if the owner has nothing to do. Raises
+        Http2Error.
         """
         if len(data) - at < _HEADER_BYTES:
             return at, None
         head, flags, stream = http2.HEADER.unpack_from(data, at)
         start = at + _HEADER_BYTES
         if head == _WINDOW_UPDATE_HEADER and not stream and len(data) - start >= 4 and not self.block_stream:
-            self._widen(_U32.unpack_from(data, start)[0])  # the one frame that some servers send with every reply
+            self._widen(_U32.unpack_from(data, start)[0])  # a short cut: some servers send this frame with every reply
             return start + 4, None
         stop = start + (head >> 8)
         if head >> 8 > http2.FRAME_BYTES_MAX or not self._greeted:
@@ -136,24 +137,24 @@ class Endpoint:
         return data
 
     def grant(self) -> None:
-        """Gives the peer a new window for the bytes ``received``, once these bytes are half of the window."""
+        """Sends a WINDOW_UPDATE of the connection for the ``received`` bytes, once they are half of the window."""
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0
 
     def probe(self) -> None:
-        """Sends a PING. The answer to this PING shows that the peer has received all earlier bytes."""
+        """Sends a PING. The peer's answer to this PING shows that the peer has received all bytes sent before it."""
         self._probes = True
         self.outgoing += frame(http2.PING, 0, 0, PROBE)
 
     # ---- sending bodies
 
     def send_body(self, stream: int, body: bytes, end_stream: bool, after: bytes = b"", credit: int = 0) -> bytes:
-        """Sends a stream's whole body, of at least one byte. Returns the frames that the windows allow; the rest is
-        held.
+        """Encodes a stream's whole body, of at least one byte. Returns the frames that the peer's windows allow: the
+        caller must send them. The endpoint holds the rest.
 
         ``after`` has the bytes to send after the body, such as trailers. ``credit`` is the number of bytes that the
-        peer has added to the stream's window so far.
+        peer has added to the stream's initial window so far.
         """
         held = _Held(body, end_stream, after, credit)
         frames = self._allowed(stream, held)
@@ -168,7 +169,7 @@ class Endpoint:
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes of held bodies that were not sent."""
+        """Number of unsent bytes of the held bodies."""
         return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
 
     def drop_all(self) -> None:
@@ -180,8 +181,8 @@ class Endpoint:
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """The frames of a body that may be sent now. If the body is then sent whole, its following bytes are
-        included.
+        """Takes the frames of a body that the peer's windows allow now. With the last frame come the bytes ``after``
+        the body.
         """
         total = len(held.body)
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
@@ -195,20 +196,20 @@ class Endpoint:
         return b"".join((*frames, held.after) if stop == total else frames)
 
     def _send_held(self) -> None:
-        """Sends the held bodies as far as a wider window allows, oldest first."""
+        """Moves the held bodies to ``outgoing``, oldest first, as far as the peer's windows allow."""
         for stream, held in list(self.held.items()):
             if self.send_window <= 0:
                 break
             self._send_on(stream, held)
 
     def _send_on(self, stream: int, held: _Held) -> None:
-        """Sends a held body as far as the windows allow."""
+        """Moves one held body to ``outgoing`` as far as the peer's windows allow."""
         self.outgoing += self._allowed(stream, held)
         if held.at == len(held.body):
             del self.held[stream]
 
     def _widen(self, count: int) -> None:
-        """Counts a WINDOW_UPDATE of the connection."""
+        """Handles a WINDOW_UPDATE of the connection."""
         window = self.send_window + (count & http2.WINDOW_MAX)
         if not self._greeted or window == self.send_window:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of 0, or before SETTINGS")
@@ -221,9 +222,10 @@ class Endpoint:
     # ---- taking frames, one kind each
 
     def _check_greeting(self, head: int, flags: int) -> None:
-        """Checks a frame's length, and that SETTINGS is the first frame: otherwise the peer speaks another protocol.
+        """Checks the length of a frame, and that the peer's first frame is SETTINGS. Otherwise the peer speaks another
+        protocol.
 
-        GOAWAY may come first, from a peer that accepts no connection.
+        GOAWAY may be the first frame of a peer that accepts no connection.
         """
         length, kind = head >> 8, head & 0xFF
         if not self._greeted and (kind != http2.SETTINGS or flags & http2.ACK) and kind != http2.GOAWAY:
@@ -257,7 +259,7 @@ class Endpoint:
         if not payload and not flags & http2.END_HEADERS:  # costs the sender little, and would have no end
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a CONTINUATION without a byte")
         self._block += payload
-        self.toil += 15  # a block that must have a continuation has three or four at most
+        self.toil += 15  # an honest peer's header block has at most three or four CONTINUATION frames
         self._check_block(self._block)
         if not flags & http2.END_HEADERS:
             return None
@@ -358,8 +360,8 @@ _TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
 
 
 def _check(kind: int, stream: int, payload: bytes) -> None:
-    """Checks a frame's length, and that frames of its kind belong to a stream or to the connection. WINDOW_UPDATE may
-    belong to either.
+    """Checks the length of a frame of a fixed length, and the frame's stream: 0 for SETTINGS, PING and GOAWAY, any
+    number for WINDOW_UPDATE, and not 0 for any other frame.
     """
     if kind != http2.WINDOW_UPDATE and (kind in _OF_CONNECTION) == bool(stream):
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")
@@ -369,13 +371,13 @@ def _check(kind: int, stream: int, payload: bytes) -> None:
 
 
 def _check_priority(stream: int, payload: bytes) -> None:
-    """Checks that a stream does not depend on itself. Otherwise the stream's dependency is ignored."""
+    """Checks that a stream's priority does not depend on the stream itself. Ignores the priority."""
     if _U32.unpack_from(payload)[0] & http2.STREAM_MAX == stream:
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {stream} depends on itself")
 
 
 def _unpadded(payload: bytes, flags: int) -> bytes:
-    """The payload of a DATA or HEADERS frame without its padding."""
+    """Returns the payload of a DATA or HEADERS frame without padding."""
     if not flags & http2.PADDED:
         return payload
     padding = payload[0] if payload else 0

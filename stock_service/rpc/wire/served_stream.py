@@ -1,26 +1,26 @@
-"""State machine of one client's connection, in a server that dispatches requests. No I/O.
+"""State machine of one client's connection, in a server that dispatches each request to a thread. No I/O.
 
 | state | event | next | action of the server |
 |---|---|---|---|
 | READING | requests that the pipeline has room for | READING | dispatches them |
-| READING | more requests than that | PAUSED | reads no more; dispatches the rest as others are answered |
-| READING | a request, while others wait for their turn | PAUSED | reads no more; dispatches it in its turn |
-| READING | a reply that the client does not take | PAUSED | reads no more; sends on when the client takes more |
-| READING | what is no request | ENDING | answers what came before it, then says the fault |
-| READING | a request that says it is the last | ENDING | answers it |
-| READING | half a request that asks whether to go on | READING | says so, once all before it is answered |
-| READING, PAUSED | its age is up, and its protocol has no word for that | ENDING | answers what was read |
-| READING | a request that stays half there for ``read_timeout_s`` | ENDING | says the fault at once |
-| READING | nothing, for ``idle_timeout_s`` | CLOSED | closes |
-| PAUSED | room, nothing unsent, nothing waits | READING | reads on |
-| PAUSED | nothing in flight or unsent, for ``idle_timeout_s`` | CLOSED | closes |
-| READING, PAUSED | the client's last byte, or a stopping server's | ENDING | answers the requests before |
-| ENDING | all is answered, sent and taken; the client has ended | CLOSED | closes |
-| ENDING | all is answered, sent and taken; the client has not ended | LEAVING | half-closes |
-| LEAVING | bytes that the client still sends | LEAVING | reads and drops them |
-| LEAVING | the client's end, or enough time | CLOSED | closes |
-| all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; begins no more |
-| BROKEN | no request is in flight | CLOSED | closes |
+| READING | more requests than that | PAUSED | stops reading; dispatches the rest as replies make room |
+| READING | a request, while others wait for their turn | PAUSED | stops reading; dispatches the request in its turn |
+| READING | a reply that the client does not take | PAUSED | stops reading; sends the rest when the client takes more |
+| READING | bytes that are no request | ENDING | answers the requests before, then sends the fault |
+| READING | a request that is marked as the last request | ENDING | answers the request |
+| READING | half a request, whose client waits for an interim response | READING | sends it, after earlier replies |
+| READING, PAUSED | its age limit, if the protocol cannot tell the client | ENDING | answers the requests it has read |
+| READING | a request that is not whole after ``read_timeout_s`` | ENDING | sends the fault at once |
+| READING | no event for ``idle_timeout_s`` | CLOSED | closes the connection |
+| PAUSED | room in the pipeline, no unsent byte, no waiting request | READING | reads again |
+| PAUSED | no request in flight and no unsent byte, for ``idle_timeout_s`` | CLOSED | closes the connection |
+| READING, PAUSED | the client ends its sending, or the server stops | ENDING | answers the requests before |
+| ENDING | the kernel has all replies; the client has ended | CLOSED | closes the connection |
+| ENDING | the kernel has all replies; the client has not ended | LEAVING | half-closes the connection |
+| LEAVING | bytes that the client still sends | LEAVING | reads and drops the bytes |
+| LEAVING | the client's end, or the time limit of ``closing.py`` | CLOSED | closes the connection |
+| all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; begins nothing |
+| BROKEN | no request is in flight | CLOSED | closes the connection |
 
 LEAVING is necessary because a kernel that closes a connection with unread bytes resets the connection, which destroys
 replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
@@ -32,7 +32,7 @@ requests in flight, but never too few. The reading thread first leaves READING (
 the two threads sees the other's write, and looks at the connection. The reading thread always looks at a connection
 that is ``queued`` for a turn, and ends ``queued`` before this look.
 
-Left out: the bytes of replies, which ``ServedConnection`` keeps; waking threads.
+Left out: waking threads, and the bytes of replies, which ``ServedConnection`` keeps.
 """
 
 from collections import deque
@@ -48,26 +48,26 @@ Request_co = TypeVar("Request_co", covariant=True)
 
 
 class RequestDecoder(Protocol[Request_co]):
-    """Cuts one connection's bytes into requests. For one thread."""
+    """Cuts one connection's bytes into requests. Not thread-safe."""
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes held of a request that is not whole yet."""
+        """Number of bytes that the decoder holds of an unfinished request."""
 
     @property
     def ended(self) -> bool:
-        """True if a request was marked as the last request of the connection; bytes after it are not read."""
+        """True if a request was marked as the connection's last request. The decoder reads no bytes after it."""
 
     def take_interim(self) -> bytes:
-        """Bytes for which a client waits before it sends the rest of a request. They are returned once."""
+        """Takes the interim response for which a client waits before it sends the rest of a request; often empty."""
 
     def retire(self) -> bool:
-        """Tells an old connection's client to use another one, so that ``ended`` is True soon. Returns False if the
-        protocol cannot tell this; then the reader ends the connection.
+        """Tells the client of an old connection to open another connection, so that ``ended`` is True soon. Returns
+        False if the protocol cannot tell this; then the caller ends the connection.
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Takes bytes; returns the requests that they complete. Other bytes: FramingError, with the requests before."""
+        """Takes bytes; returns the requests that they complete. Wrong bytes: FramingError, with earlier requests."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
@@ -78,11 +78,11 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def outgoing(self) -> Sized:
-        """Object that is empty if ``take_outgoing`` would return no bytes. Always the same object."""
+        """Container that is empty if ``take_outgoing`` would return no bytes. Every read gives the same object."""
 
     @property
     def held(self) -> Sized:
-        """Replies of which a part must wait before it is sent. Always the same object."""
+        """Replies whose rest must wait, for example for a flow-control window. Every read gives the same object."""
 
     @property
     def held_bytes(self) -> int:
@@ -90,23 +90,23 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def ready(self) -> Sized:
-        """Object that is empty if ``take_ready`` would return no requests. Always the same object."""
+        """Container that is empty if ``take_ready`` would return no requests. Every read gives the same object."""
 
     @property
     def occupied(self) -> bool:
-        """True if a call is open, even without a request or reply under way: the connection is not idle."""
+        """True if a call is open, even without a request or reply under way. Then the connection is not idle."""
 
     @property
     def reads_on(self) -> bool:
-        """True if some replies could never be sent without more bytes, although no more requests are taken."""
+        """True if the server must read on to send its replies (for window updates), even without further requests."""
 
     @property
     def toils(self) -> bool:
-        """True if the connection must be read in small pieces: its last bytes cost more time than requests."""
+        """True if the server must read the connection in small pieces: its last bytes cost time, for few requests."""
 
     @property
     def later_ns(self) -> int:
-        """Nanoseconds of work to answer the last bytes, without the method's work and the reading."""
+        """Estimated nanoseconds to decode the messages of the last bytes, after reading and before the method."""
 
     def take_outgoing(self) -> bytes:
         """Takes the bytes to send now."""
@@ -115,16 +115,16 @@ class Session(RequestDecoder[Request], Protocol[Request]):
         """Takes the requests that had to wait for the answer to an earlier request, and may now begin."""
 
     def admit(self, request: Request, reply: bytes) -> bytes:
-        """The part of a request's reply to send now. The rest is held, and ``take_outgoing`` returns it later."""
+        """Returns the part of a request's reply to send now. ``take_outgoing`` returns the held rest later."""
 
     def renew(self) -> None:
         """Makes the server answer calls that watch for changes again, because the answer may have changed."""
 
     def drain(self) -> None:
-        """Stops taking requests, and tells the client: the server is stopping."""
+        """Stops taking requests, and tells the client that the server is stopping."""
 
     def lose(self) -> None:
-        """Notes that the client sends no more bytes. Replies that waited for the client's bytes are never sent."""
+        """Notes that the client sends no more bytes, and drops the replies that waited for the client's bytes."""
 
 
 class State(Enum):
@@ -142,18 +142,18 @@ READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED = State
 
 
 class Overdue(Enum):
-    """Reason why the time of a connection is over."""
+    """Time limit that a connection has passed."""
 
     NOTHING = auto()
     REQUEST = auto()
-    """A request that is not whole; the stream is ending, and the server is to send the fault."""
+    """Limit for an unfinished request. The state is now ENDING; the server must send the fault."""
     REPLY = auto()
-    """A reply that the client does not take."""
+    """Limit for a reply that the client does not take."""
     IDLE = auto()
 
 
 class ServedStream(Generic[Request]):
-    """State of one connection; see the module. For the reading thread, except ``replied`` and the fields it reads."""
+    """State of one connection; see the module. Answering threads call only ``replied`` and ``said``, with the lock."""
 
     def __init__(
         self,
@@ -163,26 +163,26 @@ class ServedStream(Generic[Request]):
         now_ns: int,
         session: Session[Request] | None = None,
     ) -> None:
-        """``objection`` makes the bytes about a FramingError. ``session`` is the decoder, if it is a ``Session``."""
+        """``objection`` encodes the reply to a FramingError. ``session`` is the decoder, if it is a ``Session``."""
         self.state = READING
         self.received = 0
-        """Number of dispatched requests, plus the number of other faults that were sent."""
+        """Number of dispatched requests, plus the number of faults and interim responses sent without a request."""
         self.answered = 0
         self.unsent = False
         """True if bytes of a reply wait until the client takes them."""
         self.queued = False
-        """True if the connection waits for a turn (``queue.py``): the reading thread looks at it unasked."""
+        """True if the connection waits for a turn (``queue.py``). The reading thread then looks at it unasked."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._session = session
         self._objection = objection
         self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrivals
-        self._waiting_bytes = 0  # largest size of these
+        self._waiting_bytes = 0  # upper bound for the bytes of ``_waiting``
         self._last_words = b""  # last bytes to send, once all requests before are answered
         self._active_ns = now_ns  # time of the last event, to within a sweep
-        self._partial_ns = 0  # time since which a request is not whole; 0: none is
-        self._blocked_ns = 0  # time since which the client takes no bytes; 0: it does
-        self._held = False  # True: the last look left it paused
+        self._partial_ns = 0  # time since which a request is not whole; 0 without an unfinished request
+        self._blocked_ns = 0  # time since which the client takes no bytes; 0 if the client takes bytes
+        self._held = False  # True: the last ``settle`` left the state PAUSED
         self._ended = False  # True: the client has sent its end
 
     @property
@@ -192,14 +192,14 @@ class ServedStream(Generic[Request]):
 
     @property
     def owes(self) -> bool:
-        """True if requests may have begun and their replies are not complete."""
+        """True if the client may still wait for replies: requests in flight, unsent or held bytes, open calls."""
         if self.received != self.answered or self.unsent:
             return True
         return self._session is not None and bool(self._session.held or self._session.occupied)
 
     @property
     def idle(self) -> bool:
-        """True if no request is under way, and all replies were sent to the client."""
+        """True if the state is READING and the server owes the client nothing."""
         return self.state is READING and not self.owes
 
     @property
@@ -220,20 +220,20 @@ class ServedStream(Generic[Request]):
 
     @property
     def finished(self) -> bool:
-        """True if the connection is ending, and the kernel has all replies."""
+        """True if the state is ENDING, and the kernel has the bytes of all replies."""
         settled = self.state is ENDING and not self._waiting and not self._last_words
         settled = settled and self.received == self.answered and not self.unsent
         return settled and (self._session is None or not (self._session.held or self._session.ready))
 
     @property
     def reads_on(self) -> bool:
-        """True if the connection is ending, and some replies could never be sent without more bytes."""
+        """True if the state is ENDING, and the session must read window updates to send its held replies."""
         return self.state is ENDING and self._session is not None and self._session.reads_on and not self.unsent
 
     # ---- threads that answer, one at a time
 
     def replied(self, unsent: bool, count: int = 1) -> bool:
-        """Notes ``count`` replies that were sent; ``unsent``: some bytes wait for the client.
+        """Notes that ``count`` replies were sent. ``unsent`` is True if some of their bytes wait for the client.
 
         Returns True if the reading thread must look at the connection now.
         """
@@ -242,7 +242,7 @@ class ServedStream(Generic[Request]):
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes other bytes that were sent. ``unsent``: some bytes wait. ``moved``: held bytes were among them."""
+        """Notes sent bytes that are no reply. ``unsent``: some bytes wait. ``moved``: some were of held replies."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
@@ -255,9 +255,9 @@ class ServedStream(Generic[Request]):
     # ---- the reading thread
 
     def take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
-        """Takes bytes that were read. Returns the request to dispatch, nearly always; after None, call ``release``.
+        """Takes bytes that were read. Nearly always returns the request to dispatch; after None, call ``release``.
 
-        Call this only while READING, and while no request waits. The bytes could be read from ``arrived_ns`` on.
+        Call ``take`` only in READING, while no request waits. The kernel had the bytes from ``arrived_ns`` on.
         """
         self._active_ns = now_ns
         decoder = self._decoder
@@ -286,13 +286,13 @@ class ServedStream(Generic[Request]):
         Call ``settle`` afterwards. Set ``queued`` if the connection has more requests to release, for another turn.
         """
         if self.state is READING:
-            self.state = PAUSED  # before ``answered`` is read: a thread that answers later makes us look again
+            self.state = PAUSED  # before ``answered`` is read: a thread that answers later sees PAUSED, and wakes us
         count = min(count, self.releasable())
         self.received += count
         return [self._waiting.popleft() for _ in range(count)]
 
     def held_bytes(self) -> int:
-        """Bytes of memory for requests that are not whole or wait.
+        """Memory in bytes of unfinished and waiting requests.
 
         Waiting requests count as all bytes read since no request waited. A growing bytearray takes an eighth more.
         """
@@ -303,7 +303,7 @@ class ServedStream(Generic[Request]):
         return held if self._session is None else held + self._session.held_bytes
 
     def release_ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Requests that waited for the answer to an earlier request. From now on they count as in flight."""
+        """Releases requests that waited for the answer to an earlier request. They now count as in flight."""
         assert self._session is not None
         ready = self._session.take_ready()
         self.received += len(ready)
@@ -314,16 +314,16 @@ class ServedStream(Generic[Request]):
         return 0 if self.unsent else max(0, min(len(self._waiting), self._pipeline_max - self.in_flight))
 
     def put_back(self, request: Request, arrived_ns: int) -> None:
-        """Takes back a request that was released and not dispatched. Put back several requests in reverse order."""
+        """Takes back a released request that was not dispatched. Put back several requests in reverse order."""
         self.received -= 1
         self._waiting.appendleft((request, arrived_ns))
 
     def heads(self) -> Iterator[tuple[Request, int]]:
-        """Requests that ``release`` would return, each with its arrival."""
+        """Requests that ``release`` would return, each with its arrival. Changes nothing."""
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """Bytes to send now, nearly always none: an interim answer, or the last words. They count as a reply."""
+        """Takes bytes to send now, nearly always none: an interim response or the last fault. They count as a reply."""
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
@@ -337,27 +337,27 @@ class ServedStream(Generic[Request]):
         """Returns to READING, if the pipeline has room. Call this after ``release``."""
         if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
             self.state = READING
-            if self._held and self._partial_ns:  # while nothing was read, the rest could not come
+            if self._held and self._partial_ns:  # the client could not send the rest while the server did not read
                 self._partial_ns = now_ns
         self._held = self.state is PAUSED
         if self.unsent or (self._session is not None and self._session.held):
             self._blocked_ns = self._blocked_ns or now_ns
         elif self._session is not None:
-            self._blocked_ns = 0  # held replies may have been given up
+            self._blocked_ns = 0  # the client may have cancelled the calls of held replies
 
     def end(self, by_client: bool = False) -> None:
-        """Stops reading; requests that have come are answered. ``by_client`` is True if the client has sent its end."""
+        """Stops reading; the server answers the requests it has. ``by_client``: the client has ended its sending."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
 
     def retire(self) -> None:
-        """Begins the end of an old connection, with as few lost requests as the protocol allows."""
+        """Begins the end of an old connection, and loses as few requests as the protocol allows."""
         if not self._decoder.retire():
             self.end()
 
     def leave(self) -> None:
-        """Begins LEAVING, in which received bytes are dropped. Call this once ``finished`` is True."""
+        """Changes the state to LEAVING, which drops received bytes. Call ``leave`` only while ``finished`` is True."""
         self.state = LEAVING
 
     def cut(self) -> None:
@@ -371,9 +371,9 @@ class ServedStream(Generic[Request]):
         self.state = CLOSED
 
     def overdue(self, now_ns: int, idle_ns: int, read_ns: int) -> Overdue:
-        """The reason why the connection's time is over, if it is over.
+        """Returns the time limit that the connection has passed, or NOTHING.
 
-        ``read_ns`` is the limit for reading a request and for sending, ``idle_ns`` the limit without any event.
+        ``read_ns`` limits an unfinished request, and a client that takes no bytes. ``idle_ns`` limits idle time.
         """
         if self.state is LEAVING or self.state is CLOSED:
             return Overdue.NOTHING
@@ -385,14 +385,14 @@ class ServedStream(Generic[Request]):
             self._partial_ns = 0  # a thread that answered has ended the unfinished call
         if self._partial_ns and now_ns - self._partial_ns > read_ns and self.state is READING:
             self.state = ENDING
-            self.received += 1  # the fault counts as one reply more; it waits for none
+            self.received += 1  # the fault counts as one more reply, which waits for no other reply
             return Overdue.REQUEST
         if now_ns - self._active_ns > idle_ns and not self.in_flight:
             return Overdue.IDLE
         return Overdue.NOTHING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
-        """Keeps the time since which a request is not whole. ``whole``: a request has just become whole."""
+        """Records the time since which a request is not whole. ``whole``: the last bytes completed another request."""
         if not self._decoder.pending_bytes:
             self._partial_ns = 0
         elif whole or not self._partial_ns:

@@ -1,3 +1,3 @@
-"""A catalog that several processes share. When a process ends, even by SIGKILL, the catalog stays whole and
+"""Catalog in memory that several processes share. If a process ends, even by SIGKILL, the catalog stays consistent and
 unlocked.
 """

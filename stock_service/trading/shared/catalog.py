@@ -1,13 +1,13 @@
-"""The catalog in memory that several processes share. All processes have the same stocks, commits and window of request
+"""The catalog in shared memory: all processes of a server have the same stocks, commit numbers and window of request
 ids.
 
-The memory is an anonymous file (memfd_create(2)). A parent process allots the file, and passes its descriptor to the
-children. The memory is freed when the last process with the file ends. One mutex, for all processes and threads, guards
-the whole memory; readers hold the mutex too.
+The memory is an anonymous file (memfd_create(2)). The parent process makes the file, and passes its descriptor to the
+children. The kernel frees the memory when the last process with the file ends. One mutex, for all processes and
+threads, guards the whole memory. Readers also hold the mutex.
 
-If a process is killed during a change, the memory is as before the change or as after the change (``memory.py``), and
-unlocked. A trade and the record of its id are one commit. So an id can be used again after a process was killed in its
-first use: the second use gets the reply of the trade that was done, or does the trade.
+If a process is killed during a change, the memory is as before or as after the whole change (``memory.py``), and
+unlocked. A trade and the record of its request id are one commit. So a client may send a request again after a process
+was killed: it gets the reply of the trade that was done, or the trade is done now.
 """
 
 import os
@@ -21,24 +21,24 @@ from stock_service.trading.shared.memory import FIRST_WORD, WORD_BYTES, Memory
 from stock_service.trading.shared.window import RetryWindow, digest_of, window_words
 
 _MAGIC = 0x53746F636B732031
-"""The first word of memory that holds a catalog: "Stocks 1"."""
+"""Value of the word ``_KIND`` in memory with a catalog: the text "Stocks 1"."""
 
-# Words of the memory, from its first.
+# Places of words in the memory.
 _KIND = FIRST_WORD
 _COMMITS = FIRST_WORD + 1
 _RETRY_WINDOW = FIRST_WORD + 2
-_NAMES_AT, _NAMES_BYTES = FIRST_WORD + 3, FIRST_WORD + 4  # (name, limit) of every stock, pickled
+_NAMES_AT, _NAMES_BYTES = FIRST_WORD + 3, FIRST_WORD + 4  # offset and length in bytes of all (name, limit), pickled
 _STOCKS = FIRST_WORD + 5
-_STOCK_WORDS = 3  # price in cents, volume, number of its last commit
+_STOCK_WORDS = 3  # words of a stock: price in cents, volume, number of the last commit
 
 
 def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
-    """Makes memory with these stocks, and with room for ``retry_window`` request ids, 1 or more, of all processes
-    together. Returns the memory's descriptor, which the caller closes. Any number of ``SharedCatalog`` may use the
-    memory.
+    """Makes memory with these stocks, and with room for ``retry_window`` request ids (1 or more) of all processes
+    together. Returns the memory's descriptor, which the caller must close. Any number of ``SharedCatalog`` objects may
+    use the memory.
 
-    The memory grows as ids come, by some 82 bytes for each id: 8.2 MB for 100,000 ids. Raises OSError, and
-    OverflowError for a number of over 64 bits.
+    Each request id takes some 82 bytes once it comes: 8.2 MB for 100,000 ids. Raises OSError, and OverflowError for a
+    number over 64 bits.
     """
     named = pickle.dumps([(stock.name, stock.volume_limit) for stock in stocks])
     window_at = _STOCKS + len(stocks) * _STOCK_WORDS
@@ -62,14 +62,14 @@ def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
 
 
 class SharedCatalog:
-    """One process's ``Catalog`` on the memory that ``allot`` made.
+    """One process's ``Catalog`` on the memory that ``allot`` has made.
 
-    Steps may change a stock's price and its volume. Prices and volumes are of 64 bits: a step that makes a larger
-    number raises OverflowError and changes nothing. Waits have no timeout.
+    A step may change a stock's price and volume. Prices and volumes have 64 bits: if a step makes a larger number,
+    ``change`` raises OverflowError, and changes nothing. Waits for the mutex have no timeout.
     """
 
     def __init__(self, memory: Memory) -> None:
-        """The maker of ``memory`` closes it, once no thread uses the catalog. Raises ValueError if the memory has no
+        """The caller must close ``memory``, once no thread uses the catalog. Raises ValueError for memory without a
         catalog.
         """
         self._memory = memory
@@ -111,7 +111,7 @@ class SharedCatalog:
         return changed
 
     def _stepped(self, name: str, step: Step) -> tuple[Changed, list[int]]:
-        """The result of a step, and the words to commit. The caller holds the memory."""
+        """Applies a step to a stock. Returns the result, and the words to commit. The caller must hold the memory."""
         if name not in self._stocks:
             return (step(None)[1], 0, 0), []
         words = self._words

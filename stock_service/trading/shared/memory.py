@@ -1,17 +1,17 @@
-"""Memory that processes share: a commit changes all of its words, or no word.
+"""Memory that several processes share, with atomic commits: a commit changes all of its words, or no word.
 
-A word is a signed integer of 64 bits. ``Memory.commit`` writes all new words into a journal, then their number, and
-then puts the words in their places. If a process is killed meanwhile, the next holder of the memory finishes the
-commit: it puts the words of the journal in their places once more. Storing the number is the moment of the commit. The
-number is under 256, so storing it changes a single byte, which cannot be torn. A killed process has done all stores
-before some point of its program, and no store after this point.
+A word is a signed integer of 64 bits. ``Memory.commit`` writes all changes (place and new word) into a journal, then
+writes the length of the journal, and then puts the new words in their places. If a process is killed meanwhile, the
+next holder of the memory finishes the commit: it puts the words of the journal in their places once more. Writing the
+length is the moment of the commit. The length is under 256, so writing it changes a single byte, and cannot be torn. A
+killed process has done all writes before some point of its program, and no write after this point.
 
-``bytes`` is a view of the same memory, for data that is written before the memory is shared.
+``Memory.bytes`` is a view of the same memory, for data that one process writes before the memory is shared.
 
-The lock over processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
-fcntl(2)). The kernel releases the lock of a process that ends in any way. Unlike the older locks of POSIX it belongs to
-an open file and not to a process. So closing another descriptor of the file does not release it. Also, the kernel does
-not report a false deadlock when threads wait for each other's processes.
+The lock between processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
+fcntl(2)). The kernel releases the lock when its process ends in any way. An older POSIX lock would belong to a process:
+closing any descriptor of the file would release the lock, and the kernel would report a false deadlock when threads of
+two processes wait for each other. This lock belongs to an open file, and has neither fault.
 """
 
 import mmap
@@ -26,39 +26,40 @@ from types import TracebackType
 WORD_BYTES = 8
 
 _JOURNAL = 0
-"""The word with the number of integers in the journal, two for each change. The integers follow it."""
+"""Place of the word with the journal's length: the number of integers, two for each change. The integers follow it."""
 
 _JOURNAL_WORDS = 64
 
 FIRST_WORD = 1 + _JOURNAL_WORDS
-"""The first word that the memory's user may use."""
+"""Place of the first word after the journal: other code may use the words from here on."""
 
 
 _FLOCK = struct.Struct("hhqqi4x")
-"""``struct flock``: type, origin (0: the start), first byte, number of bytes, process (0: these locks have none)."""
+"""``struct flock``: type, origin (0 for the file's start), first byte, number of bytes, process (0 for these locks)."""
 
 _TAKE = _FLOCK.pack(F_WRLCK, os.SEEK_SET, 0, 1, 0)
 _LET_GO = _FLOCK.pack(F_UNLCK, os.SEEK_SET, 0, 1, 0)
 
 
 class Memory:
-    """A file that several processes map into their memory. One thread of all processes at a time holds the memory
-    (``with``), and never finds a partial commit.
+    """A file that several processes map into their memory. One thread of all processes at a time *holds* the memory, by
+    a ``with`` statement, and never sees a partial commit.
 
-    Only the holder may use the attributes and methods, except ``with`` and ``close``. Entering blocks while another
-    thread holds the memory, without a timeout. A thread first takes a lock of its process, so that at most one thread
-    of each process waits in the kernel.
+    Only the holder may use the attributes and methods, except ``with`` and ``close``. The ``with`` statement blocks,
+    without a timeout, while another thread holds the memory. A thread first acquires a lock of its own process, so at
+    most one thread of each process waits in the kernel.
     """
 
     def __init__(self, descriptor: int) -> None:
-        """Maps the file of a descriptor, which the caller still closes. Raises OSError; ValueError for an empty
-        file."""
+        """Maps the file of a descriptor. The caller must close the descriptor. Raises OSError, and ValueError for an
+        empty file.
+        """
         self._map = mmap.mmap(descriptor, 0)
         self.bytes = memoryview(self._map)
         self.words = self.bytes.cast("q")
-        # opened anew, so that the lock is this process's own
+        # a new open file, since the lock belongs to the open file, and each process needs a lock of its own
         self._file = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
-        self._threads = Lock()  # guards the lock of the file among the threads of this process
+        self._threads = Lock()  # acquired before the lock of the file, by the threads of this process
 
     def __enter__(self) -> None:
         self._threads.acquire()
@@ -81,7 +82,7 @@ class Memory:
     def commit(self, changes: Sequence[int]) -> None:
         """Changes all words or no word. ``changes`` has the place and the new value of each word, one after the other.
 
-        Raises OverflowError, and changes nothing, where a value has over 64 bits.
+        Raises OverflowError for a value over 64 bits, and then changes nothing.
         """
         new = array("q", changes)
         assert len(new) <= _JOURNAL_WORDS, f"{len(new)} numbers, room: {_JOURNAL_WORDS}"
@@ -93,7 +94,7 @@ class Memory:
         words[_JOURNAL] = 0
 
     def _finish(self) -> None:
-        """Puts in place the words of a commit whose process was killed, if there is one."""
+        """Finishes the commit of a process that was killed during the commit, if there is such a commit."""
         words = self.words
         if not words[_JOURNAL]:
             return
@@ -102,7 +103,7 @@ class Memory:
         words[_JOURNAL] = 0
 
     def close(self) -> None:
-        """Unmaps the file in this process, and releases the lock. Call this once, when no thread uses the memory."""
+        """Unmaps and closes the file in this process. Call ``close`` once, when no thread uses the memory."""
         os.close(self._file)
         self.words.release()
         self.bytes.release()

@@ -1,9 +1,9 @@
-"""The window of request ids in shared memory: the last ``retry_window`` ids with their records, found by id.
+"""Window of request ids in shared memory: a hash table of the last ``retry_window`` ids with their records.
 
-``once.py`` describes a record. Records are numbered from 1, and are in a ring: a new one takes the place of the oldest.
-Records with the same hash are in a chain, the newest first. A chain ends with the first number that is forgotten, or 0:
-so nothing is taken out of a chain. An id is kept as its digest of 128 bits. So two ids never have the same digest by
-accident; finding two such ids takes 2^64 tries.
+``once.py`` describes a record. Records are numbered from 1. They are in a ring buffer: a new record overwrites the
+oldest record. Records in the same bucket are a chain, the newest record first. A chain ends at the first number of an
+overwritten record, or at 0: so no record must be removed from a chain. The window stores an id as its digest of 128
+bits. Two different ids do not have the same digest by accident; finding two such ids takes 2^64 tries.
 
 Only the holder of the memory may call these functions and methods.
 """
@@ -14,14 +14,14 @@ from hashlib import blake2b
 from stock_service.trading.once import RECORD_BYTES
 from stock_service.trading.shared.memory import WORD_BYTES, Memory
 
-# Words of the window itself, from its beginning.
-_IDS = 0  # ids so far, which number them
-_BUCKETS = 1  # the first of the words that have the number with which a chain begins
+# Offsets of words in the window.
+_IDS = 0  # number of ids so far, which is the number of the newest record
+_BUCKETS = 1  # first bucket; a bucket is a word with the number of a chain's first record
 
-# Words of a record.
-_KEY = 0  # two
-_NEXT = 2  # the number behind it in its chain
-_RECORD = 3
+# Offsets of words in a record.
+_KEY = 0  # two words: the digest of the id
+_NEXT = 2  # number of the next record of the chain
+_RECORD = 3  # first word of the record's bytes
 
 _PADDED_WORDS = -(-RECORD_BYTES // WORD_BYTES)
 _PADDED = struct.Struct(f"={_PADDED_WORDS}q")
@@ -31,26 +31,26 @@ _RECORD_WORDS = _RECORD + _PADDED_WORDS
 _KEYS = struct.Struct("=qq")
 
 Key = tuple[int, int]
-"""The digest of an id."""
+"""Digest of an id, as two words."""
 
 
 def digest_of(key: str) -> Key:
-    """The digest under which an id is found in the window; ``key`` is the key of ``once.py``."""
+    """Computes the digest of a request's key (``once.key_of``), under which the window stores its record."""
     first, second = _KEYS.unpack(blake2b(key.encode(), digest_size=_KEYS.size).digest())
     return first, second
 
 
 def window_words(retry_window: int) -> int:
-    """Number of words that a window for ``retry_window`` ids takes."""
+    """Returns the size, in words, of a window for ``retry_window`` ids."""
     return _BUCKETS + _buckets(retry_window) + retry_window * _RECORD_WORDS
 
 
 def _buckets(retry_window: int) -> int:
-    return 1 << retry_window.bit_length()  # at least as many as ids, so that chains are short
+    return 1 << retry_window.bit_length()  # more buckets than ids, so that chains are short
 
 
 class RetryWindow:
-    """The window, which begins at the word ``begin`` of the memory."""
+    """The window. ``begin`` is the place of its first word in the memory."""
 
     def __init__(self, memory: Memory, begin: int, retry_window: int) -> None:
         self._words = memory.words
@@ -60,7 +60,7 @@ class RetryWindow:
         self._records = begin + _BUCKETS + self._mask + 1
 
     def find(self, key: Key) -> bytes | None:
-        """The record of an id; None if the id is not remembered."""
+        """Returns the record of an id; None if the id is not in the window."""
         words = self._words
         forgotten = max(0, words[self._at + _IDS] - self._most)
         number = words[self._bucket(key)]
@@ -73,7 +73,9 @@ class RetryWindow:
         return None
 
     def adding(self, key: Key, record: bytes) -> list[int]:
-        """The words to commit so that a new id is remembered. If the window is full, the oldest id is forgotten."""
+        """Returns the words to commit, for ``Memory.commit``, to add a new id. In a full window they replace the oldest
+        id.
+        """
         words = self._words
         number, bucket = words[self._at + _IDS] + 1, self._bucket(key)
         place = self._place(number)
@@ -83,7 +85,7 @@ class RetryWindow:
         return [*changes, self._at + _IDS, number]
 
     def _place(self, number: int) -> int:
-        """Offset of the record of that number, unless the record is forgotten."""
+        """Returns the place of the record with a number. The record may have been overwritten by a newer record."""
         return self._records + (number - 1) % self._most * _RECORD_WORDS
 
     def _bucket(self, key: Key) -> int:

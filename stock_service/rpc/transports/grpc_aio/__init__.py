@@ -1,19 +1,18 @@
-"""gRPC on grpcio's asyncio server (``server.py``), with grpcio's blocking client, which ``grpc_sync`` also has.
+"""The transport ``grpc_aio``: grpcio's asyncio server (``server.py``), and grpcio's blocking client.
 
-One event loop on one thread takes all calls. ``--dispatch`` decides which thread answers them:
+One event loop on one thread receives all calls. ``--dispatch`` decides which thread answers the calls:
 
-- ``loop`` (the default): the loop itself answers one call after the other. Asyncio saves time because no call is handed
-  to another thread. The executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits the
-  calls under way. A handler that blocks delays all other calls, health checks and a stop. A method may have a coroutine
-  function (``Method.on_loop``): the loop awaits the coroutine, and answers other calls meanwhile.
-- ``request``: a call is a task of the executor, and the loop sends its reply.
+- ``loop`` (the default): the loop itself answers one call after the other, and hands no call to another thread. The
+  executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits the calls under way. A
+  handler that blocks delays all other calls, health checks and a stop. A method may have a coroutine function
+  (``Method.on_loop``): the loop awaits the coroutine, and answers other calls meanwhile.
+- ``request``: a call is a task of the executor, and the loop sends the reply.
 
-The server listens on loopback alone, and refuses any other address: after one call whose path is not UTF-8, grpcio's
-asyncio server takes no further call. So any client that reaches the server could make the server useless for all other
-clients.
+The server listens only on a loopback address. After one call whose path is not UTF-8, grpcio's asyncio server takes no
+further call: so any client that reaches the server could make the server useless for all other clients.
 
-The transports ``grpc_aio`` and ``grpc_sync`` have the same limits, and the same faults on the wire. Every transport
-that speaks gRPC has the same codec and the same client. Server and client are imported on their first use.
+The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. All gRPC
+transports have the same codec and the same client. The first use of the server or of the client imports grpcio.
 """
 
 import argparse
@@ -28,7 +27,7 @@ from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
 
 Dispatch = Literal["loop", "request"]
-"""Dispatch of a call: to the event loop itself, or to a thread of the executor, as its task."""
+"""Dispatch model: the event loop answers a call, or a call is a task of the executor."""
 
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
@@ -44,27 +43,26 @@ __getattr__ = grpcio.loaded  # gives ``connect``
 
 @dataclass(frozen=True, slots=True)
 class AioOptions:
-    """The transport's own options."""
+    """Values of the transport's own options."""
 
     dispatch: Dispatch = DEFAULT_DISPATCH
-    """Dispatch of calls."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--dispatch``."""
+    """Adds the option ``--dispatch`` to a command line."""
     help_text = "who answers a call: the event loop itself, or the executor, a task for each request"
     parser.add_argument("--dispatch", choices=get_args(Dispatch), default=DEFAULT_DISPATCH, help=help_text)
 
 
 def own_options(options: argparse.Namespace) -> AioOptions:
-    """The value given for ``--dispatch``."""
+    """Returns the values of the transport's own options."""
     return AioOptions(options.dispatch)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens on a loopback address when this function returns.
+    """Starts a server, which listens on a loopback address when ``serve`` returns.
 
-    Raises OSError if it cannot listen, UsageError for another address.
+    Raises OSError if the server cannot listen, UsageError for an address that is not loopback.
     """
     if not is_loopback(options.host):
         allowed = "a loopback address (127.0.0.1, ::1, localhost): grpc_aio is for experiments on one machine"

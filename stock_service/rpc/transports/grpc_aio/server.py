@@ -1,9 +1,9 @@
-"""The server of the transport ``grpc_aio``: grpcio's asyncio server, with an event loop on its own thread.
+"""Server of the transport ``grpc_aio``: grpcio's asyncio server, with an event loop on its own thread.
 
-It has the services and limits of ``grpc_sync``: any generated client, health, reflection, ``requests_max`` as
-grpcio's ``maximum_concurrent_rpcs``, the other limits as gRPC core's own.
+Like ``grpc_sync/server.py``, the server answers any generated client, and has the standard health service and server
+reflection. ``requests_max`` becomes grpcio's ``maximum_concurrent_rpcs``; gRPC core keeps the other limits.
 
-Only the loop's thread uses grpcio's objects. A worker gives its reply to the loop with ``call_soon_threadsafe``.
+Only the loop's thread uses grpcio's objects. A worker thread gives its reply to the loop by ``call_soon_threadsafe``.
 """
 
 import asyncio
@@ -43,16 +43,16 @@ from stock_service.rpc.transports.grpc_aio.waiting import Waits, settle
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
-"""A method as grpcio calls it. Before ``AioServer._handler`` wraps it, it may raise any exception."""
+"""Coroutine function that grpcio calls for a method. A handler may raise any exception until ``AioServer._handler`` has
+wrapped it.
+"""
 
 _WHOLE = "a call whose message is there"
-"""Name of the asyncio task of a call whose message has come. While a call waits for its message, its task has another
-name.
-"""
+"""Name of a call's asyncio task after the call's message has come. Before, the task has another name."""
 
 
 class AioServer:
-    """A server that is listening; see ``transports.Server``. ``on_loop``: the event loop itself answers calls."""
+    """Implementation of ``transports.Server`` on grpcio's asyncio server. With ``on_loop``, the event loop answers."""
 
     def __init__(self, service: Service, executor: Executor, on_loop: bool, options: ServeOptions) -> None:
         check_free(options)
@@ -69,7 +69,7 @@ class AioServer:
         self._loop = asyncio.new_event_loop()
         self._stop_asked: asyncio.Future[float] = self._loop.create_future()
         self._ending = False
-        self._changed = asyncio.Event()  # of the health, or at the end; each time another one
+        self._changed = asyncio.Event()  # set when the health changes, and at the end; then replaced by a new Event
         self._health.tell(self._tell)
         self._refuses = False
         listening: Future[int] = Future()
@@ -82,27 +82,29 @@ class AioServer:
             raise
 
     def stop(self, grace_s: float) -> bool:
-        """See ``transports.Server.stop``. The stop waits for a handler that blocks the loop as long as for any other
-        handler: for the grace, and then for ``LAST_S`` and ``CANCEL_S``.
+        """Stops the server, as ``transports.Server.stop`` describes. For a handler that blocks the loop, ``stop`` waits
+        ``grace_s``, and then ``LAST_S`` and ``CANCEL_S``.
         """
         self._ending = True
         self._health.stop()
         if self._loop.is_closed():
-            return True  # all has ended before
+            return True  # an earlier ``stop`` has ended the server
         drained = drain(self.address[1], self._under_way, self._refuse, grace_s)
         settle(self._stop_asked, LAST_S if drained else 0.0)
         self._thread.join(LAST_S + CANCEL_S)
         return drained and not self._thread.is_alive()
 
     def _under_way(self) -> int:
-        """Number of calls whose message has come and whose reply is not sent, without watches and reflection."""
+        """Returns the number of calls whose message has come and whose reply is not sent. Counts no watch and no
+        reflection.
+        """
         return sum(task.get_name() == _WHOLE for task in asyncio.all_tasks(self._loop))
 
     def _refuse(self) -> None:
         self._refuses = True
 
     def _tell(self) -> None:
-        """Makes each watch look at the health again."""
+        """Makes each watch send the health's status again if it has changed. Thread-safe."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._change)
 
@@ -111,7 +113,7 @@ class AioServer:
     def _run(self, listening: Future[int]) -> None:
         try:
             self._loop.run_until_complete(self._serve(listening))
-        except BaseException as error:  # raised in the thread that waits for the port
+        except BaseException as error:  # ``__init__`` waits for the port, and raises this error
             if listening.done():
                 raise
             listening.set_exception(error)
@@ -119,7 +121,7 @@ class AioServer:
             self._loop.close()
 
     async def _serve(self, listening: Future[int]) -> None:
-        """Serves until a stop is asked for, and then ends the calls under way."""
+        """Starts the server, and sets ``listening`` to the port. Waits for ``stop``, and then ends all calls."""
         server = grpc.aio.server(
             options=core_options(self._options), maximum_concurrent_rpcs=self._options.requests_max
         )
@@ -129,7 +131,7 @@ class AioServer:
         await server.start()
         listening.set_result(port)
         await server.stop(await self._stop_asked)
-        left = asyncio.all_tasks() - {asyncio.current_task()}  # calls that wait for a message, or stay open
+        left = asyncio.all_tasks() - {asyncio.current_task()}  # calls that wait for a message, watches, reflection
         for task in left:
             task.cancel()
         if left:
@@ -140,8 +142,8 @@ class AioServer:
         self._changed = asyncio.Event()
 
     async def _watch(self, request: Any, context: Any) -> None:
-        """Answers Watch with the health's status now, and then with each different status. A stop ends every watch, so
-        that no watch delays the stop.
+        """Handler of the health service's Watch: sends the status now, and then each change. A stop ends every watch,
+        so that no watch delays the stop.
         """
         told = None
         while True:
@@ -162,7 +164,9 @@ class AioServer:
             await context.abort(STATUS[fault.code], fault.detail)
 
     def _handler(self, path: str, method: Method[Any, Any]) -> Handler:
-        """The function that grpcio calls for a method. Admits only callers with the right to the method."""
+        """Makes the handler that grpcio calls for a method. The handler admits only callers with the right to the
+        method. An exception becomes a gRPC status.
+        """
         answer = self._checks.checked(self._answer(path, method), path)
         is_work = path != CHECK
 
@@ -173,14 +177,14 @@ class AioServer:
                 return await answer(payload, context)
             except (asyncio.CancelledError, GeneratorExit):
                 raise
-            except BaseException as error:  # SystemExit too: every request gets its reply
+            except BaseException as error:  # also SystemExit, since every request must get a reply
                 refused = fault_of(error)
             return await context.abort(STATUS[refused.code], refused.detail)
 
         return handle
 
     def _enter(self) -> None:
-        """Takes a call of the service, whose message has come. Raises Unavailable once calls are refused."""
+        """Counts the current task as a call whose message has come. Raises Unavailable if the server is stopping."""
         if self._refuses:
             raise Unavailable("the server is stopping")
         task = asyncio.current_task()
@@ -188,11 +192,11 @@ class AioServer:
         task.set_name(_WHOLE)
 
     def _answer(self, path: str, method: Method[Any, Any]) -> Handler:
-        """The handler of a method, which answers on the loop or on the executor."""
+        """Makes the inner handler of a method, which answers on the loop or on the executor."""
         behaviour, timeline, waits = behaviour_of(method), self._options.timeline, self._waits
         if path == CHECK:
             return _at_once(behaviour)
-        if self._answers_on_loop and method.on_loop is not None:  # in no timeline: there a thread has one request
+        if self._answers_on_loop and method.on_loop is not None:  # not in the timeline, which knows one call a thread
             awaited = method.answer_on_loop()
             return lambda payload, context: awaited(call_of(payload, context))
         if self._answers_on_loop and waits is not None:
@@ -207,7 +211,7 @@ class AioServer:
         return _at_once(lambda payload, context: run(partial(behaviour, payload, context)))
 
     async def _on_executor(self, behaviour: Behaviour, payload: bytes, context: Context) -> bytes:
-        """Answers on a thread of the executor. If the client gives up before a thread takes the call, the call is not
+        """Answers a call on a thread of the executor. A call that the client cancels before a thread takes it is not
         begun.
         """
         reply: asyncio.Future[bytes] = self._loop.create_future()
@@ -216,7 +220,7 @@ class AioServer:
 
 
 def _at_once(behaviour: Behaviour) -> Handler:
-    """Handler that computes its answer on the loop at once."""
+    """Makes a handler that computes its answer on the event loop."""
 
     async def answer(payload: bytes, context: Context) -> bytes:
         return behaviour(payload, context)
@@ -225,11 +229,11 @@ def _at_once(behaviour: Behaviour) -> Handler:
 
 
 def _run(reply: asyncio.Future[bytes], behaviour: Behaviour, payload: bytes, context: Context) -> None:
-    """The task of the executor for one call: computes its answer, and settles ``reply``."""
+    """Task of the executor for one call: computes the answer, and gives it to the future ``reply``."""
     if reply.cancelled():
         return
     try:
         result: bytes | Fault = behaviour(payload, context)
-    except BaseException as error:  # SystemExit too: every request gets its reply
+    except BaseException as error:  # also SystemExit, since every request must get a reply
         result = fault_of(error)
     settle(reply, result)

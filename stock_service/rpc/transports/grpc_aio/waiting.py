@@ -1,5 +1,5 @@
-"""Requests that wait on the event loop, while the loop serves other calls. A request waits for the answer of a thread,
-or in a ``Wait`` (``rpc/waiting.py``).
+"""Calls that wait on the event loop without blocking it: in a ``Wait`` (``rpc/waiting.py``), or for another thread's
+result.
 """
 
 import asyncio
@@ -13,19 +13,21 @@ from stock_service.rpc.waiting import Flush, Wait, Waiting, here
 T = TypeVar("T")
 
 Answer = Callable[[], bytes]
-"""Function that answers a request. The function is called once, and once more after a wait."""
+"""Function that answers a call. If the function raises ``Waiting``, it is called once more after the wait."""
 
 
 class Waits:
-    """Requests of one server that wait without a thread. For the loop's thread."""
+    """Calls of one server that wait for a flush of the service, without a thread. Only the loop's thread uses it."""
 
     def __init__(self, flush: Flush) -> None:
-        """``flush`` is the service's ``flush``."""
+        """``flush`` is ``Service.flush``."""
         self._flush = flush
         self._asked = False
 
     async def answered(self, answer: Answer) -> bytes:
-        """The result of ``answer``, at once or after a wait. Raises the exceptions of ``answer``."""
+        """Returns the result of ``answer``. If ``answer`` raises ``Waiting``, awaits the end of the wait, and calls
+        ``answer`` again. Raises other exceptions of ``answer``.
+        """
         loop = asyncio.get_running_loop()
         over: asyncio.Future[None] = loop.create_future()
         wait = Wait(lambda _: settle(over, None))
@@ -34,7 +36,7 @@ class Waits:
         except Waiting:
             if not self._asked:
                 self._asked = True
-                loop.call_soon(self._ask)  # after the requests that are ready now have begun
+                loop.call_soon(self._ask)  # after the calls that are ready now have begun, so that one flush serves all
         await over
         return _with(wait, answer)
 
@@ -52,7 +54,9 @@ def _with(wait: Wait, answer: Answer) -> bytes:
 
 
 def settle(future: asyncio.Future[T], result: T | Fault) -> None:
-    """Gives a future its result, or a fault, on the loop's thread, unless it is done. Any thread may call this."""
+    """Gives a future its result, or a fault as its exception, on the loop's thread. Does nothing if the future is done.
+    Thread-safe.
+    """
     try:
         future.get_loop().call_soon_threadsafe(partial(_settle, future, result))
     except RuntimeError:
@@ -61,7 +65,7 @@ def settle(future: asyncio.Future[T], result: T | Fault) -> None:
 
 def _settle(future: asyncio.Future[T], result: T | Fault) -> None:
     if future.done():
-        return  # its client has given up
+        return  # the client has cancelled the call
     if isinstance(result, Fault):
         future.set_exception(result)
     else:

@@ -1,18 +1,19 @@
-"""The project's own gRPC transport: HTTP/2 without a library, on the server core, with grpcio's client.
+"""The transport ``grpc_static``, the project's own gRPC server: HTTP/2 without a library, on the server core.
 
-``serve`` starts the server: the core's reading thread cuts bytes into calls (``wire/grpc_session.py``). The executor's
+``serve`` starts the server. The core's reading thread cuts bytes into calls (``wire/grpc_session.py``). The executor's
 threads answer the calls (``requests.py``). With ``leader-followers`` the reading thread itself answers short calls. The
-server also has the standard health service and server reflection, v1alpha and v1. The codec and the null server are the
-same for every transport that speaks gRPC.
+server also has the standard health service, and server reflection (v1alpha and v1). The client is grpcio's. All gRPC
+transports have the same client, codec and null server.
 
-Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (of a message; a larger one is
-RESOURCE_EXHAUSTED), ``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time), and its own
+Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (a call with a larger message gets
+RESOURCE_EXHAUSTED), ``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time), and the transport's own
 ``read_timeout_s``.
 
-This transport alone carries a service's ``streams``, and metadata of a reply (``call.ReplyMetadata``). A call with
-several replies holds no worker between two replies: the server asks for the next reply once the last reply has left.
+Only this transport carries a service's ``streams``, and metadata of a reply (``call.ReplyMetadata``). A call with
+several replies occupies no worker between two replies: the server asks the method for the next reply once the last
+reply was sent.
 
-Left out: a call with several request messages, unless each reply answers one request message.
+Left out: a call with several request messages whose replies do not each answer one message.
 """
 
 from dataclasses import replace
@@ -36,13 +37,13 @@ codec, null_answers = grpcio.codec, grpcio.null_answers
 __getattr__ = grpcio.loaded  # gives ``connect``
 
 _RESETS = 4
-"""Factor: for each call that may be open on a connection, the executor may have this number of calls, since reset calls
-also count.
+"""Factor between ``pipeline_max`` (open calls of a connection) and the core's limit of requests in flight. The core
+also counts requests whose call was reset.
 """
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
+    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
     from stock_service.rpc.health import WATCH
     from stock_service.rpc.reflection import reflection
     from stock_service.rpc.security import Right

@@ -1,4 +1,6 @@
-"""Answers to gRPC's calls for the server core: the service's methods, and watches of its health."""
+"""gRPC for the server core (``server_core.protocol.WireProtocol``): answers calls of the service's methods, and watches
+of the service's health.
+"""
 
 import time
 import zlib
@@ -37,7 +39,9 @@ _CHECK, _WATCH = CHECK.encode(), WATCH.encode()
 
 
 class GrpcRequests:
-    """See ``server_core.protocol.WireProtocol``. The decoders are sessions, which also send their own frames."""
+    """Implementation of ``server_core.protocol.WireProtocol`` for gRPC. A decoder is a session, which also sends its
+    own frames. Thread-safe.
+    """
 
     def __init__(self, service: Service, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
         self._answered, self._plain = methods.answered, methods.plain
@@ -55,11 +59,11 @@ class GrpcRequests:
         self._streams_max = streams_max
 
     def decoder(self) -> GrpcSession:
-        """Decoder of a new connection, which cuts its bytes into calls."""
+        """Makes the session of a new connection, which cuts bytes into requests. A request is one message of a call."""
         return GrpcSession(self._kinds, self._message_bytes_max, self._streams_max, time.monotonic_ns)
 
     def answer(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The frames that reply to a call's message; empty for an abandoned call."""
+        """Calls a request's method, and returns the frames of the reply. Returns no bytes for a call that is over."""
         head, stream, message, carries, calls, _ = request
         if stream not in calls:
             return b""
@@ -71,27 +75,27 @@ class GrpcRequests:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
                 raise self._missed(head.path, timeout_ms)
             return usual_reply(stream, method(message))
-        except BaseException as error:  # SystemExit too: every request gets its reply
+        except BaseException as error:  # also SystemExit, since every request must get a reply
             code, reply = failure(head.path, error)
             return fault_reply(stream, code, reply.decode(errors="replace"))
 
     def asked(self, request: GrpcRequest) -> Asked:
-        """Path of the method that a call names, and the token that the call shows."""
+        """Returns the path of a request's method, and the credential that the call shows."""
         head = request[0]
         return head.path, head.shown
 
     def path(self, request: GrpcRequest) -> bytes | None:
-        """Path of the method that a call names. None for a health check and for a call with several messages."""
+        """Returns the path of a request's method. None for a health check, and for a method that streams."""
         path = request[0].path
         return None if path == _CHECK or request[0].kind else path
 
     def timeout_ms(self, request: GrpcRequest) -> int:
-        """Time limit of a call, in milliseconds; 0 for a call without a time limit."""
+        """Returns a call's time limit in milliseconds; 0 for a call without a time limit."""
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
-        """The reply that refuses a call with a fault. A watch that was answered before continues instead: sending its
-        next status costs no more than a refusal.
+        """Encodes the reply that refuses a call with a fault. For a watch that was answered before, returns the answer
+        instead: sending the next status costs no more than a refusal.
         """
         head, stream, _, carries, *_ = request
         if head.path == _WATCH and carries & LATER and not carries & GZIPPED:
@@ -99,26 +103,26 @@ class GrpcRequests:
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """GOAWAY for a client whose connection is refused, or that is too slow.
+        """Encodes the GOAWAY to a client whose connection the server refuses, or closes because the client is too slow.
 
-        A refused client gets no SETTINGS: after SETTINGS, a grpcio client would connect again at once, and for
-        ever.
+        A client whose connection is refused gets no SETTINGS before the GOAWAY. After SETTINGS, grpcio's client would
+        connect again at once, and for ever.
         """
         last = 0 if code is FaultCode.RESOURCE_EXHAUSTED else http2.STREAM_MAX
         return http2.goaway(last, http2.ErrorCode.ENHANCE_YOUR_CALM, detail)
 
     def goodbye(self) -> bytes:
-        """See ``WireProtocol``; empty, since the session sends GOAWAY."""
+        """Returns no bytes, since the session sends GOAWAY."""
         return b""
 
     def objection(self, error: FramingError) -> bytes:
-        """GOAWAY with the error that broke the connection."""
+        """Returns the GOAWAY frame with the error that ends the connection."""
         assert isinstance(error, SessionError)
         return error.goaway
 
     def _answer_unusual(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """The reply to an unusual message: compressed, of a kept call (see ``grpc_session.py``), or of a call with
-        metadata.
+        """Answers a request that is not usual: a compressed message, a message of a kept call (``grpc_session.py``), or
+        a call of a method that takes a ``Call``.
         """
         head, stream, message, carries, _, progress = request
         said = ReplyMetadata()
@@ -151,14 +155,14 @@ class GrpcRequests:
         return begun(stream, gzipped, initial) + messages(stream, reply, gzipped) + ended(stream, trailing)
 
     def _answer_kept(self, request: GrpcRequest, message: bytes, arrived_ns: int, peer: Address) -> bytes:
-        """The frames that answer one message of a kept call, or the end of the call. Raises a Fault."""
+        """Answers one message of a kept call, or the end of the call. Returns the frames. Raises a Fault."""
         head, stream, _, carries, _, progress = request
         assert progress is not None
         assert progress.said is not None
         progress.began_ns = progress.began_ns or arrived_ns
         replies: Sequence[bytes] = ()
         if head.path == _WATCH:
-            if carries & END:  # the server's stop alone ends a watch so
+            if carries & END:  # a watch has this flag only when the server stops
                 self._health.stop()
             said = self._watch(message)
             replies = [said] if said != progress.told else []
@@ -172,7 +176,9 @@ class GrpcRequests:
         return frames + ended(stream, metadata_fields(progress.said.trailing)) if last else frames
 
     def _next_reply(self, request: GrpcRequest, message: bytes, peer: Address) -> Sequence[bytes]:
-        """The frames of the next reply of a method with several replies; empty after the last reply. Raises a Fault."""
+        """Returns the next encoded reply of a method with several replies, as a sequence of one; an empty sequence
+        after the last reply. Raises a Fault.
+        """
         head, _, _, carries, _, progress = request
         assert progress is not None
         deadline_ns = progress.began_ns + head.timeout_ms * 1_000_000 if head.timeout_ms else None
@@ -193,13 +199,15 @@ class GrpcRequests:
         return []
 
     def _missed(self, path: bytes, timeout_ms: int) -> Fault:
-        """The fault of a request that was not begun in time. Counts the request as missed."""
+        """Makes the fault of a request that was not begun within its time limit. Counts the request in the method's
+        meter.
+        """
         if path in self._meters:
             self._meters[path].missed()
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
-        """Decompresses a message, to at most the size that the message states. Raises a Fault."""
+        """Decompresses a gzip message, to at most the size that the message states. Raises a Fault."""
         unzip, size = zlib.decompressobj(_GZIP_BITS), unfolds_bytes(message)
         if size > self._message_bytes_max:
             raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")

@@ -1,7 +1,7 @@
-"""The gRPC transport on grpcio: grpcio's thread-based server (``server.py``) and grpcio's blocking client.
+"""The transport ``grpc``: grpcio's thread-based server (``server.py``), and grpcio's blocking client.
 
-Server and client are imported on their first use, so that the lean client, which speaks gRPC without grpcio, does not
-load grpcio. Every transport that speaks gRPC has the same codec and the same client.
+The first use of the server or of the client imports grpcio. So the lean client, which speaks gRPC without grpcio, does
+not load grpcio. All gRPC transports have the same codec and the same client.
 """
 
 import argparse
@@ -25,12 +25,12 @@ __getattr__ = grpcio.loaded  # gives ``connect``
 
 
 def own_options(options: argparse.Namespace) -> ReadOptions:
-    """The delay target, the only read option of this transport: see ``handlers.py``."""
+    """Returns the values of the transport's own options: only the delay target, which ``handlers.py`` uses."""
     return ReadOptions(delay_target_ms=options.delay_target_ms)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
+    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
     from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 
     own: ReadOptions = options.own or ReadOptions()

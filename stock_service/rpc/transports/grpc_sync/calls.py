@@ -1,11 +1,11 @@
-"""The thread pool of grpcio's server, made from an executor. A call gets a thread when its headers have come.
+"""Adapter that makes an executor the thread pool of grpcio's server. A call gets a thread when its headers have come.
 
-grpcio uses only ``submit`` of its pool. grpcio counts a call as under way until the Future of ``submit`` is done, and
-refuses calls over ``maximum_concurrent_rpcs`` itself. ``submit`` never raises: an exception would kill grpcio's serving
+grpcio calls only ``submit`` of its pool. grpcio counts a call as running until the Future of ``submit`` is done, and
+itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: an exception would end grpcio's serving
 thread, and every later call would hang.
 
-The ``arrival`` of a thread has the time when the thread's call came, and the fault if the call is refused. A handler
-reads ``arrival`` (``handlers.py``).
+Each thread has its own ``Arrival``: the time when its current call came, and the fault if the call must be refused. The
+handlers (``handlers.py``) read it.
 """
 
 import threading
@@ -20,46 +20,46 @@ from stock_service.rpc.concurrency import Task
 from stock_service.rpc.errors import Fault, Overloaded, Unavailable
 
 _AGAIN_S = 0.001
-"""Time until a call that the executor had no room for is offered again, in seconds."""
+"""Seconds until ``CallPool`` offers a call again, after the executor had no room for the call."""
 
 
 class Arrival(threading.local):
     """Arrival of a thread's current call. Each thread sees its own values."""
 
     began_ns = 0
-    """Time when the thread got the call (``time.monotonic_ns``)."""
+    """Time when the thread got the call, on ``time.monotonic_ns``."""
     waited_ns = 0
-    """Time that the call had waited for the thread until ``began_ns``."""
+    """Nanoseconds that the call had waited for the thread, until ``began_ns``."""
     refused: Fault | None = None
-    """Fault with which the call is refused; None for a call that may begin."""
+    """Fault with which the handler must refuse the call; None for a call that may begin."""
 
 
 class CallPool(Executor):
-    """The thread pool for grpcio; see the module. ``submit`` is for grpcio's serving thread alone."""
+    """Thread pool for grpcio; see the module. Only grpcio's serving thread may call ``submit``."""
 
     def __init__(self, execute: Callable[[Task], None], submit: Callable[[Task], Future[Any]] | None = None) -> None:
-        """Takes the executor's ``execute``, and ``submit`` if the executor has this method.
+        """Takes the executor's ``execute``, and its ``submit`` if the executor has this method.
 
-        An additional Future for each call would take a tenth of a Lookup's time, since the end of a Future waits for a
-        lock of grpcio.
+        ``submit`` saves a second Future for each call. A second Future would take a tenth of a Lookup's time, since the
+        end of a Future waits for a lock of grpcio.
         """
         self.arrival = Arrival()
         self.waiting: set[object] = set()
-        """A mark for each call that waits for a thread, without the calls that came after ``refuse``."""
+        """One object for each call that waits for a thread, without the calls that came after ``refuse``."""
         self.give: Callable[[Task], None] = self._offer
-        """Function that gives a task to a thread. Before the server serves, a recording function may replace it."""
+        """Function that gives a task to a thread. Before the server starts, a wrapper that records may replace it."""
         self._execute = execute
         self._submit = submit
         self._refused: Fault | None = None
         self._again = ThreadPoolExecutor(1, thread_name_prefix="grpc-again")
-        self._again.submit(int)  # starts its thread now, while the system gives one
+        self._again.submit(int)  # starts the thread now, since the system may refuse a thread later
 
     def refuse(self) -> None:
-        """Makes the handlers refuse each new call from now on: the server is stopping."""
+        """Makes the handlers refuse each new call from now on, because the server is stopping."""
         self._refused = Unavailable("the server is stopping")
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Takes a call from grpcio. Never raises; the Future is done once the call's thread has finished the call."""
+        """Takes a call from grpcio. Never raises. The Future is done once a thread has finished the call."""
         mark, refused = object(), self._refused
         if refused is None:
             self.waiting.add(mark)
@@ -68,25 +68,27 @@ class CallPool(Executor):
             if self._submit is not None:
                 return self._submit(task)
         except Fault:
-            pass  # offered again below
+            pass  # ``give`` offers the call again
         ended: Future[Any] = Future()
         self.give(partial(_ended, ended, task))
         return ended
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends the pool's own thread. The executor's maker stops the executor."""
+        """Ends the pool's own thread. Does not stop the executor."""
         self._again.shutdown(wait, cancel_futures=cancel_futures)
 
     def _offer(self, task: Task) -> None:
         try:
             self._execute(task)
         except Fault:
-            with suppress(RuntimeError):  # the server has stopped, and closed the connection: the call has no reply
+            with suppress(RuntimeError):  # the server has stopped, and closed the call's connection
                 self._again.submit(self._insist, task)
 
     def _insist(self, task: Task) -> None:
-        """Offers a task until the executor takes it. grpcio submits no more calls than the executor's limit. But a
-        thread whose call has just ended may not be free yet, or the system may refuse a new thread.
+        """Offers a task to the executor until the executor takes it. Blocks; runs on the pool's own thread.
+
+        grpcio submits no more calls than the executor's limit. But a thread whose call has just ended may not be free
+        yet, or the system may refuse a new thread.
         """
         while True:
             try:
@@ -94,10 +96,11 @@ class CallPool(Executor):
             except Overloaded:
                 time.sleep(_AGAIN_S)
             except Unavailable:
-                return None  # the executor was stopped, after the server
+                return None  # the executor was stopped, and the server before it
 
     def _run(self, mark: object, accepted_ns: int, refused: Fault | None, call: Task) -> None:
-        """Runs one call as a task: grpcio waits for the call's message, and calls its handler."""
+        """Task of one call. Notes the call's arrival. Then ``call`` waits for the call's message, and runs the handler.
+        """
         arrival = self.arrival
         arrival.began_ns = began_ns = time.monotonic_ns()
         arrival.waited_ns = began_ns - accepted_ns
@@ -107,7 +110,7 @@ class CallPool(Executor):
 
 
 def _ended(ended: Future[Any], task: Task) -> None:
-    """Runs a task, and then marks its Future as done."""
+    """Runs a task, and then marks the Future ``ended`` as done."""
     try:
         task()
     finally:

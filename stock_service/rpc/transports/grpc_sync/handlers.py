@@ -1,9 +1,9 @@
-"""The service's methods as handlers of grpcio, which begin a call or refuse it, and count the calls under way.
+"""Handlers of the service's methods, for grpcio's server. A handler begins or refuses a call, and counts begun calls.
 
-A handler does not begin a call whose client has given up, whose deadline has passed, or which has waited too long for
-its thread while the server is overloaded. ``server_core/admission.py`` has the limit; here a wait begins when grpcio
-gives the call to the executor. The handler itself decodes, so that undecodable bytes are INVALID_ARGUMENT; grpcio's
-generated code would report INTERNAL.
+A handler does not begin a call whose client has cancelled it, or whose deadline has passed. While the server is
+overloaded, a handler also refuses a call that has waited too long for a thread (``server_core/admission.py`` has the
+limit). This wait begins when grpcio gives the call to the executor. The handler itself decodes the request, so that
+undecodable bytes are INVALID_ARGUMENT; grpcio's generated code would report INTERNAL.
 """
 
 from collections.abc import Callable
@@ -22,30 +22,32 @@ from stock_service.rpc.timeline import Timeline
 from stock_service.rpc.transports.grpc_sync.calls import Arrival
 
 Handler = Callable[[bytes, grpc.ServicerContext], bytes]
-"""A method as grpcio calls it."""
+"""Function that grpcio calls for a method, with the encoded request. Returns the encoded response."""
 
 EMPTY_NS = 1_000_000
-"""Longest wait of a call for which the queue counts as empty: waking a thread takes a tenth of this time."""
+"""Largest wait of a call, in nanoseconds, with which the executor's queue counts as empty. Waking a thread takes a
+tenth of this time.
+"""
 
 TIMEOUT_MS_MAX = 3_600_000
-"""Longest time limit that counts: a call with a longer time limit counts as a call without a time limit."""
+"""Largest time limit of a call, in milliseconds. A call with a longer time limit counts as a call without one."""
 
 
 class Handlers:
-    """Makes the handlers of one server. Any thread may call a handler."""
+    """Factory of one server's handlers. The handlers are thread-safe."""
 
     def __init__(
         self, arrival: Arrival, delay_target_ms: float, metrics: Metrics | None, timeline: Timeline | None
     ) -> None:
         self.under_way: set[grpc.ServicerContext] = set()
-        """Calls that were begun, and whose reply has not been sent."""
+        """Begun calls that grpcio has not ended yet."""
         self._arrival = arrival
         self._delay = DelayTarget(delay_target_ms)
         self._metrics = metrics
         self._timeline = timeline
 
     def handler(self, path: str, method: Method[Any, Any], checks: Checks) -> Handler:
-        """The function that grpcio calls for a method. Admits only callers with the right to the method."""
+        """Makes the handler of a method. The handler admits only callers with the right to the method."""
         behaviour = behaviour_of(method)
         if self._timeline is not None:
             behaviour = stamped(behaviour, self._timeline, path)
@@ -59,12 +61,12 @@ class Handlers:
             abort(context, refused)
         self.under_way.add(context)
         if not context.add_callback(partial(self.under_way.discard, context)):
-            self.under_way.discard(context)  # its client has given up
+            self.under_way.discard(context)  # the client has cancelled the call
             return b""
         return answered(behaviour, payload, context)
 
     def _refusal(self, context: grpc.ServicerContext) -> Fault | None:
-        """Fault that refuses the call of this thread; None for a call that may begin."""
+        """Returns the fault that refuses the current thread's call; None for a call that may begin."""
         arrival, delay = self._arrival, self._delay
         left_s = context.time_remaining()
         if arrival.refused is not None:
@@ -84,14 +86,14 @@ class Handlers:
 
 
 def answered(behaviour: Behaviour, payload: bytes, context: grpc.ServicerContext) -> bytes:
-    """A method's answer; ends the call with grpcio's status where the method raises."""
+    """Calls a method, and returns its answer. If the method raises, ends the call with a gRPC status."""
     try:
         return behaviour(payload, context)
-    except BaseException as error:  # SystemExit too: every request gets its reply
+    except BaseException as error:  # also SystemExit, since every request must get a reply
         abort(context, error)
 
 
 def abort(context: grpc.ServicerContext, error: BaseException) -> NoReturn:
-    """Ends a call with the status of a fault, or of a handler that failed."""
+    """Ends a call with the gRPC status of an exception: the fault's status, or INTERNAL for any other exception."""
     fault = fault_of(error)
     context.abort(STATUS[fault.code], fault.detail)

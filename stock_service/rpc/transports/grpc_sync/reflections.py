@@ -1,4 +1,4 @@
-"""Separate threads for reflection's streams, so that no stream occupies a thread that answers calls."""
+"""Thread pool for the streams of server reflection, so that no such stream occupies a thread that answers calls."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,26 +11,26 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports.grpc_sync.handlers import abort
 
 STREAMS_MAX = 4
-"""Largest number of reflection streams open at a time. A client needs one, for some milliseconds."""
+"""Largest number of open reflection streams. A client needs one stream, for some milliseconds."""
 
 Handler = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
-"""Reflection as grpcio calls it."""
+"""Function that grpcio calls for a reflection stream, with the encoded questions. Returns the encoded answers."""
 
 
 class Reflections(ThreadPoolExecutor):
-    """Thread pool of reflection's streams. A stream has a thread until its client ends the stream.
+    """Thread pool of the reflection streams. A stream occupies a thread until its client ends the stream.
 
-    At most ``STREAMS_MAX`` streams are open. A further stream cancels the oldest stream, and has an extra thread until
-    the oldest stream has ended.
+    At most ``STREAMS_MAX`` streams are open. A further stream cancels the oldest stream. An additional thread serves
+    the further stream until the oldest stream has ended.
     """
 
     def __init__(self) -> None:
         super().__init__(STREAMS_MAX + 1, thread_name_prefix="grpc-reflection")
         self._lock = threading.Lock()  # guards _open
-        self._open: dict[grpc.ServicerContext, None] = {}  # the oldest first
+        self._open: dict[grpc.ServicerContext, None] = {}  # open streams, the oldest first
 
     def own(self, answer: Callable[[bytes, grpc.ServicerContext], Iterator[bytes]]) -> Handler:
-        """Handler of reflection, which grpcio runs on the threads of this pool. ``answer`` answers one question."""
+        """Makes reflection's handler, which grpcio runs on this pool. ``answer`` returns one question's answers."""
 
         def reflect(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             with self._lock:
@@ -52,10 +52,10 @@ class Reflections(ThreadPoolExecutor):
         return reflect
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Takes a stream from grpcio. Never raises: an error would end grpcio's serving thread."""
+        """Takes a stream from grpcio. Never raises, since an exception would end grpcio's serving thread."""
         try:
             return super().submit(fn, *args, **kwargs)
-        except RuntimeError as error:  # the system has no thread to give; the stream waits for an existing one
+        except RuntimeError as error:  # the system allows no further thread; the stream waits for an existing thread
             without: Future[Any] = Future()
             without.set_exception(error)
             return without

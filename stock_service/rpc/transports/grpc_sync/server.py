@@ -1,12 +1,12 @@
-"""The server of the gRPC transport: grpcio's thread-based server, used only through grpcio's public names.
+"""Server of the transport ``grpc``: grpcio's thread-based server, used only through grpcio's public names.
 
-It answers any generated client, and has the standard health service and reflection. ``calls.py`` is its thread pool,
-``handlers.py`` has the service's methods.
+The server answers any generated client, and has the standard health service and server reflection. ``calls.py`` is the
+server's thread pool. ``handlers.py`` makes the handlers of the service's methods.
 
-``requests_max`` is grpcio's own ``maximum_concurrent_rpcs``: a call over this limit is RESOURCE_EXHAUSTED at its
-headers. ``connections_max``, ``idle_timeout_s``, ``frame_bytes_max`` and ``pipeline_max`` (of one connection) are
-limits of gRPC core. A call has a thread from its headers on, even before its message has come: see
-``rpc/grpcio/README.md``.
+The option ``requests_max`` becomes grpcio's ``maximum_concurrent_rpcs``: a call over this limit gets RESOURCE_EXHAUSTED
+when its headers come. gRPC core itself keeps the limits ``connections_max``, ``idle_timeout_s``, ``frame_bytes_max``
+and ``pipeline_max`` (calls of one connection). A call occupies a thread from its headers on, even before its message
+has come (``rpc/grpcio/README.md``).
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from stock_service.rpc.transports.grpc_sync.reflections import Reflections
 
 
 class GrpcServer:
-    """A server that is listening; see ``transports.Server``."""
+    """Implementation of ``transports.Server`` on grpcio's thread-based server."""
 
     def __init__(self, service: Service, executor: Executor, delay_target_ms: float, options: ServeOptions) -> None:
         check_free(options)
@@ -53,7 +53,7 @@ class GrpcServer:
         self._reflections = Reflections()
         self._handlers = Handlers(self._pool.arrival, delay_target_ms, metrics, timeline)
         self._server = grpc.server(
-            self._pool,  # type: ignore[arg-type]  # of a ThreadPoolExecutor it uses what every Executor has
+            self._pool,  # type: ignore[arg-type]  # grpcio uses only methods that every Executor has
             options=core_options(options),
             maximum_concurrent_rpcs=options.requests_max,
         )
@@ -62,13 +62,13 @@ class GrpcServer:
         self._watches = _Watches(service.health)
         checks = Checks(options.access, service)
         handlers = {path: self._handlers.handler(path, method, checks) for path, method in service.methods.items()}
-        handlers[CHECK] = partial(answered, behaviour_of(service.methods[CHECK]))  # neither refused nor waited for
+        handlers[CHECK] = partial(answered, behaviour_of(service.methods[CHECK]))  # no refusal, and no wait at a stop
         add_methods(self._server, handlers, self._watches.watch, self._reflections.own(checks.reflect))
         self.address: Address = (options.host, add_port(self._server, options))
         self._server.start()
 
     def stop(self, grace_s: float) -> bool:
-        """See ``transports.Server.stop``."""
+        """Stops the server, as ``transports.Server.stop`` describes."""
         self._watches.end()
         drained = drain(self.address[1], self._under_way, self._pool.refuse, grace_s)
         ended = self._server.stop(LAST_S if drained else 0).wait(LAST_S + CANCEL_S)
@@ -78,57 +78,58 @@ class GrpcServer:
         return drained and ended
 
     def _under_way(self) -> int:
-        """Number of calls that wait for a thread, or whose reply has not left, without watches and reflection."""
+        """Returns the number of calls that wait for a thread or have begun, without watches and reflection."""
         return len(self._pool.waiting) + len(self._handlers.under_way)
 
 
 class _Watches:
-    """Watches of a service's health. A watch gets the status at once. One thread for all watches sends each change.
+    """Open calls of the health service's Watch. A watch gets the status at once. One thread sends each change to all
+    watches.
 
-    A client that takes no bytes can block this thread: then no other watch gets a change.
+    A client that takes no bytes can block this thread. Then no other watch gets a change.
     """
 
     def __init__(self, health: Health) -> None:
         self._health = health
-        self._open: dict[Callable[[Any], None], Any] = {}  # what each was asked, and was told last
+        self._open: dict[Callable[[Any], None], Any] = {}  # by ``send``: the watch's request, and the last status sent
         self._ending = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="grpc-health")
-        self._thread.submit(int)  # has it started now, while the system gives one
+        self._thread.submit(int)  # starts the thread now, since the system may refuse a thread later
         health.tell(self._change)
 
     def watch(self, request: Any, context: grpc.ServicerContext, send: Callable[[Any], None]) -> None:
-        """Sends the status now, and registers the watch for changes. The call has a thread only during this
-        function.
+        """Handler of a watch: sends the status now, and registers the watch for changes. The call occupies a thread
+        only during this function.
         """
         status = self._health.watched(request)
         send(status)
         self._open[send] = [request, status]
         if context.add_callback(partial(self._open.pop, send, None)):
-            self._change(send)  # it may have come meanwhile
+            self._change(send)  # the status may have changed meanwhile
         else:
-            self._open.pop(send, None)  # its client has left
+            self._open.pop(send, None)  # the client has left
 
-    watch.experimental_non_blocking = True  # type: ignore[attr-defined]  # so grpcio gives ``send``, and awaits no reply
+    watch.experimental_non_blocking = True  # type: ignore[attr-defined]  # grpcio passes ``send``, awaits no reply
 
     def end(self) -> None:
-        """Makes the status NOT_SERVING, and ends every watch."""
+        """Changes the status to NOT_SERVING, sends it to every watch, and then ends every watch."""
         self._ending = True
         self._health.stop()
 
     def close(self) -> None:
-        """Ends the thread, once it has sent all changes."""
+        """Ends the thread once it has sent all changes. Does not wait."""
         self._thread.shutdown(wait=False)
 
     def _change(self, *sends: Callable[[Any], None]) -> None:
-        """Tells the status to the given watches, or to all watches if no watch is given."""
+        """Makes the thread send the status to the given watches, or to all watches if none is given."""
         with suppress(RuntimeError):  # the server has stopped
             self._thread.submit(self._tell, sends)
 
     def _tell(self, sends: tuple[Callable[[Any], None], ...]) -> None:
-        """Sends each watch the status that it has not got yet. Runs on the watches' thread."""
+        """Sends the status to each watch whose last status was different. Runs on the watches' thread."""
         for send in sends or tuple(self._open):
             asked = self._open.get(send)
-            if asked is None:  # its client has left
+            if asked is None:  # the client has left
                 continue
             request, told = asked
             asked[1] = status = self._health.watched(request)

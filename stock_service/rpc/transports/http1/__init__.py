@@ -1,15 +1,15 @@
 """The http1 transport: HTTP/1.1 without a library, one request after the other on a connection.
 
-Serves ``POST /package.Service/Method`` with a message in protobuf (``application/protobuf``, or ``x-protobuf``) or in
-JSON (``application/json``), and the routes of methods that have one, in JSON. Replies come in the order of the
-requests: only one of the pipelined requests is under way at a time. A client gives its time limit in ``Timeout-Ms``.
+A client calls a method by ``POST /package.Service/Method``, with a message in protobuf (``application/protobuf``, or
+``x-protobuf``) or in JSON (``application/json``). A method with a route (``service.Route``) can also be called by its
+route, in JSON. The server answers a connection's requests one at a time, in their order. A client states its time limit
+in the header field ``Timeout-Ms``, and shows a token in ``Authorization: Bearer TOKEN``.
 
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
-``read_timeout_s`` for a request to be whole (408), ``idle_timeout_s``. When one of these limits is exceeded, the
-connection is closed. Before the close the server reads and drops the client's bytes for a while, so that no reset
-destroys the status. The server refuses a request that a browser sends for a page of another site, by ``Content-Type``,
-``Origin`` and ``Host`` (README.md). A client shows a token in ``Authorization: Bearer TOKEN``. Left out: compression,
-ranges, and any request that is not a call of a method.
+``read_timeout_s`` for an unfinished request (408), ``idle_timeout_s``. The server closes a connection that exceeds one
+of these limits. Before the close the server reads and drops the client's bytes for a while, so that no reset destroys
+the response. The server refuses a request that a browser sends for a page of another site, by ``Content-Type``,
+``Origin`` and ``Host`` (README.md). Left out: compression, ranges, and any request that is not a call of a method.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ codec = HttpCodec
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError if it cannot listen."""
+    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
     own: ReadOptions = options.own or ReadOptions()
     service = service.with_health()
     methods = methods_of(service)
@@ -54,14 +54,14 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
     """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
-    Raises Unavailable, or DeadlineExceeded where the server's host does not answer; UsageError for credentials that
-    cannot be used.
+    Raises Unavailable; DeadlineExceeded if the server's host does not answer; UsageError for credentials that cannot be
+    used.
     """
     new_codec = partial(HttpCodec, address, credentials.token, credentials.metadata)
     return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:
-    """Returns a factory of a connection's answers: ``reply`` to every request."""
+    """Returns a factory of the null server's codecs: every request gets ``reply``."""
     response = encode_response(200, PROTOBUF, reply)
     return lambda: HttpNull(response)

@@ -1,9 +1,9 @@
-"""Codecs of HTTP/1.1 for the lean client, and for a server that does nothing: one connection's bytes, without I/O.
+"""Codecs of HTTP/1.1 for the lean client (``codec.Codec``) and for the null server (``codec.NullAnswers``). No I/O.
 
 A connection has one call at a time: HTTP/1.1 answers in order, so a second reply would wait for the first reply.
-Abandoning a call ends the connection.
+Abandoning a call ends the use of the connection.
 
-A call names a method by its path, with a message in protobuf; or a route such as ``PUT /entities/5``, in JSON.
+A call names a method by its path, with a message in protobuf; or by a route such as ``PUT /entities/5``, in JSON.
 """
 
 from stock_service.rpc.errors import InvalidRequest, Unavailable
@@ -15,11 +15,13 @@ from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead,
 from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, fault_of
 
 REPLY_BYTES_MAX = 1 << 30
-"""Largest reply, in bytes. A server's ``--frame-bytes-max`` has the same largest value."""
+"""Limit of a reply's body, and of a request's body on the null server, in bytes. A server's ``--frame-bytes-max`` has
+the same largest value.
+"""
 
 
 class HttpCodec:
-    """See ``codec.Codec``."""
+    """Implementation of ``codec.Codec`` for HTTP/1.1."""
 
     def __init__(self, address: tuple[str, int], token: str = "", metadata: Metadata = ()) -> None:
         self.hello = b""
@@ -28,12 +30,12 @@ class HttpCodec:
         shown += "".join(f"{key}: {value}\r\n" for key, value in metadata)
         self._fields = f"Host: {shown_address(address)}\r\n{shown}".encode()
         self._call = 0
-        self._open = 0  # the call under way; 0: no call
+        self._open = 0  # number of the open call; 0 without an open call
         self._usable = True
         self._decoder = response_decoder(REPLY_BYTES_MAX)
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``. ``path`` is a method's path, or a route's verb, a space, and the route's path."""
+        """Encodes a request; see ``codec.Codec``. ``path`` is the path of a method, or a route's ``VERB /path``."""
         verb, routed, target = path.rpartition(" ")
         if not path.isascii() or not path.isprintable() or verb.isalpha() != bool(routed):
             raise InvalidRequest(f"a method's name that is no path of HTTP: {path!r}")
@@ -42,12 +44,12 @@ class HttpCodec:
         return (encode_request(verb.encode() or b"POST", target.encode(), kind, payload, fields),)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """See ``codec.Codec``."""
+        """Begins a call; returns its number and bytes. See ``codec.Codec``."""
         self._call = self._open = self._call + 1
         return self._call, prepared[0]
 
     def feed(self, data: bytes) -> list[Reply]:
-        """See ``codec.Codec``."""
+        """Takes received bytes, and returns the reply that they complete; see ``codec.Codec``."""
         messages: list[HttpMessage[ResponseHead]] = []
         broken = ""
         try:
@@ -66,7 +68,7 @@ class HttpCodec:
             done.append((self._open, payload if head.status == 200 else fault_of(head.status, head.fault, payload)))
             self._open = 0
             self._usable = self._usable and not head.close
-        if broken:  # the connection and the call under way are given up
+        if broken:  # ends the open call, and the use of the connection
             fault = Unavailable(broken)
             self._usable = False
             if self._open:
@@ -77,15 +79,15 @@ class HttpCodec:
         return done
 
     def take_outgoing(self) -> bytes:
-        """See ``codec.Codec``; always empty."""
+        """Returns no bytes: the protocol has no bytes besides requests and responses."""
         return b""
 
     def room(self) -> bool:
-        """See ``codec.Codec``."""
+        """Returns True if no call is open and the connection can be used."""
         return self._usable and not self._open
 
     def abandon(self, call: int) -> bytes:
-        """See ``codec.Codec``. The connection cannot be used any more."""
+        """Gives up a call; returns no bytes. The connection cannot be used any more."""
         if call == self._open:
             self._open = 0
             self._usable = False
@@ -93,7 +95,7 @@ class HttpCodec:
 
 
 class HttpNull:
-    """See ``codec.NullAnswers``."""
+    """Implementation of ``codec.NullAnswers`` for HTTP/1.1. Every request gets ``response``."""
 
     def __init__(self, response: bytes) -> None:
         self.hello = b""
@@ -102,7 +104,7 @@ class HttpNull:
         self._decoder = request_decoder(heads, REPLY_BYTES_MAX)
 
     def feed(self, data: bytes) -> bytes | None:
-        """See ``codec.NullAnswers``. Answers every whole request."""
+        """Takes received bytes, and returns a response for each request that they complete; None for other bytes."""
         try:
             return self._response * len(self._decoder.feed(data))
         except FramingError:

@@ -1,4 +1,6 @@
-"""Answers to HTTP/1.1 requests for the server core: the method of a path, its message, and the response."""
+"""HTTP/1.1 for the server core (``server_core.protocol.WireProtocol``): finds a request's method, decodes its message,
+calls the method, and encodes the response.
+"""
 
 import re
 import socket
@@ -20,13 +22,15 @@ from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, STATUSES, TEXT, 
 
 _METHOD_KINDS = (PROTOBUF, b"application/x-protobuf", JSON)
 _ROUTE_KINDS = (JSON,)
-"""Accepted types of content. Never add a type that a web page may send to another site without asking that site."""
+"""Accepted content types, of calls by method and by route. Never add a type that a browser sends to another site
+without a preflight request (CORS).
+"""
 
 _CLOSE = b"Connection: close\r\n"
 
 
 class _Target(NamedTuple):
-    """The method that a request calls, its message's encoding, and the variables in the request's path."""
+    """Method that a request calls, its path, the message's encoding, and the variables in the path of a route."""
 
     path: bytes
     method: Method[Any, Any]
@@ -35,7 +39,7 @@ class _Target(NamedTuple):
 
 
 class _Refusal(NamedTuple):
-    """Refusal of a request: its status, its fault, and extra fields of the head."""
+    """Refusal of a request: HTTP status, fault, text, and additional header fields of the response."""
 
     status: int
     code: FaultCode
@@ -44,27 +48,27 @@ class _Refusal(NamedTuple):
 
 
 class Http:
-    """See ``server_core.protocol.WireProtocol``."""
+    """Implementation of ``server_core.protocol.WireProtocol`` for HTTP/1.1. Thread-safe."""
 
     def __init__(self, service: Service, methods: Methods, options: ServeOptions) -> None:
-        """Raises OSError if the host to listen on is a name without an address."""
+        """Raises OSError if ``options.host`` is a name without an address."""
         self._answered = methods.answered
         self._frame_bytes_max, self._own_hosts = options.frame_bytes_max, _own_hosts(options)
-        self._heads: dict[bytes, RequestHead] = {}  # the reading thread's, which alone uses decoders
+        self._heads: dict[bytes, RequestHead] = {}  # remembered heads of all decoders, which the reading thread uses
         self._methods = {path.encode(): method for path, method in service.methods.items()}
         self._routes = [
             (method.route.verb.encode(), _pattern(method.route), path, method)
             for path, method in self._methods.items()
             if method.route is not None
         ]
-        self._dated = (-1, b"")  # the monotonic second in which the field Date was made, and the field; replaced whole
+        self._dated = (-1, b"")  # monotonic second, and the field Date made in it; one tuple, for other threads
 
     def decoder(self) -> HttpDecoder[RequestHead]:
-        """Decoder of a new connection, which cuts its bytes into requests."""
+        """Makes the decoder of a new connection, which cuts bytes into requests."""
         return request_decoder(self._heads, self._frame_bytes_max, self._check_site)
 
     def answer(self, request: HttpMessage[RequestHead], arrived_ns: int, peer: Address) -> bytes:
-        """The response to a request."""
+        """Calls a request's method, and returns the response. An exception becomes a fault in the response."""
         head, payload = request
         if head.verb == b"POST" and head.kind == PROTOBUF and head.path in self._methods:  # nearly always
             code, reply = self._answered(head.path, payload, head.timeout_ms, arrived_ns, peer)
@@ -85,38 +89,42 @@ class Http:
         return self._response(head, code, reply, JSON)
 
     def asked(self, request: HttpMessage[RequestHead]) -> Asked:
-        """Path of the method that a request calls, by its path or its route, and the token that the request shows."""
+        """Returns the path of a request's method (None for an unknown method), and the credential that the request
+        shows.
+        """
         target = self._find(request.head)
         return target.path if isinstance(target, _Target) else None, request.head.shown
 
     def path(self, request: HttpMessage[RequestHead]) -> bytes:
-        """Path of the method that a request calls; empty for an unknown method."""
+        """Returns the path of a request's method; empty for an unknown method."""
         return self.asked(request)[0] or b""
 
     def refusal(self, request: HttpMessage[RequestHead], code: FaultCode, detail: str) -> bytes:
-        """The response that refuses a request with a fault."""
+        """Encodes the response that refuses a request with a fault."""
         return self._response(request.head, code, detail.encode(), TEXT)
 
     def timeout_ms(self, request: HttpMessage[RequestHead]) -> int:
-        """Time limit of a request, in milliseconds; 0 for a request without a time limit."""
+        """Returns a request's time limit in milliseconds; 0 for a request without a time limit."""
         return request.head.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """The last response of a connection, with a fault."""
+        """Encodes the last response of a connection that the server closes because of a fault."""
         status = 408 if code is FaultCode.DEADLINE_EXCEEDED else STATUSES[code]
         return self._refused(_Refusal(status, code, detail), closes=True)
 
     def goodbye(self) -> bytes:
-        """See ``WireProtocol``; empty, since HTTP/1.1 has no response without a request."""
+        """Returns no bytes, since HTTP/1.1 has no response without a request."""
         return b""
 
     def objection(self, error: FramingError) -> bytes:
-        """The last response of a connection whose bytes are no request, or whose request's head is refused."""
+        """Encodes the last response of a connection, after bytes that are no request, or a head that is refused."""
         status = error.status if isinstance(error, HttpError) else 400
         return self._refused(_Refusal(status, error.code, str(error)), closes=True)
 
     def _check_site(self, host: bytes | None, origin: bytes | None) -> None:
-        """Refuses a request that a browser sends for a page of another site; see ``wire.http1.CheckSite``."""
+        """Refuses a request that a browser sends for a page of another site, by raising HttpError. This function is a
+        ``wire.http1.CheckSite``.
+        """
         if self._own_hosts is not None and host is not None and not self._own_hosts.fullmatch(host):
             allowed = "localhost, 127.0.0.0/8, [::1] or --host, with any port; call by one of these"
             detail = f"Host: got {shown(host)}, allowed on loopback: {allowed}"
@@ -129,7 +137,7 @@ class Http:
                 raise HttpError(403, detail, FaultCode.PERMISSION_DENIED)
 
     def _response(self, head: RequestHead, code: int, reply: bytes, kind: bytes) -> bytes:
-        """The response to a request of a method."""
+        """Encodes the response with a method's result: ``reply`` is a message for ``OK``, otherwise a fault's text."""
         if code == OK:
             return encode_response(200, kind, reply, self._date() + _CLOSE if head.close else self._date())
         fault = FaultCode(code)
@@ -137,12 +145,14 @@ class Http:
         return _for(head, self._refused(refusal, head.close))
 
     def _refused(self, refusal: _Refusal, closes: bool) -> bytes:
-        """The response of a refusal."""
+        """Encodes the response of a refusal. ``closes`` is True if the connection ends after the response."""
         extra = self._date() + (_CLOSE if closes else b"") + _fault(refusal.code) + refusal.extra
         return encode_response(refusal.status, TEXT, refusal.detail.encode(), extra)
 
     def _find(self, head: RequestHead) -> _Target | _Refusal:
-        """The method that a request calls, or the refusal of the request."""
+        """Finds the method that a request calls, by path or by route. Returns a refusal if there is none, or if the
+        verb or the content type is wrong.
+        """
         method = self._methods.get(head.path)
         if method is not None:
             if head.verb != b"POST":
@@ -166,7 +176,7 @@ class Http:
         return _Refusal(404, FaultCode.UNIMPLEMENTED, detail)
 
     def _date(self) -> bytes:
-        """The field Date, made once a second. Any thread may call this."""
+        """Returns the header field Date, which is encoded once a second. Thread-safe."""
         now_s = time.monotonic_ns() // 1_000_000_000
         second, field = self._dated
         if second != now_s:
@@ -176,8 +186,8 @@ class Http:
 
 
 def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
-    """Hosts that a request may name. None if other machines may connect, since they may use any name of this
-    machine.
+    """Returns a pattern of the hosts that a request to a loopback address may name. None for a server on another
+    address, since other machines may know this machine by any name.
     """
     host = options.host
     if options.listener is not None:
@@ -191,7 +201,7 @@ def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
 
 
 def _pattern(route: Route) -> re.Pattern[bytes]:
-    """Pattern of a route's paths, with a group for each variable."""
+    """Returns a pattern that matches the paths of a route, with a named group for each variable."""
     parts = [f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in route.path.split("/")]
     return re.compile("/".join(parts).encode())
 
@@ -207,7 +217,9 @@ def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:
 
 
 def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
-    """Refusal of a type of content that is not accepted; None for an accepted type, or a request without content."""
+    """Returns the refusal of a content type that is not in ``kinds``. None for an accepted type, and for a request that
+    may have no content.
+    """
     if head.kind in kinds or (head.verb != b"POST" and not head.length):
         return None
     given, allowed = head.kind.decode(errors="replace") or "none", b", ".join(kinds).decode()
@@ -216,5 +228,5 @@ def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
 
 
 def _for(head: RequestHead, response: bytes) -> bytes:
-    """The response for this request. The response to HEAD has no body."""
+    """Returns the response, without its body if the request's verb is HEAD."""
     return response[: response.find(b"\r\n\r\n") + 4] if head.verb == b"HEAD" else response

@@ -1,12 +1,12 @@
 """The sockets transport: length-prefixed frames (``wire/framing.py``) over TCP, with many requests on one connection.
 
-``serve`` starts the server of the chosen dispatch model; both keep the same limits and send the same bytes.
-``connect`` is the client. Linux only: the server sleeps in epoll and is woken through an eventfd.
+``serve`` starts the server of the chosen dispatch model, for requests or connections. Both servers have the same limits
+and the same protocol. ``connect`` opens a client's connection. Linux only: the server uses epoll and eventfd.
 
 Limits, besides the executor's: ``connections_max`` (a further connection gets RESOURCE_EXHAUSTED and is closed),
 ``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and the transport's own ``read_timeout_s``.
 
-A server with the usual options does not import the code of clients, callers and connection dispatch.
+A server with the default options imports no code of clients, access control or connection dispatch.
 """
 
 import argparse
@@ -35,17 +35,16 @@ TAKES_LISTENER = True
 TLS_PROTOCOLS = ()
 
 Dispatch = Literal["request", "connection"]
-"""The unit of work that is one task of the executor: a request, or a whole connection."""
+"""Dispatch model. One task of the executor is a request, or a whole connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """The sockets transport's own options."""
+    """Values of the sockets transport's own options."""
 
     reading: ReadOptions = field(default_factory=ReadOptions)
-    """Options of reading; connection dispatch uses only ``read_timeout_s``."""
+    """Options of reading. Connection dispatch uses only ``read_timeout_s``."""
     dispatch: Dispatch = "request"
-    """Unit of dispatch; see ``Dispatch``."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +55,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def own_options(options: argparse.Namespace) -> SocketOptions:
-    """The values given. Raises UsageError for an executor or an age that connection dispatch cannot have."""
+    """Returns the values of the transport's own options. Raises UsageError for an executor or a connection age that
+    connection dispatch cannot use.
+    """
     if options.dispatch == "connection" and options.executor == "leader-followers":
         raise UsageError(
             "--executor", options.executor, "another one with --dispatch connection: each thread reads one connection"
@@ -68,8 +69,9 @@ def own_options(options: argparse.Namespace) -> SocketOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when this returns. Raises OSError if it cannot listen, UsageError for TLS with
-    connection dispatch."""
+    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen, UsageError for
+    TLS with connection dispatch.
+    """
     own: SocketOptions = options.own or SocketOptions()
     service = service.with_health()
     methods = methods_of(service)
@@ -85,7 +87,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 def _serve(
     methods: Methods, protocol: WireProtocol[Request], executor: Executor, options: ServeOptions, own: SocketOptions
 ) -> Server:
-    """Starts the server of the chosen dispatch."""
+    """Starts the server of the chosen dispatch model. Raises OSError, UsageError."""
     if own.dispatch == "request":
         return RequestServer(methods, protocol, executor, options, own.reading)
     if options.tls is not None:
@@ -96,7 +98,7 @@ def _serve(
 
 
 def codec(address: Address, token: str = "", metadata: Metadata = ()) -> Codec:
-    """Codec of a new connection of the lean client. Raises UsageError for metadata, for which frames have no place."""
+    """Makes the lean client's codec of a new connection. Raises UsageError for metadata, since frames have none."""
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
     _refuse(metadata)
@@ -109,8 +111,8 @@ def _refuse(metadata: Metadata) -> None:
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """Opens a connection. Blocks until the connection is made and the server has accepted the token; see
-    ``transports.Transport.connect``.
+    """Opens a connection, as ``transports.Transport.connect`` describes. With a token, also blocks until the server has
+    accepted the token.
     """
     from stock_service.rpc.codec_connection import CodecConnection
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
@@ -122,7 +124,7 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
 
 def null_answers(reply: bytes) -> Callable[[], NullAnswers]:
-    """Returns a factory of the answers of a server that does nothing; see ``transports.Transport.null_answers``."""
+    """Returns a factory of the null server's codecs: every request gets ``reply``."""
     from stock_service.rpc.transports.sockets import null
 
     return null.null_answers(reply)

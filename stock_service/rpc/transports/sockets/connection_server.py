@@ -1,17 +1,17 @@
-"""The socket server that dispatches connections: a connection is one task, and holds its thread until the connection
-closes.
+"""The socket server with connection dispatch: a connection is one task, which has a thread until the connection closes.
 
-One thread accepts, and gives every accepted connection to the executor. The connection's thread reads a request,
-answers it, sends the reply and reads on. So pipelined requests are answered in their order. If there are more
-connections than threads, the other connections wait unanswered in the executor's queue until a connection closes. This
-wait belongs to the model, and is the reason to measure the model.
+One thread accepts connections, and gives each connection to the executor. The connection's thread reads a request,
+answers the request, sends the reply, and then reads the next request. So the replies to pipelined requests come in the
+order of the requests. With more connections than threads, the other connections wait unanswered in the executor's queue
+until a connection closes. This wait is a property of the dispatch model, and is the reason to measure the model.
 
 A request's ``timeout_ms`` counts from the time when the thread last found no bytes to read. For a connection that had
 to wait for a thread, ``timeout_ms`` counts from the arrival of the last bytes. So no handler begins a request whose
-time is over. Connection dispatch has no delay target and no turns. The server sends nothing to a connection that waits
-for a thread. A connection for which the queue has no room is refused at once.
+time limit is over. Connection dispatch has no delay target and no turns (``server_core/queue.py``). The server sends
+nothing to a connection that waits for a thread. The server refuses a connection at once if the queue is full.
 
-Waiting costs no CPU: reads block in the kernel, with the kernel's own timeouts (SO_RCVTIMEO, SO_SNDTIMEO).
+Reads and writes block in the kernel, with the kernel's timeouts (SO_RCVTIMEO, SO_SNDTIMEO). So waiting takes no
+processor time.
 """
 
 import select
@@ -34,10 +34,12 @@ from stock_service.rpc.wire.served_stream import RequestDecoder
 from stock_service.rpc.wire.timeval import timeval
 
 _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
-"""States of a connection whose peer has not ended (Linux: include/net/tcp_states.h)."""
+"""States of a connection whose peer has not ended its sending (Linux: include/net/tcp_states.h)."""
 
 _UNREAD_LOOK_NS = 1_000_000
-"""Precision of the time since which a request waits unread: a millisecond, as for ``timeout_ms``."""
+"""Shortest time between two looks for unread bytes. It is the precision of a request's arrival: 1 ms, as the unit of
+``timeout_ms``.
+"""
 
 _RECEIVE_BYTES = 262144
 """Size of the kernel's receive buffer; see ``listening.RECEIVE_BYTES``. While a thread waits for its client to read
@@ -46,16 +48,16 @@ buffer.
 """
 
 _READS_LATE_BYTES = 4096
-"""A client with more unacknowledged bytes counts as late in reading. With fewer bytes, the kernel has room for a
-goodbye.
+"""Number of unacknowledged bytes above which a client counts as late in reading. With fewer bytes, the kernel's send
+buffer has room for a goodbye.
 """
 
 _ACCEPT_PAUSE_S = 0.1
-"""Pause in accepting where the process has no descriptor left."""
+"""Pause before the next try to accept, if the process has no free descriptor."""
 
 
 class ConnectionServer(Generic[Request]):
-    """A server that is listening; see the module, and ``transports.Server``."""
+    """Implementation of ``transports.Server`` with connection dispatch; see the module."""
 
     def __init__(
         self,
@@ -74,16 +76,16 @@ class ConnectionServer(Generic[Request]):
         self._read_timeout_s = read_timeout_s
         self._listening = Listening(options, select.epoll, _RECEIVE_BYTES)
         self.address: Address = self._listening.address
-        self._changed = Condition()  # guards _open and the close of each socket in it; notified at each removal
+        self._changed = Condition()  # guards _open, and the close of each socket in _open; notified at each removal
         self._open: set[socket.socket] = set()
         self._stopping = Event()
         self._abandoned = Event()
-        self._leave_by_ns = 0  # when stopping: the end of waiting for clients that have all their replies
+        self._leave_by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
         self._thread = Thread(target=self._accept, name="sockets-acceptor")
         self._thread.start()
 
     def stop(self, grace_s: float) -> bool:
-        """See ``transports.Server.stop``."""
+        """Stops the server, as ``transports.Server.stop`` describes."""
         deadline_s = time.monotonic() + grace_s
         self._leave_by_ns = self._leave_by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
         if not self._stopping.is_set():
@@ -91,7 +93,7 @@ class ConnectionServer(Generic[Request]):
             self._listening.waker.wake()
             self._thread.join()
         with self._changed:
-            self._shut(socket.SHUT_RD)  # a reader gets the bytes that were sent, then the end
+            self._shut(socket.SHUT_RD)  # each thread reads the bytes that have arrived, and then the end of the stream
             while self._open and (left_s := deadline_s - time.monotonic()) > 0:
                 self._changed.wait(left_s)
             in_time = not self._open
@@ -100,7 +102,7 @@ class ConnectionServer(Generic[Request]):
         return in_time
 
     def _shut(self, how: int) -> None:
-        """Shuts down every open connection. The caller holds ``_changed``, so that no connection is closed
+        """Shuts down every open connection. The caller holds ``_changed``, so that no thread closes a connection
         meanwhile.
         """
         for connection in self._open:
@@ -110,7 +112,7 @@ class ConnectionServer(Generic[Request]):
                 pass  # the client has closed it already
 
     def _accept(self) -> None:
-        """Main function of the accepting thread. At a stop, first accepts the connections that are already made."""
+        """Main function of the accepting thread. At a stop, still accepts the connections in the listen backlog."""
         listening = self._listening
         while True:
             listening.epoll.poll(None if listening.accepting else _ACCEPT_PAUSE_S)
@@ -123,7 +125,7 @@ class ConnectionServer(Generic[Request]):
                 return
 
     def _admit(self, accepted: socket.socket, peer: Address) -> None:
-        """Gives a connection to the executor, or refuses the connection."""
+        """Gives a connection to the executor. Refuses the connection if the executor or the server is full."""
         limit = self._options.connections_max
         with self._changed:
             full = len(self._open) >= limit
@@ -141,14 +143,14 @@ class ConnectionServer(Generic[Request]):
                 refuse_connection(accepted, self._frames.farewell(fault.code, fault.detail))
 
     def _serve(self, connection: socket.socket, peer: Address) -> None:
-        """Serves a connection from its first request to its last, as one task."""
+        """Task of a connection: serves the connection until its end, and closes it."""
         try:
             unread = _Unread(connection)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_timeout_s))
             if self._answer_all(connection, peer, self._frames.decoder(), unread):
                 self._leave(connection)
         except OSError:
-            pass  # the client has gone, or took no bytes within read_timeout_s: it cannot be told
+            pass  # the client has gone, or took no bytes within read_timeout_s: no fault can reach it
         finally:
             with self._changed:
                 self._open.discard(connection)
@@ -158,8 +160,9 @@ class ConnectionServer(Generic[Request]):
     def _answer_all(
         self, connection: socket.socket, peer: Address, decoder: RequestDecoder[Request], unread: "_Unread"
     ) -> bool:
-        """Reads, answers and replies until the client leaves, breaks the protocol or is out of time. Raises OSError.
+        """Reads requests, answers them and sends the replies. Raises OSError.
 
+        Returns when the client ends its sending, breaks the protocol or exceeds a time limit, or when the server stops.
         Returns True if the client may still send, or has not yet received all replies.
         """
         send, timeline, answer, farewell = (
@@ -170,12 +173,12 @@ class ConnectionServer(Generic[Request]):
         )
         _set_read_timeout(connection, self._options.idle_timeout_s)
         late = f"a request was not whole within {self._read_timeout_s:g} s"
-        left = -1  # when stopping: bytes that had arrived by then and are still to be read
-        partial_since_s = 0.0  # time since which a part of a request is there; 0: none is
+        left = -1  # when stopping: number of bytes that had arrived at the stop, and are not read yet
+        partial_since_s = 0.0  # time since which a request is unfinished; 0 without an unfinished request
         while True:
             try:
                 data = connection.recv(READ_BYTES)
-            except BlockingIOError:  # the kernel's word for a timeout
+            except BlockingIOError:  # EAGAIN, by which the kernel reports a timeout
                 if partial_since_s:
                     connection.sendall(farewell(FaultCode.DEADLINE_EXCEEDED, late))
                 else:
@@ -193,7 +196,7 @@ class ConnectionServer(Generic[Request]):
                 frames, fault = error.frames, str(error)
             for frame in frames:
                 reply = answer(frame, arrived_ns, peer)
-                unread.look()  # before the client can have the reply, and send on
+                unread.look()  # before the client gets the reply, and sends the next request
                 send(reply)
                 if timeline is not None:
                     timeline.end()
@@ -219,17 +222,19 @@ class ConnectionServer(Generic[Request]):
                 _set_read_timeout(connection, self._options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
-        """Sends a goodbye, unless the client reads so late that sending would block, or send only a part. Raises
-        OSError.
+        """Sends a goodbye: the server begins none of the unanswered requests. Raises OSError.
+
+        Sends nothing to a client that reads so late that sending would block.
         """
         if unacknowledged_bytes(connection) <= _READS_LATE_BYTES:
             connection.sendall(self._frames.goodbye())
 
     def _leave(self, connection: socket.socket) -> None:
-        """Drops later bytes of the client until the connection may be closed; see ``closing.py``. Raises OSError.
+        """Half-closes the connection, and drops the client's bytes until the connection may be closed (``closing.py``).
+        Raises OSError.
 
-        When the server stops, the connection is shut for reading already, so it is not half-closed. Linux resets a
-        connection that is shut both ways at the next byte that comes.
+        At a server's stop the connection is not half-closed, since ``stop`` has already shut it for reading: Linux
+        resets a connection that is shut in both directions when the next byte comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():
@@ -250,7 +255,7 @@ class ConnectionServer(Generic[Request]):
                 elif not self._stopping.is_set() or _has_ended(connection):
                     return
                 else:
-                    self._abandoned.wait(LOOK_S)  # shut for reading: poll always reports something to read
+                    self._abandoned.wait(LOOK_S)  # poll does not sleep, since the connection is shut for reading
             late = self._stopping.is_set() and now_ns > self._leave_by_ns
             given_up = not self._stopping.is_set() and now_ns - lingering.since_ns > self._read_timeout_s * 1e9
             if given_up or ((late or lingering.may_end(now_ns)) and not unacknowledged_bytes(connection)):
@@ -258,16 +263,20 @@ class ConnectionServer(Generic[Request]):
 
 
 class _Unread:
-    """Time since which bytes of a connection may wait unread, for the connection's thread; on ``time.monotonic_ns``."""
+    """Time since which bytes of a connection may wait unread, on ``time.monotonic_ns``. Only the connection's thread
+    uses it.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
-        """Takes a connection that may have waited for a thread. Raises OSError if the connection is gone."""
+        """``connection`` may have waited for a thread, and may have unread bytes. Raises OSError if it is gone."""
         self._connection = connection
         self._waits = arrived_bytes(connection) > 0
         self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()
 
     def look(self) -> None:
-        """Asks the kernel for unread bytes, unless it asked a moment ago. Called while a request is answered."""
+        """Asks the kernel whether there are unread bytes, at most once in ``_UNREAD_LOOK_NS``. Call this after each
+        request, before the reply is sent.
+        """
         if not self._waits and (now_ns := time.monotonic_ns()) - self._empty_ns > _UNREAD_LOOK_NS:
             if arrived_bytes(self._connection):
                 self._waits = True
@@ -275,8 +284,8 @@ class _Unread:
                 self._empty_ns = now_ns
 
     def read(self, whole: bool) -> int:
-        """Notes a read. With ``whole``, the read left no bytes unread; otherwise it may have left some. Returns the
-        earliest time at which the read bytes may have come.
+        """Notes a read. Returns the earliest time at which the read bytes may have arrived. ``whole`` is True if the
+        read left no bytes unread.
         """
         now_ns = time.monotonic_ns()
         arrived_ns = self._empty_ns if self._waits else now_ns
@@ -285,8 +294,8 @@ class _Unread:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """True if the client has ended the connection. For a connection that is shut for reading: there a read cannot show
-    the client's end.
+    """Returns True if the client has ended its sending. For a connection that is shut for reading: there ``recv``
+    cannot show this.
     """
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state not in (_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2)

@@ -1,9 +1,8 @@
-"""The sockets protocol for clients: one connection's bytes, without I/O. See ``codec.Codec``.
+"""Codec of the sockets protocol for clients (``codec.Codec``): bytes in, bytes out, no I/O.
 
-A request is encoded once, except for the call number: the load client encodes its requests before the run. Nearly every
-read has exactly one whole reply, which is decoded by a short way, without ``FrameDecoder``. The client does not report
-an abandoned call to the server, since the request carries the timeout. A fault of the connection is the fault of every
-call under way on the connection.
+``prepare`` encodes a request once, except for the call number. Nearly every read has exactly one whole reply: ``feed``
+decodes such a read without ``FrameDecoder``. The codec does not tell the server about an abandoned call, since the
+request carries its time limit. A fault of the whole connection ends every open call with this fault.
 """
 
 from struct import Struct
@@ -22,8 +21,8 @@ from stock_service.rpc.wire.framing import (
 )
 
 CALLS_MAX = 4096
-"""Largest number of unanswered calls on one connection, with abandoned calls. By default a server of this project reads
-64 calls at a time.
+"""Largest number of unanswered calls on one connection, including abandoned calls. By default a server of this project
+takes 64 requests of a connection at a time.
 """
 
 _CALL = Struct("!I")
@@ -31,17 +30,17 @@ _REPLY = Struct("!IIB")
 
 
 class SocketCodec:
-    """See ``codec.Codec``."""
+    """Implementation of ``codec.Codec`` for the sockets protocol."""
 
     def __init__(self, address: tuple[str, int], token: str = "") -> None:
-        """``token`` is shown in a hello; the codec does not wait for the reply. A server that refuses the token refuses
-        each request.
+        """Sends ``token`` in a hello, and does not wait for the reply. If the server refuses the token, the server
+        refuses each request.
         """
         self.preceded = False
         self._peer = f"connection to {shown_address(address)}"
         self._call = 0
         self._open: set[int] = set()
-        self._given_up: set[int] = set()  # a late reply may still come
+        self._given_up: set[int] = set()  # abandoned calls, whose replies may still come
         self.hello = b""
         if token:
             self.hello = encode_request(CALL_MAX, 0, HELLO, token.encode())
@@ -50,7 +49,7 @@ class SocketCodec:
         self._decoder = reply_decoder()
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """See ``codec.Codec``. The parts are the bytes before the call number, and the bytes after the call number."""
+        """Encodes a request, as the bytes before and after the call number; see ``codec.Codec``."""
         method = path.encode()
         if len(method) > METHOD_BYTES_MAX:
             raise InvalidRequest(f"a method's name of {len(method)} bytes, allowed: {METHOD_BYTES_MAX}")
@@ -58,14 +57,14 @@ class SocketCodec:
         return frame[:4], frame[8:]
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """See ``codec.Codec``."""
+        """Begins a call; returns its number and bytes. See ``codec.Codec``."""
         head, tail = prepared
         self._call = call = self._call % CALL_MAX + 1
         self._open.add(call)
         return call, head + _CALL.pack(call) + tail
 
     def feed(self, data: bytes) -> list[Reply]:
-        """See ``codec.Codec``."""
+        """Takes received bytes, and returns the replies that they complete; see ``codec.Codec``."""
         if not self._decoder.pending_bytes and len(data) >= _REPLY.size:
             length, call, code = _REPLY.unpack_from(data)
             if length + 4 == len(data) and not code and call in self._open:
@@ -88,22 +87,24 @@ class SocketCodec:
         return done if broken is None else self._end(broken, done)
 
     def take_outgoing(self) -> bytes:
-        """See ``codec.Codec``; always empty."""
+        """Returns no bytes: the protocol has no bytes besides requests and replies."""
         return b""
 
     def room(self) -> bool:
-        """See ``codec.Codec``."""
+        """Returns True if another call may be started, up to ``CALLS_MAX`` unanswered calls."""
         return len(self._open) + len(self._given_up) < CALLS_MAX and self._lost is None
 
     def abandon(self, call: int) -> bytes:
-        """See ``codec.Codec``."""
+        """Gives up a call; returns no bytes. The codec drops the call's late reply."""
         if call in self._open:
             self._open.remove(call)
             self._given_up.add(call)
         return b""
 
     def _take(self, frame: ReplyFrame, done: list[Reply]) -> Fault | None:
-        """Takes one reply. Returns the reply's fault if this is a fault of the whole connection, otherwise None."""
+        """Takes one reply, and appends it to ``done`` if its call is open. Returns the fault of the whole connection if
+        the reply is such a fault or belongs to no call; otherwise None.
+        """
         call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
         if call in self._open:
             self._open.remove(call)
@@ -116,13 +117,13 @@ class SocketCodec:
             detail = f"{self._peer}: {detail}"
             return NotBegun(detail) if frame.code == FaultCode.UNAVAILABLE else coded(frame.code, detail)
         wrong = InternalFault("the server sent a reply to no request")
-        if done and not self._open:  # a request must end with this fault; otherwise nobody would see it
+        if done and not self._open:  # replaces the last reply: without an open call, nobody else would see the fault
             done[-1] = (done[-1][0], wrong)
         return wrong
 
     def _end(self, fault: Fault, done: list[Reply]) -> list[Reply]:
-        """Ends every call under way with the fault: the connection cannot be used again. Raises Unavailable if no call
-        was under way.
+        """Ends every open call with the fault, since the connection cannot be used again. Returns ``done`` with these
+        calls. Raises Unavailable if ``done`` stays empty.
         """
         self._lost = fault
         done += [(call, fault) for call in self._open]

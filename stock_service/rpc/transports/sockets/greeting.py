@@ -1,10 +1,9 @@
-"""The hello of the sockets protocol: a request by which a client shows its token, for all later requests of the
-connection.
+"""The *hello* of the sockets protocol: a request that shows a client's token, for all later requests of the connection.
 
-A hello is a request of the method ``hello/1``, whose payload is the token; the number is the version. The reply is
-empty, or the fault UNAUTHENTICATED; after this fault the connection continues without a caller. Requests after a hello
-belong to the hello's caller, and need not wait for the reply. A second hello replaces the first. A server without
-callers accepts each hello.
+A hello is a request of the method ``hello/1``, where 1 is a version. Its payload is the token. The reply is empty, or
+the fault UNAUTHENTICATED; after this fault the connection continues without a caller. Requests after a hello belong to
+the hello's caller. The client may send such requests before the reply to the hello has come. A second hello replaces
+the first hello. A server without access control accepts every hello.
 """
 
 from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Access, Asked, Right, Shown, digest
@@ -13,26 +12,26 @@ from stock_service.rpc.transports.sockets.frames import HELLO, Frames
 from stock_service.rpc.wire.framing import FrameDecoder, RequestFrame, cut_request, request_decoder
 
 RIGHTS = {HELLO: Right.TRADER}
-"""Right that a hello needs: the token must be the token of a caller."""
+"""Right that a hello needs: any caller in the access list has the right TRADER."""
 
 
 class UnjudgedFrame(RequestFrame):
-    """A request whose right is not checked yet."""
+    """A request whose access right is not checked yet."""
 
     shown: Shown
-    """Credential that the request's connection has shown."""
+    """Credential that the request's connection had shown when the request came."""
 
 
 class Greeting:
-    """Credential that a connection has shown: the digest of the last hello's token. For one thread."""
+    """Credential of one connection: the digest of the last hello's token. Not thread-safe."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._shown: Shown = None
 
     def cut(self, data: bytes, start: int, stop: int) -> RequestFrame:
-        """See ``framing.cut_request``. Returns an ``UnjudgedFrame``, unless the same method and credential were granted
-        before.
+        """Decodes one request frame, like ``framing.cut_request``, and takes the token of a hello. Returns an
+        ``UnjudgedFrame``, unless the access check has granted this method to this credential before.
         """
         frame = cut_request(data, start, stop)
         method = frame[2]
@@ -47,18 +46,18 @@ class Greeting:
 
 
 class GreetedFrames(Frames):
-    """See ``server_core.guarding.Guardable``: frames on connections that show tokens."""
+    """Implementation of ``server_core.guarding.Guardable``: the sockets protocol with access control."""
 
     def __init__(self, methods: Methods, frame_bytes_max: int, access: Access) -> None:
         super().__init__(methods, frame_bytes_max)
         self._access = access
 
     def decoder(self) -> FrameDecoder[RequestFrame]:
-        """Decoder of a new connection, which cuts its bytes into requests."""
+        """Makes the decoder of a new connection, which cuts bytes into requests, and knows the connection's token."""
         return request_decoder(self._frame_bytes_max, Greeting(self._access).cut)
 
     def asked(self, request: RequestFrame) -> Asked | None:
-        """Path of the method that a request names, and the credential that the connection has shown. None for a request
-        that was granted when it was read.
+        """Returns the method's path and the connection's credential, for an access check. None for a request that needs
+        no further check.
         """
         return (request.method, request.shown) if isinstance(request, UnjudgedFrame) else None

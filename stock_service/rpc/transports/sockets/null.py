@@ -1,6 +1,7 @@
-"""The sockets protocol of a server that does nothing: a constant reply to every frame, with the frame's call number.
+"""Codec of the null server on the sockets protocol (``codec.NullAnswers``): the same reply to every request, with the
+request's call number.
 
-Left out: every check of a client's bytes.
+Left out: all checks of a client's bytes.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from stock_service.rpc.wire.framing import encode_reply
 
 
 class SocketNull:
-    """See ``codec.NullAnswers``."""
+    """Implementation of ``codec.NullAnswers``. ``head`` and ``tail`` are the reply before and after the call number."""
 
     def __init__(self, head: bytes, tail: bytes) -> None:
         self.hello = b""
@@ -18,11 +19,11 @@ class SocketNull:
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """See ``codec.NullAnswers``. Answers every whole request."""
+        """Takes received bytes, and returns a reply for each request that the bytes complete."""
         if self._rest:
             data = self._rest + data
         end = len(data)
-        if end == int.from_bytes(data[:4], "big") + 4:  # one request: nearly always
+        if end == int.from_bytes(data[:4], "big") + 4:  # nearly always: exactly one request
             self._rest = b""
             return self._head + data[4:8] + self._tail
         replies = []
@@ -35,7 +36,7 @@ class SocketNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], SocketNull]:
-    """Returns a factory of a connection's answers: ``reply`` to every request."""
+    """Returns a factory of the null server's codecs: every request gets ``reply``."""
     frame = encode_reply(0, 0, reply)
     head, tail = frame[:4], frame[8:]
     return lambda: SocketNull(head, tail)
