@@ -32,7 +32,7 @@ class LoneJudged:
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """Values by ascending number of connections. The first value has no connections."""
+    """Values by ascending number of connections. The first values are without connections."""
 
     def with_connections(self, connections: int) -> Holding | None:
         """Values with this number of connections; None where this number was not measured."""
@@ -41,7 +41,7 @@ class LoneJudged:
 
 @dataclass(frozen=True, slots=True)
 class StandaloneJudged:
-    """Servers of a plan, in the plan's order. Empty without repetitions."""
+    """Values of the servers of a plan, in the plan's order. Empty without repetitions."""
 
     servers: tuple[LoneJudged, ...] = ()
 
