@@ -2,7 +2,8 @@
 
 No formula gives this percentile, so a discrete-event simulation computes it:
 
-- Requests arrive by a Poisson process. A request waits in a queue for a worker, first come, first served.
+- Requests arrive by a Poisson process, each at a random process. A request queues for a worker of this process, first
+  come, first served.
 - Each process has a GIL. A thread releases the GIL after the switch interval where other threads want it (Beazley,
   *Understanding the Python GIL*, 2010).
 - All running threads share the cores evenly.
@@ -31,6 +32,8 @@ REQUESTS = 20_000
 
 @dataclass(slots=True)
 class _Request:
+    """Request in the server. Its work has four parts, in order."""
+
     due_s: float
     process: int
     left_s: float = 0.0
@@ -115,7 +118,7 @@ class _Simulation:
             self._queues[request.process].append(request)
 
     def _begin(self, request: _Request, part: int) -> None:
-        """Moves the request into a part, or into the next part that takes time."""
+        """Begins a part of the request, or the next part that takes time. After the last part the request leaves."""
         draws = self._draws
         while part < len(draws):
             if (drawn := draws[part]) is not None:
@@ -134,7 +137,7 @@ class _Simulation:
             self._next_holder(request.process)
 
     def _part_done(self, request: _Request) -> None:
-        """Ends a thread's part without the GIL, or its turn with the GIL."""
+        """Ends the part without the GIL, or one turn of at most ``SWITCH_S`` with the GIL."""
         if request.part == 2:
             self._begin(request, 3)
             return
