@@ -35,7 +35,7 @@ from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95
-"""Share of the throughput of the largest useful pool. A larger pool than the smallest pool with this share gains
+"""Share of the highest throughput of any pool. The smallest pool that reaches this share is useful; larger pools gain
 little."""
 
 

@@ -1,7 +1,8 @@
 """Tables of a judged sweep, as Markdown: comparisons, arms, refusals by gates, lost slices, and the machine.
 
 An arm is a server under a load. An interval has a column beside its number. A missing value is a dash. ``†`` marks a
-time that the load determines too, and ``§`` a time that a gate refuses. Left out: sentences, and the order of tables.
+time that client and server together determine. ``§`` marks a time that a gate, a check of the measurements, refuses.
+Left out: sentences, and the order of tables.
 """
 
 from collections import Counter
@@ -37,6 +38,7 @@ from experiments.show.sentences import undecided_words, verdict_words
 NONE_LEFT_OUT = "No round was left out."
 
 LIMITED_MARK, REFUSED_MARK, WHOLE_MARK = "†", "§", "‡"
+"""Marks, each with a note below the table (``LIMITED_NOTE``, ``REFUSED_NOTE``, ``WHOLE_NOTE``)."""
 
 LIMITED_NOTE = (
     f"{LIMITED_MARK} Client and server together determine this time: "
@@ -57,7 +59,7 @@ Cells = tuple[str, ...]
 Shown = TypeVar("Shown")
 
 Column = tuple[str, Callable[[Shown], str]]
-"""Column: the head, and the function that gives the text of a line."""
+"""Column of a table: the head, and the function that gives the column's text for each shown object."""
 
 _YES_NO = {True: "yes", False: "no", None: "unknown"}
 
@@ -69,7 +71,7 @@ class Table:
     head: Cells
     lines: tuple[Cells, ...]
     texts: int = 1
-    """Number of columns with words, from the left. The other columns have numbers, and are aligned to the right."""
+    """Number of columns with words, from the left. All other columns have numbers, and are aligned to the right."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -200,7 +202,7 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Words on the programs that took the cores in these rounds, with processor times if these were watched."""
+    """Words on the programs that took the cores in these rounds. Processor times are named if they were watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
