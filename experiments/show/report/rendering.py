@@ -1,4 +1,4 @@
-"""Parts of all pages: templates, Markdown as HTML, embedded figures. A page is one file that works offline."""
+"""Rendering of all pages: templates, Markdown as HTML, embedded figures. An HTML page is one file that works offline."""
 
 import base64
 import re
@@ -22,7 +22,7 @@ _CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"), "open"),
     "CONTRADICTED": "different",
 }
-"""CSS class of a verdict in bold."""
+"""CSS class of each verdict, which colours the verdict in bold."""
 
 
 def markdown_of(template: str, **given: object) -> str:
@@ -55,7 +55,8 @@ def _templates() -> Environment:
 
 
 def rendered(text: str, label: str = "Table") -> Markup:
-    """Markdown as HTML: a table scrolls in a box, and a verdict in bold has a colour."""
+    """Markdown as HTML: a table scrolls in a box, and a verdict in bold has a colour. ``label``: name of the tables for
+    screen readers."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(text)
     for token in tokens:
