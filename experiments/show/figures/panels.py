@@ -72,8 +72,8 @@ def span(
 ) -> None:
     """Draw the interval of an estimate at a place: along the x-axis if ``across``, else upright.
 
-    An estimate without an interval draws nothing. ``ends``: the ends of the scale. An interval beyond an end is cut, and ends in an arrow. ``halo``: a white edge,
-    which makes the interval visible on a bar.
+    For an estimate without an interval nothing is drawn. ``ends``: the ends of the scale. An interval beyond an end is
+    cut, and ends in an arrow. ``halo``: a white edge, which makes the interval visible on a bar.
     """
     if not has_interval(of):
         return

@@ -1,4 +1,4 @@
-"""Rendering of all pages: templates, Markdown as HTML, embedded figures. An HTML page is one file that works offline."""
+"""Rendering of all pages: templates, Markdown as HTML, embedded figures. An HTML page is one file, for offline use."""
 
 import base64
 import re
