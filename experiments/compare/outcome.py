@@ -254,6 +254,7 @@ def save(of: Outcome, file: Path) -> None:
 
 
 def _side(point: points.Point | None, of: Setting) -> Side:
+    """Numbers of one side; without numbers if the arm has no point, since no block counts."""
     if point is None:
         return Side(_served(of), None, None, None, None, None, 0, 0, 1.0, None)
     count, p99_us = point.times.count, point.percentile_us(99)
@@ -291,6 +292,7 @@ def _load(of: Setting) -> str:
 
 
 def _comparison(judgement: Judgement) -> Comparison:
+    """The comparison of A and B, with or without a value."""
     return next(each for each in judgement.sweep.comparisons if each.name == COMPARED)
 
 

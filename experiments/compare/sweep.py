@@ -88,5 +88,6 @@ def again(of: Sweep) -> Sweep:
 
 
 def _windows(response_s: float) -> Windows:
+    """Windows of twenty mean response times, within the limits of their length."""
     usual = Windows()
     return Windows(usual.warm_up_s, min(WINDOW_S_MAX, max(usual.duration_s, WINDOW_RESPONSES * response_s)))

@@ -114,10 +114,12 @@ def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, 
 
 
 def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple[str, ...]:
+    """Names of the sources of these arms that differ; ``NO_FINGERPRINT`` if a run has no fingerprint."""
     return differing(one, other, arms) if one and other else (NO_FINGERPRINT,)
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
+    """Joint values of the runs with two blocks or more; None for fewer than two of these runs."""
     logs = [list(each.log_ratios.values()) for each in judged if len(each.log_ratios) > 1]
     if len(logs) < 2:
         return None
@@ -237,6 +239,7 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
+    """Words on the comparisons that differ between two sweeps, by name; or on the order of equal comparisons."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

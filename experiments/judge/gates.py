@@ -218,6 +218,7 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
+    """True where the sends of an open loop were so late that lateness is a part of the response times (gate 7)."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us
@@ -263,6 +264,7 @@ def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
+    """True where the intervals lie on two sides of 1, in this order, or ``one`` inside 0.95 to 1.05, ``other`` outside."""
     low, high = limits.equivalent_low, limits.equivalent_high
     sides = one.high < 1 < other.low
     sizes = low < one.low and one.high < high and (other.high < low or other.low > high)

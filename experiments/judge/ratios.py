@@ -172,6 +172,7 @@ def arm_load_us(sweep: Sweep, block: Block, arm: int) -> float | None:
 
 
 def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> float | None:
+    """Processor time in ``spent_ns`` for each request of an arm, µs. None where no time was read."""
     chosen = of_arm(sweep, block, arm)
     requests = int(column(block.slices.requests)[chosen].sum())
     own_ns = float(column(spent_ns)[chosen].sum())

@@ -28,6 +28,7 @@ SAMPLES_MIN = 5
 
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
+    """Rate of a number of bytes over the whole load, in KB a second."""
     return of / 1024 / seen.total_s
 
 
@@ -183,6 +184,7 @@ def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
 
 
 def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
+    """True where the load's mean share of its core, over the blocks that count, is over the limit of gate 7."""
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return bool(shares) and fmean(shares) > limits.load_share

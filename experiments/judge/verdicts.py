@@ -145,6 +145,7 @@ class Judged:
         return all(map(self._survives, self.rulings))
 
     def _survives(self, ruling: Ruling) -> bool:
+        """True where this ruling would stay if the interval were wider by the deviation between runs."""
         reach = self.between.reach if self.between else 0.0
         middle = (math.log(self.typical.low) + math.log(self.typical.high)) / 2
         half = math.hypot(math.log(self.typical.high) - middle, reach)
@@ -199,6 +200,7 @@ class Judgement:
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
     def _is_decided(self, one: Judged) -> bool:
+        """True where a comparison is settled, and its interval does not contain the sweep's ``apart_from``."""
         limit = self.sweep.apart_from
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
@@ -312,6 +314,7 @@ def _tests(comparison: Comparison) -> tuple[_Test, ...]:
 
 
 def _ruling(sweep: Sweep, test: _Test, logs: list[float], p_holm: float, family: int, refused: bool) -> Ruling:
+    """Ruling on a test. A refused or INCONCLUSIVE test gets the number of blocks that would decide."""
     verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not refused:
         return Ruling(test.against, p_holm, verdict)
@@ -351,6 +354,7 @@ def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
 
 
 def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
+    """Judgement after gate 20. ``ends``: largest log-ratio of equal arms, by transport."""
     arms = (one.comparison.above, one.comparison.below)
     end = max(ends.get(arm.setting.text("transport"), 0.0) for arm in arms)
     if one.comparison.kind == "same" or not end:
@@ -366,9 +370,11 @@ def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
 
 
 def _within(one: Judged, ruling: Ruling) -> bool:
+    """True where a ruling says that the ratio is within 5 % of the tested value."""
     return ruling.verdict in _SAME or one.is_small(ruling)
 
 
 def _outside(one: Judged, ruling: Ruling) -> bool:
+    """True where the whole interval is more than 5 % away from the tested value of a ruling."""
     low, high = one.equivalent
     return one.typical.high / ruling.against < low or one.typical.low / ruling.against > high

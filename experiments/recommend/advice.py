@@ -193,6 +193,7 @@ def _is_enough(demands: Demands, choice: Choice, wish: Wish) -> bool:
 
 
 def _tail_s(demands: Demands, workers: int, processes: int, cores: int, rate_hz: float) -> float:
+    """Predicted p99 in seconds, at a rate."""
     return tail(demands, workers, rate_hz, cores=cores, processes=processes)
 
 
@@ -246,4 +247,5 @@ def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple
 
 
 def _busier(demands: Demands, times: float) -> Demands:
+    """Copy of the demands with ``times`` the processor time."""
     return replace(demands, gil_s=times * demands.gil_s, free_s=times * demands.free_s)

@@ -217,6 +217,7 @@ def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Loa
 
 
 def _agree(rounds: Sequence[Load]) -> bool:
+    """True where the rates of a level's rounds are within a factor of ``AGREE``."""
     rates_hz = [load.throughput_hz for load in rounds]
     return max(rates_hz) <= AGREE * min(rates_hz)
 

@@ -62,6 +62,7 @@ def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, wa
 
 
 def _of_processes(template: str, processes: int, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
+    """Findings on servers of this number of processes, one server for each pool size."""
     watch(f"{len(POOLS)} servers are started")
     with started.serving(template, POOLS, processes, asking) as servers:
         levels = started.swept(servers, processes, watch)
@@ -110,5 +111,6 @@ def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) 
 
 
 def _tail(asked: Asked, workers: int, rate_hz: float, watch: Watch) -> Tail:
+    """Measures the p99 at a rate, in an open loop on ``TAIL_CONNECTIONS`` connections. Blocks."""
     watch(f"the p99 at {rate_hz:,.0f}/s")
     return Tail(workers, rate_hz, loaded(asked, Server(()), TAIL_CONNECTIONS, TAIL_S, rate_hz).p99_s)

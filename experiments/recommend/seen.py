@@ -237,4 +237,5 @@ def limit(best: Level, grows: bool, program: Program) -> Limit:
 
 
 def _processor_s(level: Level) -> float | None:
+    """Processor time of a request at a level, in seconds; None where it cannot be read."""
     return None if level.busy_cores is None else level.busy_cores / level.throughput_hz

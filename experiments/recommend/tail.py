@@ -111,6 +111,7 @@ class _Simulation:
         return responses[skipped:]
 
     def _arrive(self, request: _Request) -> None:
+        """Gives an arrived request to an idle worker of its process, or queues the request."""
         if self._idle[request.process]:
             self._idle[request.process] -= 1
             self._begin(request, 0)
@@ -149,6 +150,7 @@ class _Simulation:
             self._begin(request, request.part + 1)
 
     def _next_holder(self, process: int) -> None:
+        """Gives a free GIL to the thread that has waited for it longest, for one turn of at most ``SWITCH_S``."""
         wanting = self._wanting[process]
         if self._held[process] or not wanting:
             return
@@ -159,6 +161,7 @@ class _Simulation:
         self._put(self._running, self._work_s + turn_s, request)
 
     def _leave(self, request: _Request) -> None:
+        """Ends a request: its worker takes the next queued request, or becomes idle."""
         self._responses.append(self._now_s - request.due_s)
         queue = self._queues[request.process]
         if queue:
@@ -167,6 +170,7 @@ class _Simulation:
             self._idle[request.process] += 1
 
     def _put(self, heap: list[tuple[float, int, _Request]], at_s: float, request: _Request) -> None:
+        """Puts an event into a heap. Events of equal time keep their order."""
         self._number += 1  # orders events of equal time
         heappush(heap, (at_s, self._number, request))
 

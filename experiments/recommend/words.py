@@ -52,6 +52,7 @@ def _advised(words: str, processes: int) -> str:
 
 
 def _needs(demands: Demands) -> str:
+    """Sentence on the demands of a request."""
     without = " without it" if demands.gil_s else ""
     parts = [
         f"{_time(seconds)} {what}"
@@ -66,6 +67,7 @@ def _needs(demands: Demands) -> str:
 
 
 def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
+    """Sentences on the expected rate and p99, and on a wish that is not met."""
     chosen = advice.chosen
     within = f"within {percent(DESCRIBED_ERROR)}"
     yield f"Expect up to {_rate(chosen.highest_hz)}, {within}. The limit is {_LIMITS[chosen.limit]}."
@@ -85,6 +87,7 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
+    """Sentence on a wished rate that is not carried, or else on a wished p99 that is not kept."""
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * highest_hz:
         most = _rate(BUSIEST * highest_hz)
         yield f"This server does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}. Up to {most} is safe."
@@ -93,6 +96,7 @@ def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
 
 
 def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
+    """Sentences on the effect of more threads, of asyncio and of more processes."""
     chosen, largest = advice.chosen, advice.pools[-1]
     if advice.kind is Kind.ASYNCIO:
         yield f"Asyncio needs waits that can be awaited. 64 threads reach up to {_rate(largest.highest_hz)}."
@@ -190,6 +194,7 @@ def _inside(found: Found) -> str:
 
 
 def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
+    """A sentence for each measured p99."""
     for each in found.tails:
         share = _share(each.rate_hz, found.highest_hz, wish)
         pool = "" if each.workers == found.workers else f" with {each.workers} threads"
@@ -197,6 +202,7 @@ def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def _missed(wish: Wish, found: Found) -> Iterator[str]:
+    """Sentence on a wish that the measured server does not meet."""
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * found.highest_hz:
         yield from _not_carried(wish, found.highest_hz)
     elif wish.target_p99_s is not None:

@@ -188,6 +188,7 @@ def _null_ms(row: Row, seed: int) -> float:
 
 
 def _plan(row: Row, address: Address, seed: int) -> LoadPlan:
+    """Plan of the load on all queues of one server process."""
     return replace(
         lookups("sockets", address),
         connections_per_client=CONNECTIONS,
@@ -207,6 +208,7 @@ def shown(cell: Cell) -> str:
 
 
 def _covering(covering: int, cells: int) -> Finding:
+    """Finding on the number of intervals that cover their expected values."""
     least = round(COVERING_SHARE * cells)
     seen = f"{covering} of {cells} intervals cover the expected value"
     return Finding("analytic, intervals", seen, f"at least {least} of {cells}", covering >= least)

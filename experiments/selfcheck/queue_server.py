@@ -239,6 +239,7 @@ class QueueServer:
             self._epoll.register(accepted.fileno(), select.EPOLLIN)
 
     def _drop(self, client: Client) -> None:
+        """Closes a connection. May be called again."""
         if client.socket.fileno() >= 0:
             del self._clients[client.socket.fileno()]
             client.socket.close()

@@ -49,6 +49,7 @@ class StealWatch:
         return hit
 
     def _look_on(self) -> None:
+        """Reads the count of stolen ticks until the context ends. Runs on the watch's own thread."""
         earlier_ns = last_ns = time.perf_counter_ns()
         before = self._ticks()
         while not self._stop.wait(LOOK_S):

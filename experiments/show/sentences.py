@@ -173,6 +173,7 @@ def take(label: str) -> str:
 
 
 def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
+    """Sentences on a comparison, by the kind of the comparison. The first sentence begins in lower case."""
     kind = judged.comparison.kind
     if judged.load_share is not None:
         yield f"{_sized(judged, above, below)}."
@@ -192,6 +193,7 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _limited(load_share: float) -> str:
+    """Sentences on a load that was the limit. ``load_share``: the load's share of its core."""
     told = "So client and server together determine the ratio, and there is no verdict on the server."
     return f"The load took {percent(round(load_share, 2))} of its core. {told}"
 
@@ -206,6 +208,7 @@ def _sized(judged: Judged, above: str, below: str) -> str:
 
 
 def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
+    """Sentences on a ratio of two different arms."""
     what = _what(judged)
     if ruling.verdict in APART:
         less = "less" if ruling.verdict in (Verdict.FASTER, Verdict.LESS) else "more"
@@ -217,6 +220,7 @@ def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
 
 
 def _same(judged: Judged, label: str) -> str:
+    """Sentence on the ratio of two equal arms, an A/A pair."""
     ratio = f"ratio {_ratio(judged)}"
     if judged.verdict is Verdict.EQUIVALENT:
         return f"two equal servers ({label}) take the same {_what(judged)}, to within 5 %: {ratio}."
@@ -226,6 +230,7 @@ def _same(judged: Judged, label: str) -> str:
 
 
 def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
+    """Sentences on the latency of more clients ÷ the latency of fewer clients."""
     ruling, beside = judged.rulings
     if ruling.verdict is Verdict.FLAT:
         yield f"latency is the same with {above} as with {below}, to within 5 %: ratio {_ratio(judged)}."
@@ -318,6 +323,7 @@ def _later(known: Deviation) -> tuple[str, str]:
 
 
 def _percent_more(log: float) -> str:
+    """Change in percent that a log-ratio means: ``5.8 %``."""
     return percent(round(math.expm1(log), 3))
 
 
@@ -333,9 +339,11 @@ def _numbers(judged: Judged) -> tuple[str, str]:
 
 
 def _ratio(judged: Judged) -> str:
+    """Text of the typical ratio and the interval: ``0.290 (0.280 to 0.300)``."""
     value, ends = _numbers(judged)
     return f"{value} ({ends})"
 
 
 def _what(judged: Judged) -> str:
+    """Words for the measured quantity of a comparison: ``time``, ``processor time``."""
     return _WHAT[judged.comparison.measure]

@@ -85,6 +85,7 @@ class Table:
 
 
 def _table(columns: Sequence[Column[Shown]], shown: Sequence[Shown], texts: int, notes: tuple[str, ...]) -> Table:
+    """Table with a line for each object in ``shown``."""
     lines = tuple(tuple(cell(each) for _, cell in columns) for each in shown)
     return Table(tuple(head for head, _ in columns), lines, texts, notes)
 
@@ -246,6 +247,7 @@ def interfaces(environment: Environment) -> str:
 
 
 def _refused(judged: Judged) -> Iterator[Cells]:
+    """Lines on the refusals of a comparison, and of single blocks of the comparison."""
     title = judged.comparison.title
     for refusal in judged.refusals:
         yield title, _gate(refusal.gate), refusal.said, "no verdict"
@@ -259,6 +261,7 @@ def _refused(judged: Judged) -> Iterator[Cells]:
 
 
 def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cells]:
+    """Lines on a comparison that has no value in any block."""
     sweep = judgement.sweep
     found = {
         refusal.gate: refusal
@@ -272,6 +275,7 @@ def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cel
 
 
 def _gate(gate: int) -> str:
+    """Number and subject of a gate: ``4: errors``."""
     return f"{gate}: {gates.NAMES.get(gate, 'unnamed')}"
 
 
@@ -281,24 +285,29 @@ def _level(name: str, point: Point) -> str:
 
 
 def _twin(twins: set[Setting], point: Point) -> str:
+    """Place of an arm in an A/A pair, in words; empty for an arm outside every pair."""
     if point.arm.setting not in twins:
         return ""
     return "second server" if point.arm.copy else "first server"
 
 
 def _marks(point: Point) -> str:
+    """Marks after the mean of a point."""
     return LIMITED_MARK * point.load_limited + REFUSED_MARK * bool(point.refusals)
 
 
 def _number(of: Estimate | float | None, factor: float = 1.0) -> str:
+    """Text of a value ÷ ``factor``; a dash without a value."""
     value = of.value if isinstance(of, Estimate) else of
     return NOTHING if value is None else number(value / factor)
 
 
 def _busy(busy: Busy) -> str:
+    """Words on the state of the machine at one moment."""
     moment = f"{busy.at}: load {busy.load_1_min:g}, {busy.memory_available_mib:,.0f} MiB free"
     return f"{moment}, fixed work {number(busy.fixed_work_us)} µs, wake-up {number(busy.wake_up_us)} µs"
 
 
 def _cell(text: str) -> str:
+    """Text without the characters that would break a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -81,10 +81,12 @@ def _keys(drawn: style.Strokes) -> Iterator[tuple[Artist, ...]]:
 
 
 def _names(drawn: style.Strokes) -> list[str]:
+    """Names of the bars of one transport, each once."""
     return list(dict.fromkeys(name for _, name in drawn))
 
 
 def _look(drawn: style.Strokes, key: tuple[str, str]) -> dict[str, Any]:
+    """Style of a bar: the colour of the transport, and the hatching of the name."""
     hatch = HATCHES[_names(drawn).index(key[1]) % len(HATCHES)]
     return {"facecolor": drawn[key].colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
 

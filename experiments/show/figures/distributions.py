@@ -81,6 +81,7 @@ def _draw(title: str, lines: Sequence[Line]) -> Figure:
 
 
 def _face(line: Line, colour: str) -> str:
+    """Fill colour of a curve's end marker: white for a refused value, or if the load was the limit."""
     return "white" if line.point.refusals or line.point.load_limited else colour
 
 

@@ -95,6 +95,7 @@ def _span(judged: Sequence[Judged]) -> tuple[float, float]:
 
 
 def _colour(judged: Judged) -> str:
+    """Colour for a verdict: of a difference, of equality, or of no verdict."""
     if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
         return style.QUIET
     return style.SAME if judged.verdict in _SAME_VERDICTS else style.DIFFERENT

@@ -46,6 +46,7 @@ def _mean(blocks: Sequence[StageSummary], stage: str) -> float:
 
 
 def _warning(blocks: Sequence[StageSummary]) -> str:
+    """Words on the share of requests with stages that do not add up; empty for up to ``VIOLATIONS``."""
     total = sum(each.count for each in blocks)
     share = sum(each.violations for each in blocks) / total if total else 0.0
     return f", {share:.1%} do not add up" if share > VIOLATIONS else ""

@@ -159,10 +159,12 @@ def overlaid(drawn: Strokes) -> Strokes:
 
 
 def _look(transport: str) -> tuple[str, str]:
+    """Colour and marker of a transport; grey and a thin diamond for an unknown transport."""
     return _nth(PROTOCOLS.index(transport)) if transport in PROTOCOLS else (QUIET, "d")
 
 
 def _nth(place: int) -> tuple[str, str]:
+    """Colour and marker of the line or transport with this index."""
     with house():
         colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     return to_hex(colours[place % len(colours)]), MARKERS[(place + place // len(colours)) % len(MARKERS)]

@@ -114,6 +114,7 @@ def _points(content: Content) -> Iterator[tuple[str, str]]:
 
 
 def _compared(judgement: Judgement, judged: Sequence[Judged]) -> str:
+    """Table of comparisons in Markdown; empty without comparisons."""
     return _unless_empty(tables.comparisons(judgement, judged))
 
 
@@ -170,6 +171,7 @@ def _drawn(judgement: Judgement) -> Iterator[str]:
 
 
 def _turns(sweep: Sweep) -> str:
+    """Sentence on the length of a turn: of a slice, or of a window."""
     if isinstance(sweep.turns, Slices):
         return f"Within a block the arms take turns of {1000 * sweep.turns.counted_s:.0f} ms or more, in random order."
     counted = [arm.setting["client"] == PEER_CLIENT and arm.setting["rate_hz"] is None for arm in sweep.arms]
@@ -179,6 +181,7 @@ def _turns(sweep: Sweep) -> str:
 
 
 def _loops(sweep: Sweep) -> str:
+    """Sentences on the closed and open loops of the sweep."""
     rates = {arm.setting["rate_hz"] is None for arm in sweep.arms}
     closed = "A client sends again after each reply. So with more clients each waits longer, by arithmetic alone."
     opened = "Requests are due at a given rate. Response time counts from the due time, also for a late send."

@@ -43,6 +43,7 @@ def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
 
 
 def _templates() -> Environment:
+    """Templates of this folder, with the filter ``html`` for Markdown."""
     found = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(("html.j2",)),
@@ -67,6 +68,7 @@ def rendered(text: str, label: str = "Table") -> Markup:
 
 
 def _mark_verdicts(children: Sequence[Token]) -> None:
+    """Give each verdict in bold among these tokens its CSS class."""
     for opening, text in pairwise(children):
         word = text.content.split(",")[0]
         if opening.type == "strong_open" and word in _CLASSES:
