@@ -33,7 +33,7 @@ def add_seed(parser: Parser) -> None:
 
 
 def seed_for(given: int | None, begun: Path | None = None) -> int:
-    """The given seed; else the seed of the sweep in a begun folder; else a new one, which is printed.
+    """The given seed; else the seed of the sweep in a begun folder; else a new seed, which is printed.
 
     Raises UsageError for a folder that cannot be read.
     """

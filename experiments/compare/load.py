@@ -34,6 +34,7 @@ ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswit
 """Names of the requests that are sent to routes of HTTP/1.1, in JSON."""
 
 NAMED = "Requests name the stocks of --catalog: give the catalog that the server has."
+"""Advice where a server does not know a stock."""
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
 """Seconds of a first measurement. ``LOOK_S`` is tried first; ``LOOK_S_MAX`` follows if no reply came in ``LOOK_S``."""

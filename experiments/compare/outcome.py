@@ -90,7 +90,7 @@ class Side:
     server_cpu_us: float | None
     """Processor time of the server for each request; None where it cannot be read."""
     p99_needs: int | None
-    """Requests that a 99th percentile needs, where there are too few; else None."""
+    """Number of requests that a 99th percentile needs, if this side has too few requests; else None."""
     requests: int
     errors: int
     lost_share: float

@@ -28,7 +28,7 @@ ROUNDS, WINDOW_ROUNDS = 30, 4
 """Rounds of a block: ``ROUNDS`` in slices, ``WINDOW_ROUNDS`` in windows."""
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
-"""Least length of a window in mean response times, and its longest duration in seconds."""
+"""Length of a window. ``WINDOW_RESPONSES``: least number of mean response times. ``WINDOW_S_MAX``: most seconds."""
 
 LOOKS = (10, 14, 20)
 """Declared numbers of blocks after which the sweep is judged."""

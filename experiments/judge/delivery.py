@@ -25,7 +25,7 @@ Value = Callable[[DeliveryRow], float | None]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRatio:
-    """Ratio above ÷ below, over the blocks that have both cells."""
+    """Ratio of the values of two cells, above ÷ below, over the blocks that have both cells."""
 
     above: Setting
     below: Setting

@@ -264,7 +264,8 @@ def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
-    """True where the intervals lie on two sides of 1, in this order, or ``one`` inside 0.95 to 1.05, ``other`` outside."""
+    """True where ``one`` lies under 1 and ``other`` over 1. Also true where ``one`` lies inside 0.95 to 1.05, and
+    ``other`` lies wholly outside."""
     low, high = limits.equivalent_low, limits.equivalent_high
     sides = one.high < 1 < other.low
     sizes = low < one.low and one.high < high and (other.high < low or other.low > high)

@@ -74,7 +74,7 @@ def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:
-    """True where other processes took over half of a block's rounds.
+    """True where other processes took the cores in over half of a block's rounds.
 
     Such a block is run again, once. The second run counts in any case. If it is robbed too, the report marks the block.
     """

@@ -71,8 +71,9 @@ class Deviation:
     tau: float
     """The deviation, in units of a log-ratio."""
     freedom: int
-    """Number of runs minus number of versions."""
+    """Degrees of freedom: number of runs minus number of versions."""
     runs: int
+    """Number of runs."""
     tau_high: float
     """Upper limit of tau, with 95 %."""
     over_s: float

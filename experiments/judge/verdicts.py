@@ -314,7 +314,7 @@ def _tests(comparison: Comparison) -> tuple[_Test, ...]:
 
 
 def _ruling(sweep: Sweep, test: _Test, logs: list[float], p_holm: float, family: int, refused: bool) -> Ruling:
-    """Ruling on a test. A refused or INCONCLUSIVE test gets the number of blocks that would decide."""
+    """Ruling on a test. A refused test is INCONCLUSIVE. INCONCLUSIVE has the number of blocks that would decide."""
     verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not refused:
         return Ruling(test.against, p_holm, verdict)

@@ -65,7 +65,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A number and kind of workers. Its predictions are computed only when they are needed."""
+    """Number and kind of workers, without predictions."""
 
     workers: int
     """Threads of each process; ``UNLIMITED`` for asyncio."""

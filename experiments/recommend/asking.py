@@ -4,8 +4,8 @@ A level is one number of connections. Each load is a closed loop of the lean cli
 turns, so that other programs on the machine disturb no level alone. In a round each level is loaded once. A level far
 from the best level is loaded in the first round only. The rounds end once the rates of each level agree.
 
-The server's processor time is the time of the processes that listen on the port, and of their child processes. It is
-None where the system does not let this user read it, and for a server on another machine.
+The server's processor time is the time of the processes that listen on the port, and of their child processes. The
+processor time is None where this user may not read it, and for a server on another machine.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Levels, ascending."""
 
 GROWS = 1.05
-"""Factor by which a higher level must raise the rate, or the rate has stopped growing."""
+"""Least factor between the rates of higher levels and of lower levels that counts as growth."""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
 """Fewest and most rounds. After the fewest rounds, the measurement ends once the rounds agree."""
@@ -60,7 +60,7 @@ RESPONSES = 20
 """Length of a load, in response times of one connection."""
 
 LONGER = 5
-"""Factor by which a window without any reply or failed request is longer when the window is repeated."""
+"""Factor on the length of a window that is repeated, since it had no reply and no failed request."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
 """Seconds of warm-up before a window. ``WARM_UP_S``: of a closed loop. ``OPEN_WARM_UP_S``: of an open loop, whose first
@@ -123,7 +123,7 @@ class Server:
             return None
 
     def has_gil(self) -> bool:
-        """True for a Python with a GIL, and for an unknown program."""
+        """True for a Python with a GIL, and where the program cannot be read. False for any other program."""
         try:
             programs = [Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace") for pid in self.pids]
             programs += [psutil.Process(pid).exe() for pid in self.pids]

@@ -26,8 +26,8 @@ BUSY = 0.75
 limit is not the processor."""
 
 ALL_CORES = 0.85
-"""Share of the free cores that a server with a GIL uses where the cores are the limit. It is larger than ``BUSY``,
-since the kernel computes for one thread while another thread has the GIL."""
+"""Share of the free cores that a server with a GIL uses where the cores are the limit. This share is larger than
+``BUSY``, since the kernel computes for one thread while another thread has the GIL."""
 
 RATE_FAIR = 0.9
 """Share of the best rate in the median round. A level under this share is not near the best, whatever its other rounds

@@ -2,8 +2,8 @@
 
 No formula gives this percentile, so a discrete-event simulation computes it:
 
-- Requests arrive by a Poisson process, each at a random process. A request queues for a worker of this process, first
-  come, first served.
+- Requests are due at the times of a Poisson process. Each request goes to a random process of the server, and queues
+  for a worker of this process, first come, first served.
 - Each process has a GIL. A thread releases the GIL after the switch interval where other threads want it (Beazley,
   *Understanding the Python GIL*, 2010).
 - All running threads share the cores evenly.

@@ -35,7 +35,8 @@ HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
 """Largest half width of an A/A pair's 95 % interval, by transport."""
 
 OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
-"""Bounds for 60 triples: the most A/A pairs that are called different, and the fewest B that are found slower."""
+"""Bounds for 60 triples. ``OVERNIGHT_AA_MAX``: most A/A pairs that are called different. ``OVERNIGHT_AB_MIN``: fewest
+arms B that are found slower."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ Loader = Callable[[Ask], Reading]
 OURS = "ours"
 
 THEIRS: Mapping[str, tuple[str, ...]] = {"grpc": ("h2load", "ghz"), "sockets": ("c", "go")}
-"""Other clients on each transport. Our client must agree with the first one, which is written in C."""
+"""Other clients on each transport. Our client must agree with the first client, which is written in C."""
 
 CONNECTIONS = (1, 64)
 

@@ -59,7 +59,7 @@ class Scale:
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
 
 _ROUNDS = 4
-"""Most rounds of a block. In a round each other server has one turn, and the pair has several."""
+"""Most rounds of a block. In a round each other server has one turn, and the pair has several turns."""
 
 _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
 

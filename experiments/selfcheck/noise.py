@@ -82,12 +82,12 @@ def recorded(folder: Path) -> list[Source]:
 
 
 def independent(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *independent* (see the table above)."""
+    """Draws noise of the family *independent* (table in the module's docstring)."""
     return rng.choice(np.concatenate(list(source)), shape.whole) * _signs(rng, shape.whole)
 
 
 def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *autocorrelated* (see the table above)."""
+    """Draws noise of the family *autocorrelated* (table in the module's docstring)."""
     runs = np.concatenate([np.lib.stride_tricks.sliding_window_view(block, NEIGHBOURS) for block in source])
     number = -(-shape.pairs // NEIGHBOURS)
     drawn: Numbers = runs[rng.integers(0, len(runs), (shape.experiments, shape.blocks, number))]
@@ -96,20 +96,23 @@ def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Nu
 
 
 def lognormal(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *lognormal* (see the table above)."""
+    """Draws noise of the family *lognormal* (table in the module's docstring)."""
     return independent(source, shape, rng) * rng.lognormal(0, 0.7, shape.whole)
 
 
 def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *one-sided outliers* (see the table above)."""
+    """Draws noise of the family *one-sided outliers* (table in the module's docstring)."""
     paused = np.log1p(rng.exponential(1.0, shape.whole)) * (rng.random(shape.whole) < PAUSED_SHARE)
     above = rng.random(shape.whole) < (0.5 if shape.equal else PAUSED_ABOVE)
     return independent(source, shape, rng) + np.where(above, paused, -paused)
 
 
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *drifting* (see the table above). The machine slows between the two slices of a pair.
-    The order of the slices gives the sign of the effect on the ratio."""
+    """Draws noise of the family *drifting* (table in the module's docstring).
+
+    The machine slows between the two slices of a pair. The order of the slices gives the sign of the effect on the
+    ratio.
+    """
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)
     scale: Numbers = np.exp2(growth)
@@ -117,7 +120,7 @@ def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 
 
 def block_effects(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *block effects* (see the table above)."""
+    """Draws noise of the family *block effects* (table in the module's docstring)."""
     drawn = np.empty(shape.whole)
     chosen = rng.integers(0, len(source), shape.whole[:2])
     for place, block in enumerate(source):

@@ -2,7 +2,7 @@
 
 An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs the moment at which each
 request's bytes were read. ``theory.lindley`` computes from these moments and the seeded service times when every reply
-was due. The n-th request that the client sent on a connection is the n-th request that the server read on it. The
+was due. The n-th request that the client sent on a connection is the n-th request that the server read there. The
 response time in the client's records must be near the computed time. The difference is the time on the wire and the
 lateness of both sides. For a request with a large difference, the clock readings of both sides show where the request
 was late.
@@ -34,8 +34,8 @@ from experiments.selfcheck.theory import Mmc, lindley
 UTILISATION = 0.7
 
 SERVICE_S = 0.001
-"""Mean service time in seconds. It is long compared with the time of wire and client, and short enough for 25,000
-requests in half a minute."""
+"""Mean service time in seconds: long compared with the time of wire and client, and short enough for 25,000 requests in
+half a minute."""
 
 CONNECTIONS = 64
 

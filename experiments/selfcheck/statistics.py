@@ -70,8 +70,7 @@ MINUTES = OVERNIGHT = 2000
 
 
 def check(experiments: int, recording: Path = RECORDING) -> list[Finding]:
-    """Findings on every family and on arrivals. For a recording that cannot be read, the only finding is a failed
-    one."""
+    """Findings on every family and on arrivals. For a recording that cannot be read: a single, failed finding."""
     try:
         sources = recorded(recording)
     except UsageError as error:

@@ -56,7 +56,7 @@ class Notebook:
         return Drawn(small_png(picture.draw()), picture.alternative)
 
     def answer(self, number: int) -> Told:
-        """Answer of this number, from 1: sentence, table of comparisons, further findings. UsageError for no answer."""
+        """Answer of this number, from 1: sentence, table of comparisons, further findings. Else UsageError."""
         answers = self.content.answers
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")

@@ -28,7 +28,7 @@ _FAR = 100
 
 
 def number(value: float) -> str:
-    """Text with three significant digits: ``0.290``, ``12.4``, ``12,400``. With exponent under 0.0001 and from 10^6."""
+    """Text with three significant digits: ``0.290``, ``12,400``. With an exponent under 0.0001 and from 10^6 on."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:

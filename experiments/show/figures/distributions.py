@@ -1,8 +1,8 @@
 """Response times from the quickest request to the slowest request: a percentile curve for each setting.
 
-The x-axis is the share of requests that took longer. The x-axis is logarithmic, so that the slow end has more space. A
-curve ends where fewer than ten independent requests are slower: a longer curve would depend on a few moments of the
-run.
+The x-axis is the share of requests that took longer, on a logarithmic scale, so that the slow end has more space. The
+ticks name the share of requests that took no longer. A curve ends where fewer than ten independent requests are slower:
+a longer curve would depend on a few moments of the run.
 """
 
 from collections.abc import Iterator, Sequence

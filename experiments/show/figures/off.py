@@ -1,8 +1,8 @@
 """Errors of predictions: measured ÷ foretold, with a row for each kind of arm, and a dot with an interval for each arm.
 
-An arm is a server under a load. A hit is a ratio near 1, and the band is the zone of hits. The axis is logarithmic, so
-that 0.5 and 2 are equally far from 1. A value beyond the axis is an arrow at the edge. The arms of a row are named on
-the right, in the order of the row's dots from the top.
+An arm is a server under a load. A foretold value was predicted before the measurement. The band is the zone of hits.
+The axis is logarithmic, so that 0.5 and 2 are equally far from 1. A value beyond the axis is an arrow at the edge. The
+arms of a row are named on the right, in the order of the row's dots from the top.
 """
 
 from collections.abc import Iterator, Sequence

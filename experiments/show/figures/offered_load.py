@@ -34,7 +34,7 @@ SATURATED = 0.98
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One rate: requests due a second, replies in time a second, and the response times."""
+    """One rate of an open loop: requests due a second, replies in time a second, and the response times."""
 
     offered_hz: float
     answered_hz: Estimate | None

@@ -1,7 +1,7 @@
 """Panels: marks with intervals, lines, rows, stacked bars and axes, which all figures share.
 
-An interval that is longer than its panel is cut, and ends in an arrow. A value that a gate refuses is a grey cross. A
-missing point breaks a line. Left out: titles, legends and colours, which ``style`` has.
+An interval that is longer than its panel is cut, and ends in an arrow. A value that a gate refuses is a cross, in
+the colour of its line. A missing point breaks a line. Left out: titles, legends and colours, which ``style`` has.
 """
 
 import math

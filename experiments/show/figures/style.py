@@ -238,7 +238,7 @@ def wrapped(text: str, letters: int) -> str:
 
 
 def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
-    """Bytes of the figure's file."""
+    """Bytes of the figure as an SVG or PNG file."""
     buffer = io.BytesIO()
     with house():
         if kind == "svg":  # ``savefig`` would draw the figure twice, for the layout
