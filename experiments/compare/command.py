@@ -54,7 +54,7 @@ DEFAULT_LOAD = "lean"
 EXITS = {
     0: "compared; with --fail-if: B is within the limit",
     1: "a server or a load failed",
-    USAGE_EXIT: "bad usage, options that a server refuses, or something that is not here",
+    USAGE_EXIT: "bad usage, options that a server refuses, or a file or program that does not exist",
     BEYOND_EXIT: "--fail-if: B is beyond the limit",
     UNDECIDED_EXIT: "--fail-if: it is not known whether B is beyond the limit",
     INTERRUPTED_EXIT: "Ctrl-C; the result so far is shown",
@@ -106,12 +106,14 @@ _EPILOG = """\
 Words of a setting: a transport, then FACTOR=LEVEL. Other factors are at their defaults.
 {factors}
 
-Loads:
-  lean, library    our own client and the transport's, in slices of 20 ms
-  c, c-http,       programs in C, for sockets, routes of HTTP/1.1 and gRPC, in
-  h2load           windows of 0.5 s. Use them for servers so fast that our client
-                   would be the limit
-  grpc-go          gRPC by grpc-go, likewise, with --headers and --in-flight
+Loads in slices of 20 ms:
+  lean             our own client, straight on a socket
+  library          the transport's own client
+Loads in windows of 0.5 s, for servers so fast that lean would be the limit:
+  c                a program in C, for sockets
+  c-http           a program in C, for routes of HTTP/1.1
+  h2load           nghttp2's program, for gRPC
+  grpc-go          a program in Go, for gRPC, with --headers and --in-flight
 
 Examples:
   compare sockets grpc
@@ -127,7 +129,7 @@ def add_options(parser: Parser) -> None:
     add = parser.add_argument
     parser.epilog = _epilog()
     add("a", metavar="A", help="a setting ('sockets workers=8'), a command that prints 'ready HOST:PORT', or HOST:PORT")
-    add("b", metavar="B", help="the other server, likewise")
+    add("b", metavar="B", help="the other server, in one of the three forms of A")
     spoken = f"the transport of commands and addresses: {', '.join(TRANSPORTS)}"
     add("--transport", choices=TRANSPORTS, metavar="NAME", default="grpc", help=spoken)
     for factor in _LOAD:

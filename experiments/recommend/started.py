@@ -51,7 +51,7 @@ def check_command(template: str) -> None:
     if not words or not any(WORKERS in word for word in words):
         raise UsageError("--start", template, f"a command with {WORKERS} where its number of workers goes")
     if shutil.which(words[0]) is None:
-        raise UsageError("--start", words[0], "a program that is there")
+        raise UsageError("--start", words[0], "a path of a program, or a program on PATH")
 
 
 @contextmanager
