@@ -1,7 +1,7 @@
 """Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. Pure.
 
-Intervals are Student's t over the repetitions' values. These quantities are never negative, so an interval never begins
-under 0.
+Intervals are Student's t over the repetitions' values. The three quantities are never negative, so no interval of them
+begins under 0. The memory that connections add is a difference, and its interval may begin under 0.
 """
 
 from collections.abc import Sequence
