@@ -94,9 +94,9 @@ def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float]
 
 
 def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings with a p99 at the wished rate, at most ``BUSIEST`` of the highest rate. Without a wished rate, the p99 is
-    measured at ``USUAL`` of the highest rate. With a wished p99 and no wished rate, the rate is lowered until the p99
-    is kept.
+    """Findings with a p99 at the wished rate, at most ``BUSIEST`` of the highest rate. Without a wished rate, the p99
+    is measured at ``USUAL`` of the highest rate. With a wished p99 and no wished rate, the rate is lowered until the
+    p99 is kept.
 
     No p99 is measured over ``TAIL_HZ_MOST``. ``tail_of`` measures the p99 of a number of workers at a rate.
     """
