@@ -1,1 +1,1 @@
-"""The instrument: studies, their designs and runs, statistics, figures and reports."""
+"""The instrument, which measures servers and compares them: designs, measurements, statistics, figures and reports."""

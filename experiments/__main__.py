@@ -14,7 +14,7 @@ from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, refuse
 
 INTERRUPTED_EXIT = 130
-"""128 + SIGINT, as shells have it."""
+"""Exit code after Ctrl-C, SIGTERM or SIGHUP: 128 + SIGINT, as in shells."""
 
 EXITS = {
     0: "done, and all that was checked is as it should be",
@@ -29,7 +29,7 @@ EXITS = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command that the arguments name. Returns the process's exit code."""
+    """Runs the command that the arguments name. Blocks until its end. Returns the process's exit code."""
     try:
         options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
@@ -57,8 +57,8 @@ def _advice(failed: Exception) -> str:
 
 
 def interrupt_on_signals() -> None:
-    """Makes SIGTERM and SIGHUP act like Ctrl-C: all started programs stop, and the process ends. A signal that is
-    ignored stays ignored, as SIGHUP under ``nohup``."""
+    """Makes SIGTERM and SIGHUP act like Ctrl-C: all started programs stop, and the process ends. A signal that the
+    process ignores, such as SIGHUP under ``nohup``, stays ignored."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
@@ -88,7 +88,7 @@ module of the given command is loaded, since the modules for drawing and statist
 
 
 def parser(asked: str | None) -> Parser:
-    """The parser of all commands. Only the command ``asked`` has its options."""
+    """The parser of all commands. Only the command ``asked`` gets its options, since its module is loaded for them."""
     whole = Parser(PROGRAM, "Compares servers, runs the studies, and checks the measurements.", EXITS)
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name, (module, text) in COMMANDS.items():

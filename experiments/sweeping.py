@@ -1,6 +1,7 @@
-"""A sweep from its first block to its judgement: the judge tells the runner if it goes on.
+"""A sweep from its first block to its judgement: at each look ``judge`` decides whether ``measure`` goes on.
 
-``compare`` and ``run`` share this module. No other module joins measuring and judging.
+A look is a declared number of blocks. ``compare`` and ``run`` share this module. No other module joins measuring and
+judging.
 """
 
 import random
@@ -19,20 +20,20 @@ from experiments.results.observed import Block
 from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
-"""Result of the blocks so far, in a few words and without a verdict."""
+"""Function that gives the result of the blocks so far, in a few words and without a verdict."""
 
 SEEDS = 1_000_000
-"""Number of possible seeds, small enough that a seed is easy to type."""
+"""Number of seeds from which a seed is drawn. The number is small, so that a seed is easy to type."""
 
 
 def add_seed(parser: Parser) -> None:
-    """Adds the option that repeats the draws."""
-    drawn = "draws cores, requests, and the order of starts and slices (default: drawn anew for each run, and said)"
+    """Adds the option ``--seed``, which repeats the random draws of a run."""
+    drawn = "draws cores, requests, and the order of starts and slices (default: a new seed each run, printed)"
     parser.add_argument("--seed", type=integer(0, 2**31 - 1), metavar="N", help=drawn)
 
 
 def seed_for(given: int | None, begun: Path | None = None) -> int:
-    """The given seed; else the seed of the sweep in a begun folder; else a new one, which is printed.
+    """The given seed; else the seed of the sweep in a begun folder; else a new seed, which is printed.
 
     Raises UsageError for a folder that cannot be read.
     """
@@ -46,10 +47,10 @@ def seed_for(given: int | None, begun: Path | None = None) -> int:
 
 
 def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Seen, resume: bool = False) -> Judgement:
-    """Measures until the headline comparisons are decided, or until the last look. The blocks are kept in the folder.
+    """Measures until the headline comparisons are decided at a look, or until the last look. The call blocks meanwhile.
 
-    Blocks. Raises UsageError, ProgramFailed, a Fault of connecting, OSError; KeyboardInterrupt after Ctrl-C, with every
-    whole block kept.
+    The folder keeps every whole block, also after an error or Ctrl-C. Raises UsageError, ProgramFailed, a Fault of
+    connecting, OSError; KeyboardInterrupt after Ctrl-C.
     """
 
     def measure(number: int, attempt: int) -> Block:

@@ -54,7 +54,7 @@ DEFAULT_LOAD = "lean"
 EXITS = {
     0: "compared; with --fail-if: B is within the limit",
     1: "a server or a load failed",
-    USAGE_EXIT: "bad usage, options that a server refuses, or something that is not here",
+    USAGE_EXIT: "bad usage, options that a server refuses, or a file or program that does not exist",
     BEYOND_EXIT: "--fail-if: B is beyond the limit",
     UNDECIDED_EXIT: "--fail-if: it is not known whether B is beyond the limit",
     INTERRUPTED_EXIT: "Ctrl-C; the result so far is shown",
@@ -65,9 +65,11 @@ BEGINS = (
     "Each block starts {started} again. A block takes some 6 s, and some 19 s where the load runs in windows, as load "
     "programs do. A busy machine or slow servers make a block longer."
 )
-"""First line. It is printed at once, since the first block prints nothing until its servers have started."""
+"""First line of the progress. ``compare`` prints this line at once, since the first block prints nothing until its
+servers have started."""
 
 RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
+"""First line of the progress where both servers run already."""
 
 UNEQUAL = (
     "{running} runs already and keeps its cores; {started} is started on one core. "
@@ -82,7 +84,7 @@ ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more than the threads, to tell them apart."
 )
-"""Hint where the sides differ, or may differ, only in their pools: one connection does not fill a pool."""
+"""Hint where A and B differ, or may differ, only in their thread pools: one connection does not fill a pool."""
 
 ON_DISK = (
     "A stock server that was started by hand keeps its stocks on disk. A server that is started here keeps them in "
@@ -92,7 +94,7 @@ ON_DISK = (
 """Hint where trades go to a server that runs already."""
 
 _OF_A_POOL = {"workers", "executor"}
-"""Factors that have an effect only with several concurrent requests."""
+"""Factors of a thread pool. They have an effect only with several concurrent requests."""
 
 _DEFAULTS = dict(setting().levels)
 
@@ -104,12 +106,14 @@ _EPILOG = """\
 Words of a setting: a transport, then FACTOR=LEVEL. Other factors are at their defaults.
 {factors}
 
-Loads:
-  lean, library    our own client and the transport's, in slices of 20 ms
-  c, c-http,       programs in C, for sockets, routes of HTTP/1.1 and gRPC, in
-  h2load           windows of 0.5 s. Use them for servers so fast that our client
-                   would be the limit
-  grpc-go          gRPC by grpc-go, likewise, with --headers and --in-flight
+Loads in slices of 20 ms:
+  lean             our own client, straight on a socket
+  library          the transport's own client
+Loads in windows of 0.5 s, for servers so fast that lean would be the limit:
+  c                a program in C, for sockets
+  c-http           a program in C, for routes of HTTP/1.1
+  h2load           nghttp2's program, for gRPC
+  grpc-go          a program in Go, for gRPC, with --headers and --in-flight
 
 Examples:
   compare sockets grpc
@@ -125,7 +129,7 @@ def add_options(parser: Parser) -> None:
     add = parser.add_argument
     parser.epilog = _epilog()
     add("a", metavar="A", help="a setting ('sockets workers=8'), a command that prints 'ready HOST:PORT', or HOST:PORT")
-    add("b", metavar="B", help="the other server, likewise")
+    add("b", metavar="B", help="the other server, in one of the three forms of A")
     spoken = f"the transport of commands and addresses: {', '.join(TRANSPORTS)}"
     add("--transport", choices=TRANSPORTS, metavar="NAME", default="grpc", help=spoken)
     for factor in _LOAD:
@@ -173,8 +177,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
-    """Lines before the first block: the servers that are started; warnings where conditions are unequal, or where the
-    load may not tell the sides apart."""
+    """Lines before the first block. The first line names the servers that are started. Other lines warn of unequal
+    conditions, and of a load that may not tell A and B apart."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:
@@ -212,7 +216,7 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
         found = outcome(judgement, environment.load(folder))
     told = (found.sentence, undecided(judgement, limit), *table(found))
     try:
-        if options.json is not None:  # before anything is printed: the reader of the output may have gone
+        if options.json is not None:  # before the print, which fails if the reader of the output has gone
             save(found, options.json)
     finally:  # a full disk loses no result
         print("\n".join(line for line in told if line))
@@ -236,8 +240,11 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
 
 
 def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> ClientCredentials:
-    """Credentials and metadata of the clients, the same for both sides. Credentials are shown to commands and
-    addresses, metadata is sent to every server. Raises UsageError."""
+    """Credentials and metadata of the clients, equal for both sides. Raises UsageError.
+
+    Clients show credentials to servers that are given as a command or an address. Clients send metadata to every
+    server.
+    """
     files = [(option, str(file)) for option, file in credential_files(options).items() if file is not None]
     given = [*files, *(("--metadata", "=".join(sent)) for sent in options.metadata or ())]
     if not given:
@@ -256,8 +263,11 @@ def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> Clien
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
-    """The request of ``--call``: its method's full name and its payload, from ``--proto`` or from a server's
-    reflection. Starts the command of a server that does not run yet."""
+    """The request of ``--call``: the full name of the method, and the payload. Raises UsageError.
+
+    ``--proto`` or the server's reflection describes the method. For reflection a server that does not run yet is
+    started, and stopped again.
+    """
     if options.mix is not None:
         raise UsageError("--call", options.call, "no --mix beside it")
     server = Arm(of).server

@@ -1,8 +1,8 @@
-"""The load of both sides: the check that both servers can take the load, and a first look at their response times.
+"""The load of both sides: the check that both servers can take the load, and a first measurement of response times.
 
-Both sides always get the same load. ``lean`` and ``library`` are kinds of our own client. The other clients are load
-programs, for servers that are so fast that our client would be the limit. A load program repeats one request in a
-closed loop, on kept connections. A load that a load program cannot send is refused by name.
+A side is A or B. Both sides always get equal loads. ``lean`` and ``library`` are kinds of our own client. The other
+clients are load programs, for servers so fast that our client would be the limit. A load program repeats one request in
+a closed loop, on persistent connections. A load that a load program cannot send is refused, with the option's name.
 """
 
 from collections.abc import Sequence
@@ -34,9 +34,10 @@ ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswit
 """Names of the requests that are sent to routes of HTTP/1.1, in JSON."""
 
 NAMED = "Requests name the stocks of --catalog: give the catalog that the server has."
+"""Advice where a server does not know a stock."""
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
-"""Seconds of a first load on a server; seconds of the second load, where no reply came in the first."""
+"""Seconds of a first measurement. ``LOOK_S`` is tried first; ``LOOK_S_MAX`` follows if no reply came in ``LOOK_S``."""
 
 
 def option(factor: str) -> str:
@@ -45,7 +46,7 @@ def option(factor: str) -> str:
 
 
 def check(a: Setting, b: Setting) -> None:
-    """Refuses sides with different loads, and loads that a load program does not send. Raises UsageError."""
+    """Refuses sides with different loads, and loads that the chosen client does not send. Raises UsageError."""
     for name, level in a.of("load"):
         if b[name] != level:
             given = f"{name}={a.text(name)} for A, {name}={b.text(name)} for B"
@@ -80,7 +81,7 @@ def check(a: Setting, b: Setting) -> None:
 
 
 def _check_mix(of: Setting) -> None:
-    """Refuses requests that the service, if it is ours, does not answer. Raises UsageError."""
+    """Refuses requests that a service of ours does not answer. Raises UsageError. Other services are not checked."""
     service = of.text("service")
     if service not in OURS:
         return
@@ -92,11 +93,11 @@ def _check_mix(of: Setting) -> None:
 
 
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
-    """Mean response time of the slower side under this load, in seconds; 0 where it is not needed.
+    """Mean response time of the slower side in a closed loop, in seconds; 0 where no server is measured.
 
-    It is needed for servers that are not ours, and for every server under a load program. Our own client loads these
-    servers and checks every reply. A line to ``said`` names a server that does not know a stock. Blocks for some 0.5 s
-    a server. Raises ProgramFailed or a Fault where a server does not answer.
+    Servers that are not ours are measured, and every server under a load program. Our own client loads these servers
+    and checks every reply. A line to ``said`` names a server that answers that it does not know a stock. Blocks for
+    some 0.5 s a server. Raises ProgramFailed or a Fault where a server does not answer.
     """
     asked = (
         each

@@ -1,7 +1,7 @@
 """Result of a comparison: one sentence, a small table, JSON, and an exit code for CI.
 
-``show.sentences`` makes the sentence. Table and verdict use the same blocks: all except the blocks that a gate left
-out. A gate is a check of a block's measurements.
+``show.sentences`` makes the sentence. Table and verdict use all blocks except the blocks that a gate left out. A gate
+is a check of a block's measurements.
 """
 
 import math
@@ -52,15 +52,19 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
 """Numbers of the gates that cannot check a load program, and the values that the program does not record."""
 
 LOST_SAID = 0.02
-"""Share of lost slices over which the table has a line on them."""
+"""Share of lost slices over which a line of the table names the shares."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
-"""Exit codes of ``--fail-if``: the whole interval is beyond the limit; the limit lies inside the interval."""
+"""Exit codes of ``--fail-if``. ``BEYOND_EXIT``: the whole interval is beyond the limit. ``UNDECIDED_EXIT``: the limit
+lies inside the interval, or there is no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of ``--fail-if``: B is slower, or faster, than A by more than a share. ``ratio``: the limit as B ÷ A."""
+    """Limit of ``--fail-if``: B must not be slower, or not faster, than A by more than a share.
+
+    ``ratio``: the limit as a ratio B ÷ A.
+    """
 
     text: str
     ratio: float
@@ -82,17 +86,17 @@ class Side:
     mean_us: float | None
     p50_us: float | None
     p99_us: float | None
-    """None where there are too few requests for this percentile."""
+    """99th percentile. None, as for the median ``p50_us``, where there are too few requests for the percentile."""
     server_cpu_us: float | None
     """Processor time of the server for each request; None where it cannot be read."""
     p99_needs: int | None
-    """Requests that a 99th percentile needs, where there are too few; else None."""
+    """Number of requests that a 99th percentile needs, if this side has too few requests; else None."""
     requests: int
     errors: int
     lost_share: float
     """Share of the slices that were lost to a long pause. A lost slice is in no pair."""
     load_limited: bool | None
-    """True where the load was at its limit, so that the latency is that of client and server together; None where the
+    """True where the load was at its limit, so that client and server together determine the latency. None where the
     load's processor time is not recorded."""
 
 
@@ -122,7 +126,7 @@ class Outcome:
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
-    """None where the comparison was interrupted, or did not end at a declared look."""
+    """None where the comparison did not end at a declared look, and where the load was the limit."""
     blocks_needed: int | None
     """Total number of blocks that decides with 80 % power; None unless the verdict is INCONCLUSIVE."""
     refusals: tuple[str, ...]
@@ -140,7 +144,7 @@ def parsed_limit(text: str) -> Limit:
 
 
 def outcome(judgement: Judgement, environment: Environment) -> Outcome:
-    """The result of the blocks so far."""
+    """Result of the blocks so far, with all numbers."""
     judged = judgement.judged.get(COMPARED)
     comparison = _comparison(judgement)
     used = [block for block in judgement.blocks if judged is not None and block.number in judged.log_ratios]
@@ -175,7 +179,7 @@ def outcome(judgement: Judgement, environment: Environment) -> Outcome:
 
 
 def sentence(judgement: Judgement) -> str:
-    """The answer in one or two sentences. They have no verdict where the comparison did not end at a declared look."""
+    """Answer in a few sentences, without a verdict where the comparison did not end at a declared look."""
     judged, blocks = judgement.judged.get(COMPARED), counted(len(judgement.blocks), "block")
     if judged is None:
         return " ".join((f"Nothing to compare after {blocks}.", *_left_out(judgement)[:1]))
@@ -234,7 +238,8 @@ def undecided(judgement: Judgement, limit: Limit | None) -> str:
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
-    """Exit code for CI: 0 where B keeps the limit, or where no limit is given."""
+    """Exit code for CI: 0 where B keeps the limit, or where no limit is given. Else ``BEYOND_EXIT`` or
+    ``UNDECIDED_EXIT``."""
     judged = judgement.judged.get(COMPARED)
     if limit is None:
         return 0
@@ -249,6 +254,7 @@ def save(of: Outcome, file: Path) -> None:
 
 
 def _side(point: points.Point | None, of: Setting) -> Side:
+    """Numbers of one side; without numbers if the arm has no point, since no block counts."""
     if point is None:
         return Side(_served(of), None, None, None, None, None, 0, 0, 1.0, None)
     count, p99_us = point.times.count, point.percentile_us(99)
@@ -286,6 +292,7 @@ def _load(of: Setting) -> str:
 
 
 def _comparison(judgement: Judgement) -> Comparison:
+    """The comparison of A and B, with or without a value."""
     return next(each for each in judgement.sweep.comparisons if each.name == COMPARED)
 
 

@@ -1,12 +1,11 @@
 """The sweep of ``compare``: the pair of A and B, and an A/A pair of each transport.
 
-Every round measures the pair of A and B once, or twice where both have the same transport, since the ratio may then be
-near 1. An A/A pair is one setting as two processes, under the same load. For a server that is given by its address, the
-A/A pair is two loads on one process.
+Every round measures the pair of A and B once. With one transport on both sides a round measures the pair twice, since
+the ratio may then be near 1. An A/A pair is one setting as two processes, under equal loads. For a server that is given
+by its address, the A/A pair is two loads on one process.
 
-Both sides are measured in slices of 20 ms. They are measured in windows where the load of a side needs windows, or
-where a side takes 5 ms or more to answer. A window lasts twenty mean response times, from half a second to three
-seconds.
+Both sides are measured in slices of 20 ms. Both sides are measured in windows if the load of a side needs windows, or
+if a side takes 5 ms or more to answer. A window lasts twenty mean response times, from half a second to three seconds.
 """
 
 import re
@@ -23,15 +22,16 @@ from stock_service.rpc.errors import UsageError
 PART = "compare"
 
 COMPARED = "headline"
-"""The name of the comparison, and of its family."""
+"""Name of the comparison of A and B, and of its family."""
 
 ROUNDS, WINDOW_ROUNDS = 30, 4
-"""Rounds of a block: in slices, and in windows."""
+"""Rounds of a block: ``ROUNDS`` in slices, ``WINDOW_ROUNDS`` in windows."""
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
-"""Least length of a window in mean response times, and its longest duration in seconds."""
+"""Length of a window. ``WINDOW_RESPONSES``: least number of mean response times. ``WINDOW_S_MAX``: most seconds."""
 
 LOOKS = (10, 14, 20)
+"""Declared numbers of blocks after which the sweep is judged."""
 
 
 def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
@@ -56,10 +56,10 @@ def is_running(of: Setting) -> bool:
 def sweep(
     a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None, response_s: float = 0.0
 ) -> Sweep:
-    """The sweep that compares two sides. The sweep goes on while ``limit`` lies inside the interval.
+    """Plan of the sweep that compares two sides. The sweep does not end early while ``limit`` lies inside the interval.
 
-    ``response_s``: mean response time of the slower side, or 0 where it was not measured. UsageError where both sides
-    are the same process.
+    ``response_s``: mean response time of the slower side in seconds, or 0 where no side was measured. Raises UsageError
+    where both sides are one process.
     """
     if a == b and is_running(a):
         raise UsageError("a server", b.text("service"), "another address than A's")
@@ -79,7 +79,7 @@ def sweep(
 
 
 def again(of: Sweep) -> Sweep:
-    """Makes a recorded sweep of ``compare`` again, from its two sides and the length of its windows."""
+    """Plan of a recorded sweep, made again from the recorded sides and the recorded length of the windows."""
     headline = next(each for each in of.comparisons if each.family == "headline")
     looks = of.looks if of.fixed else LOOKS
     made = sweep(headline.below.setting, headline.above.setting, looks, of.seed, of.apart_from)
@@ -88,5 +88,6 @@ def again(of: Sweep) -> Sweep:
 
 
 def _windows(response_s: float) -> Windows:
+    """Windows of twenty mean response times, within the limits of their length."""
     usual = Windows()
     return Windows(usual.warm_up_s, min(WINDOW_S_MAX, max(usual.duration_s, WINDOW_RESPONSES * response_s)))

@@ -1,24 +1,28 @@
 """Agreement: the joint result of several whole runs of one sweep, from different hours, for each headline comparison.
 
-The ratios of two runs differ by more than one run's interval allows. So the true ratio of a run is taken as drawn from
-a distribution over runs, with a mean and the deviation tau. All values are logarithms of ratios. Pure.
+The ratios of two runs differ by more than one run's interval allows. So the model is one of random effects: the true
+ratio of each run is drawn from a distribution over runs, whose standard deviation is tau. All values are logarithms of
+ratios. Pure.
 
-- tau² is by Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS 87, 1982).
+- The estimate of tau² is by Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS
+  87, 1982).
 - The interval of the mean is by Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with
-  normally distributed responses", Statistics in Medicine 20, 2001) and by Sidik and Jonkman (2002). It uses Student's t
-  with k − 1 degrees of freedom, for k runs. If tau² is over 0, the variance of Hartung and Knapp equals the usual
-  variance, 1 ÷ the sum of weights. If tau² is 0, the variance is never less than the usual variance (Röver, Knapp and
-  Friede 2015).
-- The prediction interval contains the true ratio of a further run with 95 %. It is by Higgins, Thompson and
-  Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical Society A 172,
-  2009, section 3.2), with k − 2 degrees of freedom. It is approximate: if tau is no larger than the errors of the runs,
-  it contains some 90 % (by a simulation here, and by Partlett and Riley 2017).
-- A few runs that seem to agree may differ nevertheless. So tau has an upper limit, by a Q profile (Viechtbauer,
-  "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26, 2007).
+  normally distributed responses", Statistics in Medicine 20, 2001) and by Sidik and Jonkman (2002). The interval uses
+  Student's t with k − 1 degrees of freedom, for k runs. The variance of the mean is always 1 ÷ the sum of the weights.
+  If tau² is over 0, this value is the variance of Hartung and Knapp. If tau² is 0, their variance may be less, and this
+  value is the lower limit of Röver, Knapp and Friede (2015).
+- The prediction interval contains the true ratio of a further run with a probability of 95 %. The prediction interval
+  is by Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal of the Royal
+  Statistical Society A 172, 2009, section 3.2), with k − 2 degrees of freedom. The 95 % are approximate: if tau is no
+  larger than the errors of the runs, the probability is some 90 % (by a simulation here, and by Partlett and Riley
+  2017).
+- The estimate of tau may be 0 although a few runs differ. So tau also has an upper limit with 95 %, by a Q profile
+  (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26,
+  2007).
 
-Two runs have no range, no deviation and no prediction. Runs are joined only if both arms of the comparison have equal
-fingerprints in all runs; an arm is a server under a load. A changed server is another server. Where fingerprints
-differ, the differences are named, and the runs get no joint result.
+Two runs have a mean with an interval, but no tau and no prediction interval. Runs are joined only if both arms of the
+comparison have equal fingerprints in all runs; an arm is a server under a load. A changed server is another server.
+Where fingerprints differ, the differences are named, and the runs get no joint result.
 """
 
 import math
@@ -45,15 +49,16 @@ NO_FINGERPRINT = "a fingerprint is missing"
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Joint values of all runs, as ratios. Fewer than three runs have no tau and no prediction: None."""
+    """Joint values of all runs. For fewer than three runs every value but ``ratio`` is None."""
 
     ratio: Estimate
+    """Mean ratio of the runs."""
     tau: float | None
-    """Deviation of the runs' true log-ratios: what the differences of blocks do not explain."""
+    """Standard deviation of the runs' true log-ratios. The differences between blocks are not part of tau."""
     tau_high: float | None
     """Upper limit of ``tau``, with 95 %."""
     predicted: tuple[float, float] | None
-    """Range that contains the true ratio of a further run with 95 %."""
+    """Prediction interval: contains the true ratio of a further run with a probability of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +67,16 @@ class Agreement:
 
     comparison: Comparison
     judged: tuple[Judged, ...]
-    """Judgements by the runs that have a value."""
+    """Judgement of the comparison by each run that has a value, in the order of the runs."""
     decided: int
     """Number of runs that decided the comparison."""
     contradictions: tuple[tuple[int, int], ...]
-    """Pairs of runs that say opposite things. A run is given by its place among the runs."""
+    """Pairs of runs that contradict each other (``contradict``), as two indices of runs."""
     pooled: Pooled | None
-    """None if fewer than two runs have an interval, or if the runs are of several versions."""
+    """Joint values. None if fewer than two runs have an interval, or if the runs are of several versions."""
     apart: Mapping[int, tuple[str, ...]]
-    """Sources that differ from the sources of the first run, by the place of the run."""
+    """Names of the sources that differ between a run and the first run, by the index of the run. Empty for runs of one
+    version."""
 
 
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
@@ -97,7 +103,7 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """Sources of both arms that differ from the first run's, by the place of the run.
+    """Names of both arms' sources that differ between a run and the first run, by the index of the run.
 
     A run without fingerprints differs from every run.
     """
@@ -108,10 +114,12 @@ def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, 
 
 
 def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple[str, ...]:
+    """Names of the sources of these arms that differ; ``NO_FINGERPRINT`` if a run has no fingerprint."""
     return differing(one, other, arms) if one and other else (NO_FINGERPRINT,)
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
+    """Joint values of the runs with two blocks or more; None for fewer than two of these runs."""
     logs = [list(each.log_ratios.values()) for each in judged if len(each.log_ratios) > 1]
     if len(logs) < 2:
         return None
@@ -119,7 +127,10 @@ def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
 
 
 def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
-    """Joint values of runs. A run has its mean log-ratio and the variance of this mean. ValueError for one run."""
+    """Join runs. ``values``: the mean log-ratio of each run. ``variances``: the variance of each of these means.
+
+    Raises ValueError for fewer than two runs.
+    """
     k = len(values)
     if k < 2:
         raise ValueError(f"{k} runs, needed: 2")
@@ -136,7 +147,7 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
 
 
 _LEAST = 1e-18
-"""Least variance of a run: a run of equal blocks has a weight too."""
+"""Least variance of a run's mean. A run whose blocks are all equal then has a finite weight."""
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
@@ -150,9 +161,10 @@ def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
 
 
 def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
-    """Deviation of a comparison's true ratios between runs of one version, over all versions with two runs or more.
+    """Deviation of the true log-ratios of the comparison ``name`` between runs of one version.
 
-    None for fewer than three runs more than versions: so few runs show no deviation.
+    Every version with two runs or more counts. The degrees of freedom are the number of runs minus the number of
+    versions. None for fewer than ``SPREAD_FROM`` degrees of freedom.
     """
     versions: dict[str, list[EarlierRun]] = {}
     for run in runs:
@@ -163,7 +175,7 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
     freedom = number - len(groups)
     if freedom < SPREAD_FROM:
         return None
-    # the ratios of each version minus the version's mean: as if all versions had one mean
+    # each log-ratio minus the mean of its version, as if all versions had one mean
     means = [float(np.average([r.log for r in of], weights=[1 / max(r.variance, _LEAST) for r in of])) for of in groups]
     values = [each.log - mean for of, mean in zip(groups, means, strict=True) for each in of]
     variances = [each.variance for of in groups for each in of]
@@ -178,15 +190,16 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
 
 
 def _over_s(runs: Sequence[EarlierRun]) -> float:
-    """Time from the start of the first run to the start of the last run."""
+    """Time from the start of the first run to the start of the last run, in seconds."""
     began = [datetime.fromisoformat(run.began_at) for run in runs]
     return (max(began) - min(began)).total_seconds()
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:
-    """Variance between runs at which the weighted sum of squares equals ``squares``; 0 where no variance does.
+    """Variance between runs at which the weighted sum of squares equals ``squares``. 0 if the sum is never as large.
 
-    Without ``squares``: the expected sum, k − 1. A low quantile of chi-squared gives the upper limit of the variance.
+    The default of ``squares`` is k − 1, the expected sum for k values. With a low quantile of chi-squared as
+    ``squares``, the result is the upper limit of the variance.
     """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
     expected = len(seen) - 1 if squares is None else squares
@@ -198,8 +211,8 @@ def tau_squared(values: Sequence[float], variances: Sequence[float], squares: fl
 
     if over(0.0) <= 0:
         return 0.0
-    high = float(np.var(seen)) * len(seen) / expected  # here the sum is ``expected`` at most …
-    high *= 1 + _ROUNDING  # … and here, rounded, it is less
+    high = float(np.var(seen)) * len(seen) / expected  # at this variance the sum is ``expected`` at most
+    high *= 1 + _ROUNDING  # at this variance a rounded sum is less than ``expected`` too
     return float(scipy.optimize.brentq(over, 0.0, high, xtol=1e-15))
 
 
@@ -210,7 +223,7 @@ _ROUNDING = 1e-9
 def differences(one: Sweep, other: Sweep) -> str:
     """Differences of two sweeps, in words. Seeds do not count. Empty for equal sweeps.
 
-    For two studies, or for two parts of one study, only these names are given: everything else may differ.
+    For sweeps of two studies, or of two parts of one study, the words are only the names of the studies or parts.
     """
     names = (field.name for field in fields(Sweep) if field.compare and field.name != "seed")
     pairs = {name: (getattr(one, name), getattr(other, name)) for name in names}
@@ -226,6 +239,7 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
+    """Words on the comparisons that differ between two sweeps, by name; or on the order of equal comparisons."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

@@ -1,10 +1,10 @@
-"""One-off costs in a mean: the mean of N calls is a + b ÷ N, where each call costs a, and b is paid once. Pure.
+"""One-off costs of cold runs: the mean time of N calls is a + b ÷ N, where each call costs a, and a run pays b once.
 
-Each block has a mean for each N, and an a and a b by least squares on 1 ÷ N. The intervals are Student's t over the
-blocks' values. A block with answers for fewer than two N has no fit. The first call and connecting are timed
-separately, so that b is also measured directly (``paid_once``). The fit and the measured value should agree. Runs in
-which other programs took the cores are left out, by the rule for rounds of a sweep. The rule ignores the measured
-times.
+In a cold run a new client process makes N calls. Each block has a mean time for each N. Least squares on 1 ÷ N give a
+and b for each block. The intervals are Student's t over the blocks' values. A block with answers for fewer than two N
+has no fit. The first call and connecting are timed separately, so that b is also measured directly (``paid_once``). The
+fitted b and the measured b should agree. Runs in which other programs took the cores are left out, by the rule for
+rounds of a sweep. The rule ignores the measured times. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class OneOff:
 
 @dataclass(frozen=True, slots=True)
 class ColdJudged:
-    """Rows of cold runs."""
+    """Rows of the cold runs that count."""
 
     rows: Sequence[ColdRow] = ()
     is_whole: bool = True
@@ -55,9 +55,10 @@ def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LI
 
 
 def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estimate | None:
-    """Column of a cell, such as ``connect_us`` or ``first_call_us``: the geometric mean over the blocks.
+    """Geometric mean of a cell's column over the blocks. ``name``: the column, such as ``connect_us``.
 
-    The mean is geometric because times are positive, and a few times are far larger than the rest. None without values.
+    The mean is geometric because times are positive, and a few times are far larger than the other times. None without
+    values.
     """
     return geometric_interval((getattr(row, name) for row in values if row.cell == cell), CONFIDENCE)
 
@@ -65,8 +66,8 @@ def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estim
 def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> Estimate | None:
     """Measured costs that a run pays once: the time of the first call minus the time of a later call.
 
-    ``with_connect`` adds the time of connecting. A block's value is the mean over its N. None without a second call in
-    any run.
+    ``with_connect`` adds the time of connecting. A block's value is the mean over the block's numbers N of calls. None
+    if no run has a second call.
     """
     by_block: dict[int, list[float]] = {}
     for row in values:
@@ -77,10 +78,10 @@ def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -
 
 
 def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> OneOff | None:
-    """Fit for a setting over its N. None where no block has two N.
+    """Fit a + b ÷ N to the means of one setting. None if no block has two different N.
 
-    ``with_connect`` fits means that include connecting. This is for a program that connects inside its first timed
-    call.
+    ``with_connect`` fits means that include the time of connecting, for a client program that connects inside its first
+    timed call.
     """
     by_block: dict[int, dict[int, float]] = {}
     for row in values:
@@ -91,7 +92,7 @@ def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> 
 
 
 def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
-    """Fit a + b ÷ N to each block's means by N. None where no block has two N."""
+    """Fit a + b ÷ N to each block's means by N. None if no block has two different N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None

@@ -1,9 +1,10 @@
-"""Reports of receivers, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
+"""Delivery runs, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
 
-In each block a cell has one run, and the value of that run. Runs in which other programs took the cores are left out,
-by the rule for rounds of a sweep. The interval of a ratio is Student's t on the logarithms. Two cells differ if the
-interval excludes 1, and Holm's p over the family of ratios is under the level. A statement on several ratios at once
-uses intervals at Bonferroni's level.
+In a delivery run a client sends messages, and the receiving server reports the messages and their times. A cell is a
+setting and the duration of the sending. In each block a cell has one run, which gives one value. Runs in which other
+programs took the cores are left out, by the rule for rounds of a sweep. The interval of a ratio is Student's t on the
+logarithms. Two cells differ if the interval excludes 1, and Holm's p over the family of ratios is under the level. A
+statement on several ratios at once uses intervals at Bonferroni's level.
 """
 
 import math
@@ -24,25 +25,25 @@ Value = Callable[[DeliveryRow], float | None]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRatio:
-    """Ratio above ÷ below, over the blocks that have both cells."""
+    """Ratio of the values of two cells, above ÷ below, over the blocks that have both cells."""
 
     above: Setting
     below: Setting
     ratio: Estimate
     together: Estimate
-    """Same ratio, with an interval that is valid for all ratios of the family at once."""
+    """The ratio with a wider interval. With 95 % all intervals of the family contain their true ratios."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
 
     @property
     def differs(self) -> bool:
-        """True where the two cells differ, by the rule of the module."""
+        """True where the two cells differ: the interval excludes 1, and ``p_holm`` is under the level."""
         return self.p_holm < 1 - CONFIDENCE and not self.ratio.low <= 1 <= self.ratio.high
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryJudged:
-    """Rows of receivers' reports."""
+    """Rows of the delivery runs that count."""
 
     rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True
@@ -81,6 +82,6 @@ def ratios(
 
 
 def _logs(values: Sequence[DeliveryRow], of: Setting, value: Value) -> dict[int, float]:
-    """Logarithm of a setting's value, by block. A value of None or 0 is left out."""
+    """Logarithm of a setting's value, by the block's number. A value of None or 0 is left out."""
     seen = {row.block: value(row) for row in values if row.cell.setting == of}
     return {block: math.log(each) for block, each in seen.items() if each}

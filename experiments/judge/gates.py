@@ -1,9 +1,10 @@
 """Gates: checks of the collected data that can withhold a verdict. Pure.
 
-Twenty rules guard a conclusion. By construction no sweep can break ten of the rules: ``README.md`` lists these rules
-with the reasons. Nine rules are gates, under their numbers, and rule 14 is a note. A gate concerns only the comparison
-whose arms it checks; an arm is a server under a load. A fault of one block leaves out that block
-(``block_refusals``). A fault of all blocks withholds the verdict.
+Twenty rules guard a conclusion. By construction no sweep can break ten of the rules: ``experiments/README.md`` lists
+these rules with the reasons. Nine rules are gates, under their numbers, and rule 14 is a note. A gate checks the arms
+of a comparison; an arm is a server under a load. A refusal concerns only the comparisons of the refused arms. If a gate
+refuses one block, the block is left out (``block_refusals``). If a gate refuses all blocks together, the verdict is
+withheld.
 """
 
 import math
@@ -24,8 +25,8 @@ from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""Two numbers of bytes on the wire. The first is for the acknowledgements of a request and of a reply, which Linux
-sends 40 ms later. The second is for the opening and closing of a connection."""
+"""Bytes on the wire beside a request and its reply. ``ACKNOWLEDGED_BYTES``: the two TCP acknowledgements, which Linux
+delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
 
 CHANCE = 4.0
 """Allowed error of a Poisson process's count, in standard deviations: 6 of 100,000 runs have a larger error."""
@@ -33,10 +34,12 @@ CHANCE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusal of a conclusion by a gate: the gate's number, with the measured and the allowed value."""
+    """Refusal of a conclusion by a gate."""
 
     gate: int
+    """Number of the gate."""
     said: str
+    """Text with the measured value, and mostly with the allowed value."""
 
 
 NAMES = {
@@ -62,7 +65,7 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
 
 @last_results(2048)
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
-    """Refusals of an arm in a block, for every comparison of the arm."""
+    """Refusals of an arm in a block. They leave the block out of every comparison of the arm."""
     seen = block.arms[sweep.places[arm]]
     return (
         *nothing_changed(sweep, block, arm),
@@ -120,9 +123,10 @@ def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 
 
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 6: response times and think times must fill the time, since a connection always waits or thinks.
+    """Gate 6: the response times and think times of an arm do not add up to the time that its connections were in use.
 
-    The load client also counts the requests that it began but never recorded.
+    They must add up, since a connection always waits for a reply or thinks. The gate also refuses an arm if the load
+    client began a request and never recorded it.
     """
     if seen.unrecorded:
         yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never written down")
@@ -134,12 +138,12 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 7: the rate of an open loop, over all windows, is off by more than chance explains."""
+    """Gate 7: the rate of an open loop, over all windows, is off by over 2 %, plus the chance of a Poisson process."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
     sent = sum(window.sent_hz for window in seen.windows)
-    poisson = arm.setting["arrivals"] == "poisson" and arm.setting["client"] != PEER_CLIENT  # its gaps are constant
+    poisson = arm.setting["arrivals"] == "poisson" and arm.setting["client"] != PEER_CLIENT  # a peer has constant gaps
     due = max(1.0, declared * sum(window.duration_s for window in seen.windows) / len(seen.windows))
     chance = CHANCE / math.sqrt(due) if poisson else 0.0
     if abs(sent / declared - 1) > limits.rate_share + chance:
@@ -157,8 +161,8 @@ def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Iterator[Refusal]:
     """Gate 5: the first halves of the blocks contradict the second halves.
 
-    The two intervals lie on two sides of 1. Or one interval lies inside 0.95 to 1.05, and the other lies wholly
-    outside.
+    The interval over the first halves and the interval over the second halves lie on two sides of 1. Or one of these
+    intervals lies inside 0.95 to 1.05, and the other interval lies wholly outside.
     """
     halves: tuple[list[float], list[float]] = ([], [])
     for block in blocks:
@@ -214,6 +218,7 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
+    """True where the sends of an open loop were so late that lateness is a part of the response times (gate 7)."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us
@@ -225,8 +230,10 @@ def far_end(of: Estimate) -> float:
 
 
 def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
-    """Gate 20: refuses an effect that is smaller than ``end``, the largest log-ratio of equal arms of the same
-    transport. None for a larger effect."""
+    """Gate 20: the effect ``of`` ÷ ``against`` is smaller than the largest difference between equal arms.
+
+    ``end``: this difference, as a log-ratio. None for an effect of ``end`` or more.
+    """
     if abs(math.log(of.value / against)) >= end:
         return None
     return Refusal(20, f"equal arms of its transport differ by up to {math.expm1(end):.1%}")
@@ -236,7 +243,8 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
 def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
     """Bytes of a request on the wire: the 10th percentile over slices. 0 where no bytes were read.
 
-    The loopback's counter has the traffic of all programs, so that other programs can only add bytes.
+    The loopback's counter has the traffic of all programs. Other programs can only add bytes, so that a low percentile
+    is the least disturbed.
     """
     own = ratios.of_arm(sweep, block, sweep.places[arm])
     requests, carried = ratios.column(block.slices.requests)[own], ratios.column(block.slices.wire_bytes)[own]
@@ -245,7 +253,10 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Allowed extra bytes of a request in a window, for connecting and for late acknowledgements; 0 in slices."""
+    """Bytes by which the requests of two arms may differ in a window, for connecting and for late acknowledgements.
+
+    0 in slices.
+    """
     requests = ratios.column(block.slices.requests)[ratios.of_arm(sweep, block, sweep.places[arm])]
     if isinstance(sweep.turns, Slices) or not requests.any():
         return 0.0
@@ -253,6 +264,8 @@ def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
+    """True where ``one`` lies under 1 and ``other`` over 1. Also true where ``one`` lies inside 0.95 to 1.05, and
+    ``other`` lies wholly outside."""
     low, high = limits.equivalent_low, limits.equivalent_high
     sides = one.high < 1 < other.low
     sizes = low < one.low and one.high < high and (other.high < low or other.low > high)

@@ -32,13 +32,13 @@ class Point:
     arm: Arm
     request: str
     mean_us: Estimate | None
-    """Whole mean response time; None where no request was answered."""
+    """Whole mean of the response times; None where no request was answered."""
     times: Times
     """Histogram of the response times of all blocks."""
     errors: int
     """Counted requests that got no valid reply."""
     effective: float
-    """Number of independent requests that these requests are worth for the 99th percentile."""
+    """Effective sample size: the number of independent requests with the same information on the 99th percentile."""
     server_cpu_us: Estimate | None
     """Processor time of the server for each request; None where no time was read."""
     load_share: float | None
@@ -46,8 +46,9 @@ class Point:
     lost_share: float
     """Share of the arm's slices that were lost, as a mean over the blocks."""
     load_limited: bool
-    """True where the load is a part of the measured latency (gate 7)."""
+    """True where client and server together determine the latency (gate 7)."""
     windows: int
+    """Number of windows of the arm in all blocks; 0 in a sweep of slices."""
     starved_clients: int
     """Number of clients without any reply, summed over all windows."""
     refusals: tuple[Refusal, ...]
@@ -112,7 +113,7 @@ def _over_blocks(blocks: Sequence[Block], value: Callable[[Block], float | None]
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
-    """Stages that servers stamped, in each block with stamps: by request type, and of all requests."""
+    """Summaries of an arm's stages, one for each block with stamps, by request type and for all requests together."""
     found: dict[str, list[StageSummary]] = {}
     for block in blocks:
         for name, summary in block.arms[sweep.places[arm]].stages.items():

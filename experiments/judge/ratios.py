@@ -2,9 +2,9 @@
 
 An arm is a server under a load, and a slice is a short turn of one arm. The arms of a group take their turns one after
 the other: this is an appearance of the group. Two slices of one appearance are a pair. The typical ratio is the trimmed
-mean of the pairs' log-ratios: a pause of the machine affects one slice of a pair, and few pairs. The ratio of whole
-means leaves out no slice that was answered. A round in which other programs took the cores is left out for all arms,
-without a look at the times (``left_out``).
+mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean leaves out. The ratio of
+whole means leaves out no slice that was answered. A round in which other programs took the cores is left out for all
+arms, by a rule that ignores the measured times (``left_out``).
 """
 
 import math
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class _Same:
-    """Key that holds an object, and equals only a key of the same object."""
+    """Key of a cache, for one object: equals only keys of the identical object, and keeps the object alive."""
 
     __slots__ = ("it",)
 
@@ -44,10 +44,10 @@ class _Same:
 
 
 def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
-    """Cache the last results of a function, since comparisons, arms and figures ask for the same results.
+    """Decorator: cache the last ``most`` results of a function, since several comparisons and figures need each result.
 
-    A caller must not change a result. Two sweeps, blocks or columns are equal only if they are one object, since these
-    objects never change. Other arguments are compared by value.
+    A caller must not change a result. Sweeps, blocks, lists and tuples are compared by identity, which takes no time.
+    These arguments must not change. Other arguments are compared by value.
     """
 
     def keeping(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
@@ -67,16 +67,16 @@ def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]
 
 @last_results(512)
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Array of a column of a block's slices."""
+    """Read-only array of a column of a block's slices."""
     made: npt.NDArray[np.int64] = np.array(values)
     made.flags.writeable = False
     return made
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:
-    """True where other processes took over half of a block's rounds.
+    """True where other processes took the cores in over half of a block's rounds.
 
-    Such a block is run again, once. The second run counts, with a mark.
+    Such a block is run again, once. The second run counts in any case. If it is robbed too, the report marks the block.
     """
     robbed = [limits.robbed(each.lost_ticks, each.duration_s, block.cores) for each in block.rounds]
     return 2 * sum(robbed) > len(robbed)
@@ -102,7 +102,7 @@ def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 
 def lost_share(block: Block, arm: int) -> float:
-    """Share of an arm's slices in a block that were lost."""
+    """Share of an arm's slices in a block that were lost; 0 without slices."""
     fates = column(block.slices.fate)[column(block.slices.arm) == arm]
     return int((fates != KEPT).sum()) / len(fates) if len(fates) else 0.0
 
@@ -118,7 +118,7 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio of each pair of the block, and the round of each pair. Empty for no complete pair."""
+    """Log-ratio of each complete pair of the block, and the round of each of these pairs."""
     totals, counts = _columns(block, comparison)
     appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)
     arms = (sweep.places[arm] for arm in (comparison.above, comparison.below))
@@ -130,13 +130,13 @@ def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple
 
 
 def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Typical log-ratio of a block: the trimmed mean over pairs. None for no complete pair."""
+    """Typical log-ratio of a block: the trimmed mean over pairs. None without a complete pair."""
     log_ratios, _ = pair_log_ratios(sweep, block, comparison)
     return trimmed_mean(log_ratios.tolist(), sweep.limits.trimmed) if len(log_ratios) else None
 
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Log-ratio of a block's whole means, over the appearances of both arms. Late answers are in the means too.
+    """Log-ratio of a block's whole means, over the appearances with both arms. Late answers are in the means too.
 
     None where an arm has no counted request.
     """
@@ -172,6 +172,7 @@ def arm_load_us(sweep: Sweep, block: Block, arm: int) -> float | None:
 
 
 def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> float | None:
+    """Processor time in ``spent_ns`` for each request of an arm, µs. None where no time was read."""
     chosen = of_arm(sweep, block, arm)
     requests = int(column(block.slices.requests)[chosen].sum())
     own_ns = float(column(spent_ns)[chosen].sum())
@@ -179,7 +180,10 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Sum over the requests of each slice, and the number of these requests."""
+    """Sum of the comparison's measure in each slice, in ns, and the number of requests in this sum.
+
+    The measure is the response time, the server's processor time, or the time from a slice's start to its last reply.
+    """
     slices = block.slices
     if comparison.measure != "response":
         spent = slices.server_cpu_ns if comparison.measure == "cpu" else slices.active_ns

@@ -1,7 +1,7 @@
 """Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. Pure.
 
-Intervals are Student's t over the repetitions' values. These quantities are never negative, so an interval never begins
-under 0.
+Intervals are Student's t over the repetitions' values. The three quantities are never negative, so no interval of them
+begins under 0. The memory that connections add is a difference, and its interval may begin under 0.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class LoneJudged:
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """Values by ascending number of connections. The first value has no connections."""
+    """Values by ascending number of connections. The first values are without connections."""
 
     def with_connections(self, connections: int) -> Holding | None:
         """Values with this number of connections; None where this number was not measured."""
@@ -41,7 +41,7 @@ class LoneJudged:
 
 @dataclass(frozen=True, slots=True)
 class StandaloneJudged:
-    """Servers of a plan, in the plan's order. Empty without repetitions."""
+    """Values of the servers of a plan, in the plan's order. Empty without repetitions."""
 
     servers: tuple[LoneJudged, ...] = ()
 

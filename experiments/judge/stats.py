@@ -2,14 +2,14 @@
 
 The unit is the block and not the request, because requests of one block are not independent. A comparison of two arms
 (an arm is a server under a load) has one value in each block: the logarithm of a ratio. The interval of a comparison is
-Student's t interval of these values. A difference must also pass an exact sign-flip test. If the arms were equal, the
-value of a block would be as likely to have the opposite sign (Fisher, "The Design of Experiments", 1935, section 21).
+Student's t interval of these values. A difference must also pass an exact sign-flip test: between equal arms the value
+of a block is as likely to have the opposite sign (Fisher, "The Design of Experiments", 1935, section 21).
 Holm's correction covers the family of tests, which is declared before the data is seen (Holm 1979, "A simple
 sequentially rejective multiple test procedure").
 
-Python loads a part of scipy when the code first names the part. So no module here imports a part of scipy by name, and
-a command without a judgement starts at once. Quantiles come from ``scipy.special``. ``scipy.stats`` takes quantiles
-from there too, but needs a second or two to load.
+scipy loads a subpackage when code first uses the subpackage's name. So no module here imports a subpackage by name, and
+a command without a judgement starts at once. Quantiles come from ``scipy.special``. ``scipy.stats`` has quantiles too,
+but needs a second or two to load.
 """
 
 import math
@@ -55,7 +55,7 @@ class Estimate:
     n: int
 
     def over(self, unit: float) -> "Estimate":
-        """Convert the estimate to another unit."""
+        """Copy of the estimate in another unit. ``unit``: the size of the new unit in the present unit."""
         return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
 
 
@@ -71,16 +71,18 @@ class Deviation:
     tau: float
     """The deviation, in units of a log-ratio."""
     freedom: int
-    """Number of runs minus number of versions."""
+    """Degrees of freedom: number of runs minus number of versions."""
     runs: int
+    """Number of runs."""
     tau_high: float
     """Upper limit of tau, with 95 %."""
     over_s: float
-    """Time from a version's first run to that version's last run: the shortest such time of all versions."""
+    """Shortest time, among all versions, from the start of a version's first run to the start of its last run, in
+    seconds."""
 
     @property
     def reach(self) -> float:
-        """Largest difference, with 95 %, between the log-ratios of two runs that are ``over_s`` apart."""
+        """Difference that the log-ratios of two runs ``over_s`` apart do not exceed with a probability of 95 %."""
         return students(self.freedom, 0.95) * math.sqrt(2) * self.tau
 
 
@@ -136,10 +138,10 @@ def geometric_interval(values: Iterable[float | None], confidence: float) -> Est
 def sign_flip_p(values: Sequence[float]) -> float:
     """Two-sided p-value of the hypothesis that the mean is 0, by the exact sign-flip test.
 
-    The p-value is a share of all assignments of signs to the values: the share whose sum is as far from 0, or farther.
-    The values are split into two halves. Each half has 2^(n ÷ 2) sums, and sorted sums are counted by bisection. The
-    p-value is 2 ÷ 2^n at least. It is 1 for fewer than two values, and for a value that is not finite. ValueError for
-    more values than ``BLOCKS_MAX``.
+    The p-value is a share of all 2^n assignments of signs to the n values: the share whose sum is at least as far from
+    0 as the sum of the values. The values are split into two halves, each with 2^(n ÷ 2) sums, and sorted sums are
+    counted by bisection. The p-value is 2 ÷ 2^n at least. The p-value is 1 for fewer than two values, and for a value
+    that is not finite. ValueError for more values than ``BLOCKS_MAX``.
     """
     if len(values) > BLOCKS_MAX:
         raise ValueError(f"{len(values)} blocks, allowed: up to {BLOCKS_MAX}")
@@ -148,7 +150,7 @@ def sign_flip_p(values: Sequence[float]) -> float:
 
 @lru_cache(16384)
 def _sign_flip_p(values: tuple[float, ...]) -> float:
-    """Cached p-value: several comparisons and looks ask for the same values."""
+    """The p-value of ``sign_flip_p``, cached, since several comparisons and looks test equal values."""
     seen = np.asarray(values, dtype=np.float64)
     if len(seen) < 2 or not np.isfinite(seen).all():
         return 1.0
@@ -205,9 +207,12 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
     """Total number of blocks that decides with 80 % power, if mean and spread do not change.
 
     None where the number is over 1000 or unknown. ``values``: logarithms of ratios ÷ the tested value. ``about``: the
-    zone of ratios that count as no difference. A difference must pass Holm's strictest step, which is Bonferroni's. Its
-    power is by the usual sum of two quantiles of Student's t. An interval may leave the zone at either end: the two
-    probabilities are added.
+    zone of ratios that count as no difference. A number of blocks decides if one of two results has this power:
+
+    - A difference, which must pass the strictest step of Holm's correction, that is Bonferroni's. The power is by the
+      usual sum of two quantiles of Student's t.
+    - No difference: the interval stays inside the zone. The probability of leaving the zone is the sum of the
+      probabilities at both ends.
     """
     if len(values) < 2:
         return None
@@ -222,7 +227,7 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
         return bool(leaves.sum() <= 1 - POWER)
 
     fewest = max(blocks_min(family, level), len(values) + 1)
-    n = bisect_left(range(_BLOCKS_LOOKED_AT + 1), True, lo=fewest, key=decides)  # more blocks never decide worse
+    n = bisect_left(range(_BLOCKS_LOOKED_AT + 1), True, lo=fewest, key=decides)  # power never falls with more blocks
     return n if n <= _BLOCKS_LOOKED_AT else None
 
 

@@ -1,4 +1,8 @@
-"""Stress runs: a row for each kind of request, and the final state of all keys, over the repetitions. Pure."""
+"""Stress tests: a row for each kind of request, and the final states of all keys, over the repetitions. Pure.
+
+In a stress test several kinds of request are sent at the same time to many keys of one server. At the end every key is
+read, and is right if its value is that of one of its last writers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +18,7 @@ TOTAL = "TOTAL"
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """Row of one kind on one server, or of all kinds together: the columns of JMeter. A KB has 1024 bytes."""
+    """Row of one kind on one server, or of all kinds together, with the columns of JMeter. A KB has 1024 bytes."""
 
     server: Setting
     kind: str
@@ -35,7 +39,7 @@ class StressJudged:
     right: dict[Setting, int]
     """Number of keys with a right final state, summed over the repetitions, by server."""
     wrong: dict[Setting, int]
-    """Number of keys with a wrong final state, likewise."""
+    """Number of keys with a wrong final state, summed over the repetitions, by server."""
 
     def row(self, server: Setting, kind: str) -> StressRow | None:
         """Row of a kind on a server; None where the kind was not measured."""
@@ -58,7 +62,8 @@ def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits
 
 
 def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:
-    """Row of kinds that ran together, from the first request of any kind to the last one. No row without runs."""
+    """Row of these kinds together. Rates are over the time from the first request of any kind to the last. Empty
+    without runs."""
     if not runs:
         return []
     rates: list[list[float]] = []

@@ -1,13 +1,14 @@
 """Cells of a table: every quantity of a cell with its interval over blocks, and the verdicts on the declared ratios.
 
-The unit is the block. In a block the value of a ratio is the mean of its pairs' log-ratios. A ratio is LESS or MORE if
-its interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. A ratio
-is EQUIVALENT if it is neither, and its interval lies inside 0.95 to 1.05. A ratio of times or rates is never EQUIVALENT
-where the load was near its limit, since the load then determines a part of it. A verdict needs values of ``BLOCKS_MIN``
-blocks.
+A cell is a server under a load of a given number of requests. A ratio compares a quantity of pairs of cells. The unit
+is the block. In a block the value of a ratio is the mean of its pairs' log-ratios. A ratio is LESS or MORE if its
+interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. A ratio is
+EQUIVALENT if it is not LESS or MORE, and its interval lies inside 0.95 to 1.05. A ratio of times or rates is never
+EQUIVALENT where the load was near its limit, since the load then determines a part of the ratio. A verdict needs values
+of ``BLOCKS_MIN`` blocks.
 
-Two sorts of cells are left out. In a cell of the first sort other programs took the cores: the rule for the rounds of a
-sweep decides this, and ignores the measured values. A cell of the second sort has more errors than gate 4 allows. Pure.
+A cell is left out of a block if other programs took the cores, or if it has more errors than gate 4 allows. The rule on
+other programs is the rule for the rounds of a sweep, and ignores the measured values. Pure.
 """
 
 import math
@@ -23,10 +24,11 @@ from experiments.kinds.block import Block, Run
 from experiments.kinds.table import Cell, CellRatio, CellSeen, TablePlan
 
 SAMPLES_MIN = 5
-"""Fewest samples that have a largest sample."""
+"""Fewest samples of a cell whose largest sample is reported."""
 
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
+    """Rate of a number of bytes over the whole load, in KB a second."""
     return of / 1024 / seen.total_s
 
 
@@ -94,9 +96,9 @@ class CellJudged:
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None
-    """Verdict; None for fewer blocks than planned, or for too few blocks."""
+    """Verdict. None for fewer blocks than planned, and for values of fewer than ``BLOCKS_MIN`` blocks."""
     load_limited: bool = False
-    """True for a ratio of times or rates with the load near its limit in a cell (gate 7): it cannot be EQUIVALENT."""
+    """True for a ratio of times or rates with the load near its limit in a cell (gate 7). It is never EQUIVALENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
 
 
 def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
+    """True where the load's mean share of its core, over the blocks that count, is over the limit of gate 7."""
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return bool(shares) and fmean(shares) > limits.load_share

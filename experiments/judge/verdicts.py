@@ -3,15 +3,15 @@
 - A ratio of times is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. A ratio of
   processor times is LESS or MORE by the same rule.
 - A ratio is EQUIVALENT if it is not FASTER or SLOWER, and its interval lies inside 0.95 to 1.05.
-- Every other ratio is INCONCLUSIVE, with the number of blocks that would decide. So is a ratio with values of fewer
-  than six blocks.
+- Every other ratio is INCONCLUSIVE, with the number of blocks that would decide. A ratio with values of fewer than six
+  blocks is always INCONCLUSIVE.
 - Growth with the clients has two verdicts: one against 1, and one against the ratio of the clients. The zone around the
-  ratio of the clients is the zone around 1. For example, twice the clients with an interval from 1.92 to 1.96 is
-  SUBLINEAR by less than 5 %.
+  ratio of the clients is relative, from 0.95 to 1.05 times this ratio. For example, twice the clients with an interval
+  from 1.92 to 1.96 is SUBLINEAR by less than 5 %.
 
-The confidence of an interval is 1 − the look's level. A sweep that is at no look has no verdicts. Its numbers are
-shown, with the numbers of blocks done and planned. If the load took over 80 % of its core in a closed loop, client and
-server together limit the times. Then there is no verdict on the server.
+The confidence of an interval is 1 − the look's level. A sweep that is at no look has no verdicts. Reports show the
+sweep's ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in a closed loop,
+client and server together limit the times. Then there is no verdict on the server.
 
 Steps of a curve and ratios of cells are judged by the same rule (``ruled``). Steps have the words GROWS, FALLS and
 FLAT. Cells have LESS, MORE and EQUIVALENT.
@@ -33,7 +33,7 @@ from experiments.results.observed import Block
 
 
 class Verdict(Enum):
-    """Verdict on a comparison. Each kind of comparison has words of its own."""
+    """Verdict on a comparison. Each kind of comparison has its own words for the verdicts."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
@@ -59,7 +59,7 @@ OF_GROWTH: Words = (Verdict.FALLS, Verdict.GROWS, Verdict.FLAT)
 _AGAINST_CLIENTS: Words = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
 
 APART = (Verdict.FASTER, Verdict.SLOWER, Verdict.LESS, Verdict.MORE)
-"""Verdicts that two arms differ."""
+"""Verdicts that say that two arms differ."""
 
 _SAME = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
 
@@ -71,8 +71,8 @@ _OPPOSITES = [{under, over} for under, over, _ in (OF_TIMES, OF_QUANTITIES, OF_G
 def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limits) -> Verdict:
     """Verdict of one test. ``at``: the ratio ÷ the tested value, with an interval of confidence 1 − the level.
 
-    INCONCLUSIVE for fewer than six values: no p of so few values is under the level, and a chance agreement of two
-    values is no evidence that two arms are equal.
+    INCONCLUSIVE for fewer than six values: no p of up to five values is under the level, and two values that agree by
+    chance are no evidence that two arms are equal.
     """
     under, over, about = words
     if at.n < BLOCKS_MIN:
@@ -103,9 +103,11 @@ class Judged:
     log_ratios: Mapping[int, float]
     """Typical log-ratio of each block that counts, by the block's number."""
     typical: Estimate
+    """Typical ratio. The rulings are on this ratio."""
     whole: Estimate
+    """Ratio of whole means, which includes every pause."""
     rulings: tuple[Ruling, ...]
-    """One ruling; for growth two rulings, against 1 and against the clients. Empty without verdicts."""
+    """One ruling. For growth two rulings: against 1, then against the ratio of the clients. Empty at no look."""
     refusals: tuple[Refusal, ...] = ()
     """Refusals of a verdict by gates."""
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
@@ -115,11 +117,12 @@ class Judged:
     confidence: float = 0.95
     """Confidence of both intervals."""
     load_share: float | None = None
-    """The load's share of one core; None where the load was not the limit. If given, ``rulings`` is empty."""
+    """The load's share of one core; None where the load was not the limit. If the share is given, ``rulings`` is
+    empty."""
     together: tuple[Ruling, ...] = ()
     """Rulings on client and server together, where the load was the limit."""
     between: Deviation | None = None
-    """Deviation between earlier runs on such a machine; None for too few known runs."""
+    """Deviation between earlier runs on a machine of this kind; None for too few earlier runs."""
 
     @property
     def verdict(self) -> Verdict:
@@ -138,10 +141,11 @@ class Judged:
 
     @property
     def survives(self) -> bool:
-        """True where no verdict would change if the deviation between runs widened the interval."""
+        """True where no verdict would change if the interval were wider by the deviation between runs."""
         return all(map(self._survives, self.rulings))
 
     def _survives(self, ruling: Ruling) -> bool:
+        """True where this ruling would stay if the interval were wider by the deviation between runs."""
         reach = self.between.reach if self.between else 0.0
         middle = (math.log(self.typical.low) + math.log(self.typical.high)) / 2
         half = math.hypot(math.log(self.typical.high) - middle, reach)
@@ -152,16 +156,17 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """Copy of the judgement that rules on client and server together, if the load was the limit."""
+        """Copy with the rulings on client and server together, if the load was the limit. Else the judgement itself."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
     def by_less_than_5(self) -> bool:
-        """True where the first ruling is a small difference."""
+        """True where the first ruling is a difference of less than 5 % (``is_small``)."""
         return bool(self.rulings) and self.is_small(self.rulings[0])
 
     def is_small(self, ruling: Ruling) -> bool:
-        """True where a ruling is a difference, and the whole interval is within 5 % of the tested value."""
+        """True where a ruling says that there is a difference, and the whole interval is within 5 % of the tested
+        value."""
         (low, high), against = self.equivalent, ruling.against
         inside = low < self.typical.low / against and self.typical.high / against < high
         return inside and ruling.verdict not in _NO_EFFECT
@@ -190,11 +195,12 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """True where every headline comparison is settled, and no interval contains the limit of the sweep, if any."""
+        """True where every headline comparison is settled, and no headline interval contains ``apart_from``, if any."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
     def _is_decided(self, one: Judged) -> bool:
+        """True where a comparison is settled, and its interval does not contain the sweep's ``apart_from``."""
         limit = self.sweep.apart_from
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
@@ -296,7 +302,7 @@ class _Test:
 
 
 def _tests(comparison: Comparison) -> tuple[_Test, ...]:
-    """Tests of a comparison. Processor time is a quantity, LESS or MORE: more of it need not take longer."""
+    """Tests of a comparison. Processor time is LESS or MORE, since more processor time need not take longer."""
     against_clients = _Test(comparison.name, comparison.clients_ratio, _AGAINST_CLIENTS)
     match comparison.kind:
         case "growth":
@@ -308,6 +314,7 @@ def _tests(comparison: Comparison) -> tuple[_Test, ...]:
 
 
 def _ruling(sweep: Sweep, test: _Test, logs: list[float], p_holm: float, family: int, refused: bool) -> Ruling:
+    """Ruling on a test. A refused test is INCONCLUSIVE. INCONCLUSIVE has the number of blocks that would decide."""
     verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not refused:
         return Ruling(test.against, p_holm, verdict)
@@ -334,8 +341,8 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
     """Judgements after gate 20: an effect smaller than the difference between equal arms is INCONCLUSIVE.
 
-    Equal arms are an A/A pair of the effect's transport that was called different, or whose halves contradict each
-    other. Of several pairs the pair that is farthest from 1 counts.
+    The equal arms are an A/A pair of the effect's transport that was called different, or whose halves of the blocks
+    contradict each other (gate 5). Of several pairs, the pair whose interval reaches farthest from 1 counts.
     """
     ends: dict[str, float] = {}
     for one in judged.values():
@@ -347,6 +354,7 @@ def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
 
 
 def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
+    """Judgement after gate 20. ``ends``: largest log-ratio of equal arms, by transport."""
     arms = (one.comparison.above, one.comparison.below)
     end = max(ends.get(arm.setting.text("transport"), 0.0) for arm in arms)
     if one.comparison.kind == "same" or not end:
@@ -362,9 +370,11 @@ def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
 
 
 def _within(one: Judged, ruling: Ruling) -> bool:
+    """True where a ruling says that the ratio is within 5 % of the tested value."""
     return ruling.verdict in _SAME or one.is_small(ruling)
 
 
 def _outside(one: Judged, ruling: Ruling) -> bool:
+    """True where the whole interval is more than 5 % away from the tested value of a ruling."""
     low, high = one.equivalent
     return one.typical.high / ruling.against < low or one.typical.low / ruling.against > high

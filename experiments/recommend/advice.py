@@ -1,14 +1,14 @@
 """Advice on a pool, from the demands of a request and a wish. Pure. ``words`` puts the advice into words.
 
-Demands are the times that a request needs, with the GIL, without the GIL, and waiting. A wish is a rate and a p99. The
-rule for the advice:
+Demands are the times that a request needs: with the GIL, without the GIL, and waiting. A wish is a rate and a p99, the
+99th percentile of response times; both are optional. The rule for the advice:
 
 - Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool within a few per cent of the best pool.
 - Without a wished rate, pools are compared by their highest rates.
 - With a wished rate, pools that carry the rate are compared by their p99 at this rate, against the largest pool. A pool
   carries a rate that is at most ``BUSIEST`` of its highest rate.
-- Several processes are advised only for a rate that one process does not carry, or a p99 that it does not keep. Asyncio
-  is advised only where 64 threads are too few.
+- Several processes are advised only for a rate that one process does not carry, or for a p99 that one process does not
+  keep. Asyncio is advised only where 64 threads are too few.
 
 Under this rule small errors of the demands seldom change the advice.
 """
@@ -28,8 +28,8 @@ POOLS = (1, 2, 4, 8, 16, 32, 64)
 is not worth a choice."""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
-"""Limits within which a smaller pool is preferred: least share of the best pool's highest rate; largest factor on the
-largest pool's p99."""
+"""Limits within which a smaller pool is preferred. ``RATE_NEAR``: least share of the best pool's highest rate.
+``TAIL_NEAR``: largest factor on the largest pool's p99."""
 
 BUSIEST = 0.8
 """Largest share of its highest rate that a server should carry. Over this share, small changes make long queues."""
@@ -38,7 +38,7 @@ USUAL = 0.7
 """Share of the highest rate at which the tail is predicted, where no rate is wished."""
 
 UNLIMITED = 512
-"""Number of concurrent requests that stands for any number, on a server without a pool."""
+"""Number of workers that stands for a server without a pool, which serves any number of concurrent requests."""
 
 SHORT_OF = 0.5
 """Share of the highest rate of a server without a pool. Threads are too few where 64 threads reach less than this
@@ -55,7 +55,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The wish of the user: the cores, the rate and the p99 of the server."""
+    """Wish of the user: the cores, the rate and the p99 of the server. None: the user has no such wish."""
 
     cores: int
     """Cores that the server may use."""
@@ -65,7 +65,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A number and kind of workers. Its predictions are computed only when they are needed."""
+    """Number and kind of workers, without predictions."""
 
     workers: int
     """Threads of each process; ``UNLIMITED`` for asyncio."""
@@ -117,12 +117,12 @@ class Advice:
     """Conditions that would change the advice, each with the advice under this condition."""
 
     def __str__(self) -> str:
-        """Words for the advice, as of ``Choice``."""
+        """Words for the advice, such as ``16 threads``."""
         return str(Choice(self.chosen.workers, self.chosen.processes, self.kind))
 
 
 def advise(demands: Demands, wish: Wish) -> Advice:
-    """Computes the advice. Blocks for some seconds."""
+    """Computes the advice. Blocks for some seconds, since the p99 of every pool is simulated."""
     choice = _chosen(demands, wish)
     pools = tuple(sized(demands, workers, choice.processes, wish) for workers in POOLS)
     chosen = sized(demands, choice.workers, choice.processes, wish)
@@ -141,8 +141,11 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """The choice by the rule. More processes are tried while the choice does not carry the wished rate, or does not
-    keep the wished p99."""
+    """The choice by the rule.
+
+    More processes are tried while the choice does not carry the wished rate, or does not keep the wished p99. If no
+    number of processes is enough, but one process carries the rate, the choice has one process.
+    """
     choice = alone = _of_processes(demands, 1, wish)
     if wish.rate_hz is None:
         return choice
@@ -190,6 +193,7 @@ def _is_enough(demands: Demands, choice: Choice, wish: Wish) -> bool:
 
 
 def _tail_s(demands: Demands, workers: int, processes: int, cores: int, rate_hz: float) -> float:
+    """Predicted p99 in seconds, at a rate."""
     return tail(demands, workers, rate_hz, cores=cores, processes=processes)
 
 
@@ -243,4 +247,5 @@ def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple
 
 
 def _busier(demands: Demands, times: float) -> Demands:
+    """Copy of the demands with ``times`` the processor time."""
     return replace(demands, gil_s=times * demands.gil_s, free_s=times * demands.free_s)

@@ -1,11 +1,11 @@
 """Measurement of a running server: its rate at several numbers of connections, and its processor time.
 
 A level is one number of connections. Each load is a closed loop of the lean client, from one process. The levels take
-turns, so that the noise of a neighbour hits no level alone. A level far from the best level is loaded once. Rounds end
-once the rates of each level agree.
+turns, so that other programs on the machine disturb no level alone. In a round each level is loaded once. A level far
+from the best level is loaded in the first round only. The rounds end once the rates of each level agree.
 
-The server's processor time is the time of the processes that listen on the port, and of their child processes. It is
-None where the system does not let this user read it, and for a server on another machine.
+The server's processor time is the time of the processes that listen on the port, and of their child processes. The
+processor time is None where this user may not read it, and for a server on another machine.
 """
 
 import contextlib
@@ -33,18 +33,19 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Levels, ascending."""
 
 GROWS = 1.05
-"""Factor by which more connections must raise the rate to count as growth."""
+"""Least factor between the rates of higher levels and of lower levels that counts as growth."""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
-"""Fewest and most rounds. After the fewest, the rounds end once they agree."""
+"""Fewest and most rounds. After the fewest rounds, the measurement ends once the rounds agree."""
 
 AGREE = 1.06
 """Largest factor between the highest and the lowest rate of a level whose rounds agree."""
 
 NEAR_BEST = 0.5
-"""Share of the best rate of the first round. A level under this share is not loaded again."""
+"""Share of the best rate of the first round. A level whose rate is under this share is not loaded again."""
 
 TRIES = 3
 """Most tries of a window in which other processes took the cores."""
@@ -58,12 +59,14 @@ WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
 times of one connection."""
 
 RESPONSES = 20
+"""Length of a load, in response times of one connection."""
 
 LONGER = 5
-"""Factor by which a window grows when it is repeated, since it had no reply and no failed request."""
+"""Factor on the length of a window that is repeated, since it had no reply and no failed request."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
-"""Seconds of warm-up before a window: of a closed loop, and of an open loop, whose first queue must end meanwhile."""
+"""Seconds of warm-up before a window. ``WARM_UP_S``: of a closed loop. ``OPEN_WARM_UP_S``: of an open loop, whose first
+queue must drain meanwhile."""
 
 TIMEOUT_S = 10.0
 """Longest time for a reply, in seconds. Slower servers cannot be measured here."""
@@ -107,8 +110,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Processes of a server on this machine. There are none for a server on another machine, and for a server whose
-    processes this user may not read."""
+    """Processes of a server on this machine.
+
+    ``pids`` is empty for a server on another machine, and for a server whose processes this user may not read.
+    """
 
     pids: tuple[int, ...]
 
@@ -122,7 +127,7 @@ class Server:
             return None
 
     def has_gil(self) -> bool:
-        """True for a Python with a GIL, and for an unknown program."""
+        """True for a Python with a GIL, and where the program cannot be read. False for any other program."""
         try:
             programs = [Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace") for pid in self.pids]
             programs += [psutil.Process(pid).exe() for pid in self.pids]
@@ -133,8 +138,8 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """Processes of the server that listens at the address, and their child processes. Empty where this user may not
-    read their processor time."""
+    """Processes that listen at the address, and their child processes. Empty where this user may not read their
+    processor time."""
     found: dict[int, None] = {}
     for pid in listening(address).pids:
         with contextlib.suppress(psutil.Error):  # the process has ended
@@ -145,15 +150,15 @@ def server_at(address: Address) -> Server:
 
 
 def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
-    """Measures the levels in ascending order, until the rate stops growing. Blocks for about half a minute. Raises
-    the errors of ``loaded``."""
+    """Measures the levels in ascending order, until the rate stops growing, then by turns. Blocks for about half a
+    minute. Raises the errors of ``loaded``."""
     long_s = alone_s(asked, server, watch)
     load = partial(loaded, asked, server, window_s=window_s(long_s))
     return by_turns(CONNECTIONS, load, "connections", watch, is_over=has_stopped)
 
 
 def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
-    """Response time with one connection, in seconds. Blocks and raises as ``loaded`` does."""
+    """Response time with one connection, in seconds. Blocks for a window. Raises the errors of ``loaded``."""
     watch("1 connection")
     return 1 / loaded(asked, server, 1, WINDOW_S).throughput_hz
 
@@ -164,8 +169,8 @@ def window_s(response_s: float) -> float:
 
 
 def has_stopped(rates_hz: Sequence[float]) -> bool:
-    """True where the last two levels gained nothing over the levels before. ``rates_hz``: the rates of rising
-    levels."""
+    """True where the last two levels gained nothing over the levels before. ``rates_hz``: the rates of the levels, in
+    ascending order of the levels."""
     return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
 
 
@@ -177,10 +182,11 @@ def by_turns(
     is_over: Callable[[Sequence[float]], bool] | None = None,
 ) -> tuple[Level, ...]:
     """Measures every level once, or until ``is_over`` is true. Then measures the levels near the best level by turns,
-    until the rounds agree or the time is up.
+    until the rounds agree or ``BUDGET_S`` is over. Blocks. Raises the errors of ``load``.
 
-    A call without ``is_over`` is for servers that this command started. Only then can the processor time of other
-    programs be told from that of the servers. Raises the errors of ``load``.
+    ``load`` loads a level for one window. ``what``: unit of the levels, for ``watch``. ``is_over`` gets the rates of
+    the levels so far. A call without ``is_over`` is for servers that this command started: only for these servers can
+    the processor time of other programs be told from that of the servers.
     """
     load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()
@@ -204,8 +210,8 @@ def by_turns(
 
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
-    """Loads a level until no other process took the cores in the window, ``TRIES`` times at most. ``is_alone``: see
-    ``MachineWatch``."""
+    """Loads a level until no other process took the cores in the window, ``TRIES`` times at most. The last load may be
+    disturbed. ``is_alone``: true where this command started every server, so that foreign processes are known."""
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
         found, others = load(level), machine.seen()
@@ -215,15 +221,16 @@ def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Loa
 
 
 def _agree(rounds: Sequence[Load]) -> bool:
+    """True where the rates of a level's rounds are within a factor of ``AGREE``."""
     rates_hz = [load.throughput_hz for load in rounds]
     return max(rates_hz) <= AGREE * min(rates_hz)
 
 
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
-    """Loads the server for one window. Blocks for that time. A window without any reply and error is repeated with a
-    longer window, since the machine stood still.
+    """Loads the server for one window, in an open loop if ``rate_hz`` is given. Blocks for the window and the warm-up.
 
-    Raises Unavailable where no server answers, KeyboardInterrupt after Ctrl-C.
+    A window without any reply or error is repeated, longer, since the machine stood still. Raises Unavailable where no
+    server answers, KeyboardInterrupt after Ctrl-C.
     """
     before_s = server.processor_s()
     result = fleet.run(asked.plan(connections, window_s, rate_hz))

@@ -1,7 +1,7 @@
 """The command ``recommend``: advice on the number of workers, for a described service, a running server, or a command.
 
-Standard output has the advice, standard error the progress. Advice on a server that runs takes 90 s at most. Advice on
-a described service takes seconds, or longer for a description that is far from any real service.
+Standard output has the advice, standard error has the progress. Advice on a running server or a command takes 90 s at
+most. Advice on a described service takes seconds, or longer for a description that is far from any real service.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, 
 from stock_service.rpc.transports import TRANSPORTS, Address, load
 
 RPC_MS = 0.15
-"""Processor time of an RPC without the service's own code. For gRPC in Python under load, 0.10 to 0.17 ms were
+"""Processor time in ms of an RPC without the service's own code. For gRPC in Python under load, 0.10 to 0.17 ms were
 measured."""
 
 IO_VARIATION = 0.5
-"""Variation of a described wait (standard deviation ÷ mean), as of a database that answers some requests twice as late
-as others."""
+"""Variation of a described wait: standard deviation ÷ mean. An example is a database that answers some requests twice
+as late as others."""
 
 OVERHEAD_S = 0.0001
 """Seconds of a described request outside the server: in the client, on the wire, and for wake-ups."""
@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
         answer = {"wish": wish, "advice": found, "sentences": lines}
         table, picture = words.measured_table(found), partial(words.measured_picture, wish, found)
     try:
-        if options.json is not None:  # before anything is printed: the reader of the output may have gone
+        if options.json is not None:  # before the print, which fails if the reader of the output has gone
             write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
         if options.figure is not None:
             is_png = options.figure.suffix == ".png"
@@ -156,8 +156,8 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
-    """Address of the server, the request to send, and the client's credentials. May ask the server for its methods, by
-    reflection."""
+    """Address of the server, the request to send, and the client's credentials. With ``--call`` and without
+    ``--proto``, asks the server for its methods, by reflection."""
     request: RequestType | None = None
     if options.call is not None:
         request = called(at, options.call, options.data or "{}", options.proto)

@@ -1,19 +1,20 @@
-"""Predicted throughput of a closed loop on an event loop: asyncio serves in rounds, by a clock of milliseconds.
+"""Predicted throughput of a closed loop on asyncio's event loop, which serves in rounds, with timers of milliseconds.
 
 In each round asyncio calls all ready callbacks (``BaseEventLoop._run_once``). A **turn** is one callback of a request.
 A request takes several turns, so that concurrent requests advance together. Without a ready callback the loop sleeps in
 epoll until the next timer. This sleep is rounded up to a whole millisecond (``EpollSelector.select``), so that all
 timers of one millisecond end together. Requests therefore gather into **waves**, which wait together. While a wave
-waits the processor is idle. The network in ``model`` has no waves, and predicts a higher throughput.
+waits the processor is idle. The queueing network in ``model`` has no waves, and predicts a higher throughput.
 
-No formula gives this throughput, so the loop is simulated, turn by turn. The number of turns is that of grpcio's server
-on asyncio; a test counts the turns. All turns cost the same here. The clients start together, as in a load.
+No formula gives this throughput, so the loop is simulated, turn by turn. The simulation has the number of turns of
+grpcio's server on asyncio; a test counts these turns. All turns of a request take equal processor time. The clients
+start together, as in a load.
 
 The error depends on the load of the loop. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16
 requests is within 2 %. On a selector that does not round, 16 clients got 1,390 replies a second in place of 1,200.
-Waves of 32 partly dissolve: 2,330 were measured, 1,940 are predicted. With 64 clients the costs of the turns decide:
-equal costs, as here, give 4,300; the costs with one client give 3,400; 3,850 were measured. Left out: the part of
-grpcio that runs on another thread.
+Waves of 32 partly dissolve: 2,330 were measured, 1,940 are predicted. With 64 clients the prediction depends on the
+processor time of each turn. Equal times, as here, predict 4,300. The times that were measured with one client predict
+3,400. The measured throughput was 3,850. Left out: the part of grpcio that runs on another thread.
 """
 
 import heapq
@@ -26,7 +27,7 @@ from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 CLOCK_S = 0.001
-"""Unit in which epoll measures time."""
+"""Unit of epoll's timeout, in seconds."""
 
 TURNS_BEFORE, TURNS_AFTER = 8, 6
 """Turns of a request before its wait and after it, on the asyncio server of grpcio 1.85."""
@@ -45,8 +46,8 @@ _REPLIES = 2_000
 def event_loop_hz(demands: Demands, clients: int) -> float:
     """Replies a second to ``clients``, 1 or more, in a closed loop. Raises UsageError.
 
-    All processor time blocks the loop. ``wait_s`` is the delay of the loop's timer. The first call with these arguments
-    blocks for some 0.1 s; 256 results are cached.
+    All processor time of ``demands`` blocks the loop. ``demands.wait_s`` is the delay of the loop's timer. The first
+    call with these arguments blocks for some 0.1 s; 256 results are cached.
     """
     if clients < 1:
         raise UsageError("clients", str(clients), "1 or more")
@@ -61,13 +62,13 @@ class _Loop:
         self._turn_s = demands.processor_s / (TURNS_BEFORE + TURNS_AFTER)
         self._random = Random(seed)
         self._now_s = 0.0
-        self._ready: deque[tuple[int, float]] = deque()  # number of turns so far, and the request's slowness
+        self._ready: deque[tuple[int, float]] = deque()  # turns of the request so far, and its slowness
         self._arriving = [0.0] * clients
         self._timers: list[tuple[float, float]] = []  # end of the wait, and the request's slowness
         self._replied_at: list[float] = []
 
     def run(self) -> float:
-        """Replies a second."""
+        """Runs the simulation. Returns the replies a second."""
         skipped = _REPLIES // 10
         while len(self._replied_at) < _REPLIES + skipped:
             self._look()
@@ -76,7 +77,8 @@ class _Loop:
         return _REPLIES / (self._replied_at[_REPLIES + skipped - 1] - self._replied_at[skipped - 1])
 
     def _look(self) -> None:
-        """Takes the requests that have arrived, and the requests whose wait has ended. Sleeps until there is one."""
+        """Makes the requests ready that have arrived, or whose wait has ended. Without a ready request the clock first
+        advances to the next arrival or timer."""
         if not self._ready:
             next_s = self._arriving[0] if self._arriving else math.inf
             if self._timers:
@@ -90,7 +92,7 @@ class _Loop:
             self._ready.append((TURNS_BEFORE, heapq.heappop(self._timers)[1]))
 
     def _turn(self, turns: int, slowness: float) -> None:
-        """Runs the next turn of a request. ``turns``: the number of its turns so far."""
+        """Runs the next turn of a request. ``turns``: the number of turns before. ``slowness``: see ``_drawn``."""
         self._now_s += self._turn_s * slowness
         turns += 1
         if turns == TURNS_BEFORE and self._demands.wait_s:
@@ -103,6 +105,6 @@ class _Loop:
             self._ready.append((turns, slowness))
 
     def _drawn(self) -> float:
-        """Random slowness of a request: 1 on average, with a gamma distribution."""
+        """Random slowness: factor on a request's processor time, 1 on average, with a gamma distribution."""
         variation = self._demands.variation
         return self._random.gammavariate(variation**-2, variation**2) if variation else 1.0

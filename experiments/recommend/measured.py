@@ -1,8 +1,8 @@
 """Advice from measurements: of a server that runs, or of servers that a command starts, one of every size.
 
-A server that runs is loaded by a rising number of connections. Of a command, one server for each pool is started, and
-the servers take turns under load. In both cases ``seen`` gives the advice. The p99 is measured last: of the server that
-runs, or of the advised pool.
+A server that runs is loaded by a rising number of connections. A command is started once for each pool size, and the
+servers take turns under load. In both cases ``seen`` derives the advice from the rates. The p99 is measured last, in an
+open loop: of the server that runs, or of the server with the advised pool.
 """
 
 import math
@@ -22,20 +22,21 @@ TAIL_S = 2.0
 """Duration of the measurement of a p99, in seconds."""
 
 TAIL_NEAR = 1.25
-"""Factor within which the p99 of two pools count as equal: two windows of one pool differ by this factor."""
+"""Factor within which the p99 of two pools count as equal. The p99 of two windows of one pool differ by this factor."""
 
 TAIL_CONNECTIONS = 64
+"""Number of connections of the open loop that measures a p99."""
 
 TAIL_HZ_MOST = 20_000.0
-"""Highest rate at which a p99 is measured. On gRPC one client process keeps its schedule at 30,000/s. At 45,000/s its
-sends were late, and drove a server in C++ into seconds of timeouts."""
+"""Highest rate at which a p99 is measured. On gRPC one client process keeps its schedule at 30,000/s. At 45,000/s the
+client's sends were late, and drove a server in C++ into seconds of timeouts."""
 
 IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
-"""Shares of the highest rate. They are tried in this order until the p99 is within the wished p99."""
+"""Shares of the highest rate, which are tried in this order until the p99 is within the wished p99."""
 
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
-    """Findings on a server that runs. Blocks for up to a minute. Raises as ``ask`` does."""
+    """Findings on a server that runs. Blocks for up to a minute. Raises the errors of ``ask``."""
     server = server_at(asked.address)
     if not server.pids:
         watch("the server's processor time cannot be read here")
@@ -43,14 +44,15 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
     watch("the client's own floor")
     try:
         floor_s = floor(asked.transport, "lean", None).floor_us_p50 / 1e6
-    except Unavailable:  # the lean client does not speak this transport: the wait then includes the client's own time
+    except Unavailable:  # the lean client does not speak this transport: waits then include the client's own time
         floor_s = 0.0
     found = of_connections(levels, Program(server.has_gil(), len(cores())), floor_s, wish)
     return with_tails(found, wish, lambda workers, rate_hz: _tail(asked, workers, rate_hz, watch))
 
 
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
-    """Findings on servers that a command starts. Blocks for up to 90 s. Raises as ``ask`` does, and ProgramFailed."""
+    """Findings on servers that a command starts. Blocks for up to 90 s. Raises the errors of ``ask``, and
+    ProgramFailed. ``template``: the command. ``asking`` gives the request for the server at an address."""
     found = _of_processes(template, 1, asking, wish, watch)
     if wish.rate_hz is None or found.carried(wish) or started.PROCESSES not in template:
         return found
@@ -60,6 +62,7 @@ def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, wa
 
 
 def _of_processes(template: str, processes: int, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
+    """Findings on servers of this number of processes, one server for each pool size."""
     watch(f"{len(POOLS)} servers are started")
     with started.serving(template, POOLS, processes, asking) as servers:
         levels = started.swept(servers, processes, watch)
@@ -75,8 +78,10 @@ def _of_processes(template: str, processes: int, asking: Callable[[Address], Ask
 
 
 def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings with the smallest pool that carries a rate and has a p99 near the largest pool's. ``tail_of`` measures a
-    p99."""
+    """Findings with the smallest pool that carries a rate, and whose p99 is near the p99 of the largest pool.
+
+    ``tail_of`` measures the p99 of a number of workers at a rate.
+    """
     carrying = [level for level in found.levels if rate_hz <= BUSIEST * level.throughput_hz]
     largest = tail_of(carrying[-1].at_once, rate_hz)
     tails = [largest]
@@ -89,10 +94,11 @@ def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float]
 
 
 def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings with a p99 at the wished rate, or at ``USUAL`` of the highest rate. With a wished p99 and no wished
-    rate, the rate is lowered until the p99 is kept.
+    """Findings with a p99 at the wished rate, at most ``BUSIEST`` of the highest rate. Without a wished rate, the p99
+    is measured at ``USUAL`` of the highest rate. With a wished p99 and no wished rate, the rate is lowered until the
+    p99 is kept.
 
-    No p99 is measured over ``TAIL_HZ_MOST``. ``tail_of`` measures a p99.
+    No p99 is measured over ``TAIL_HZ_MOST``. ``tail_of`` measures the p99 of a number of workers at a rate.
     """
     most_hz = min(TAIL_HZ_MOST, (USUAL if wish.rate_hz is None else BUSIEST) * found.highest_hz)
     if wish.target_p99_s is None or wish.rate_hz is not None:
@@ -106,5 +112,6 @@ def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) 
 
 
 def _tail(asked: Asked, workers: int, rate_hz: float, watch: Watch) -> Tail:
+    """Measures the p99 at a rate, in an open loop on ``TAIL_CONNECTIONS`` connections. Blocks."""
     watch(f"the p99 at {rate_hz:,.0f}/s")
     return Tail(workers, rate_hz, loaded(asked, Server(()), TAIL_CONNECTIONS, TAIL_S, rate_hz).p99_s)

@@ -1,6 +1,6 @@
 """Predicted throughput and response time of a closed loop: asymptotic bounds, then a queueing network.
 
-The network has three levels. Each level is one chain of states. The level around it treats this level as a single
+The network has three levels. Each level is a birth-death chain. An outer level treats the next inner level as a single
 station, whose rate depends on the number of requests inside. From the inside out:
 
 1. *Processor.* Requests need the GIL (``gil_s``, one request at a time) and processor time without the GIL
@@ -9,9 +9,9 @@ station, whose rate depends on the number of requests inside. From the inside ou
 3. *Clients.* A client is outside (``overhead_s``) or at the server. At the server each worker has one request at most,
    and the other requests queue.
 
-Several processes are several such servers, each with its part of the cores. Together they use no more than all cores.
-The system spreads connections over the processes at random, and a connection stays at its process. So with few clients
-some processes have more work than others.
+Several processes are modelled as several servers, each with its part of the cores. Together the processes use no more
+than all cores. The kernel spreads connections over the processes at random, and a connection stays at its process. So
+with few clients some processes have more work than others.
 
 This is hierarchical decomposition with flow-equivalent stations (Chandy, Herzog and Woo, *Parametric analysis of
 queuing networks*, IBM J. Res. Dev. 19, 1975; Lazowska et al., *Quantitative System Performance*, 1984, chapters 8 and
@@ -22,8 +22,8 @@ operational analysis of queueing network models*, ACM Computing Surveys 10, 1978
 The network assumes exponential processor times. Constant processor times reach the bounds. For times that vary less
 than exponential times, ``between`` interpolates. The tests compare the result with a simulation.
 
-Two effects are left out. A change of threads costs time. And under load a request needs less processor time, since a
-busy server need not be woken for each request. Demands that are measured under load include both effects.
+Two effects are left out. A switch from one thread to another costs time. Under load a request needs less processor
+time, since a busy server need not be woken for each request. Demands that are measured under load include both effects.
 """
 
 import math
@@ -35,7 +35,8 @@ from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95
-"""Share of the throughput of the best pool. A pool is useful up to the size that reaches this share."""
+"""Share of the highest throughput of any pool. The smallest pool that reaches this share is useful; larger pools gain
+little."""
 
 
 NEVER = 1e-9
@@ -44,7 +45,7 @@ NEVER = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Asymptotic bounds of a server: no load exceeds them."""
+    """Asymptotic bounds of a server, which no load exceeds."""
 
     capacity_hz: float
     """Largest number of replies a second, for any number of clients."""
@@ -112,18 +113,18 @@ def predict(demands: Demands, workers: int, clients: int, cores: float = 1, proc
 
 
 def capacity_hz(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> float:
-    """Replies a second while every worker has a request. No number of clients gives a higher rate."""
+    """Highest number of replies a second, for any number of clients: every worker has a request at all times."""
     bound_hz = bounds(demands, workers, cores, processes).capacity_hz
     full_hz = processes * inside_hz(demands, workers, _each(cores, processes))[-1]
     return between(min(full_hz, bound_hz), bound_hz, demands.variation)
 
 
 def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
-    """Throughput for times of this variation (standard deviation ÷ mean): between the throughput for exponential times
-    and the bound, which constant times reach.
+    """Throughput for processor times of this ``variation`` (standard deviation ÷ mean).
 
-    The square root was found by simulation: with a variation of 0.5, the throughput is seven tenths of the gap under
-    the bound.
+    The throughput lies between the throughput for exponential times and the bound, which constant times reach. The
+    square root was found by simulation: with a variation of 0.5, the throughput is seven tenths of the gap under the
+    bound.
     """
     return bound_hz - math.sqrt(min(1.0, variation)) * (bound_hz - exponential_hz)
 
@@ -164,7 +165,7 @@ def processor_hz(demands: Demands, count: int, cores: float) -> float:
 
     A state of the chain is the number of requests that need the GIL. One request has the GIL, and the others wait.
     """
-    ups, downs = [], []  # from one state to the next, and back
+    ups, downs = [], []  # rates from each state to the next one, and back
     for at_gil in range(count + 1):
         holding = min(1, at_gil)
         running = holding + count - at_gil

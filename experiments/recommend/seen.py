@@ -1,9 +1,9 @@
 """The advice from measurements of a server: the smallest pool that is enough, and the limit of the rate. Pure.
 
 The model: a server's rate is a function of the number of concurrent requests. A pool of N workers has N concurrent
-requests. N connections in a closed loop also have N, since each connection sends again after its reply. So ``--start``
-measures the rates of pools, and ``--address`` the rates of connections. The advice is the smallest number whose rate is
-within ``RATE_NEAR`` of the best rate. Every stated rate was measured.
+requests. N connections in a closed loop also have N concurrent requests, since each connection sends again after its
+reply. So ``--start`` measures the rate of each pool, and ``--address`` the rate of each number of connections. The
+advice is the smallest number whose rate is at least ``RATE_NEAR`` of the best rate. Every stated rate was measured.
 
 In one case connections differ from workers. Where requests only compute, a connection is at the client or on the wire
 for much of the time, so that one busy worker needs several connections. The advice is then one worker where the GIL is
@@ -22,24 +22,24 @@ WAIT_LEAST_S = 0.0003
 """Shortest wait of a request in seconds: a shorter wait cannot be told from threads that wake up late."""
 
 BUSY = 0.75
-"""Share of the GIL, or of the free cores, in use. A server whose rate stops growing under this share is limited by
-something other than the processor."""
+"""Share of the GIL, or of the free cores, that a busy server uses. If the rate stops growing under this share, the
+limit is not the processor."""
 
 ALL_CORES = 0.85
-"""Share of the free cores that a server with a GIL uses where the cores are the limit. It is larger than ``BUSY``,
-since the kernel computes for one thread while another thread has the GIL."""
+"""Share of the free cores that a server with a GIL uses where the cores are the limit. This share is larger than
+``BUSY``, since the kernel computes for one thread while another thread has the GIL."""
 
 RATE_FAIR = 0.9
 """Share of the best rate in the median round. A level under this share is not near the best, whatever its other rounds
 show."""
 
 ONE_AT_A_TIME = 1.5
-"""Number of concurrent requests under which the number counts as one, since rates have errors of some per cent."""
+"""A computed number of concurrent requests under this bound counts as one, since rates have errors of some per cent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One window of a load on a number of connections. Times are in seconds."""
+    """Results of one window of a load on a number of connections. Times are in seconds."""
 
     connections: int
     throughput_hz: float
@@ -54,7 +54,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A number of concurrent requests, and its loads. The loads of several levels take turns."""
+    """A number of concurrent requests, and the loads with this number. The loads of several levels take turns."""
 
     at_once: int
     """Workers of each process, or connections."""
@@ -78,7 +78,7 @@ class Level:
 
 
 class Limit(StrEnum):
-    """Limit of the rate."""
+    """Cause that limits the rate of a server."""
 
     CLIENT = "client"
     CORES = "cores"
@@ -123,16 +123,17 @@ class Found:
     """True where each level is a pool that was started. False where each level is a number of connections."""
     levels: tuple[Level, ...]
     highest_hz: float
-    """Measured rate of the advised pool, or of a running server under as many connections; in replies a second."""
+    """Measured rate of the advised pool, or of a running server under as many connections, in replies a second. If
+    requests only compute (see the module), the best rate of the running server."""
     limit: Limit
     at_a_time: float
-    """Number of concurrent requests that the best rate needs, if each request takes ``alone_s``."""
+    """Number of concurrent requests at the best rate if each request takes ``alone_s``, by Little's law."""
     alone_s: float
     """Time of a single request, in seconds: in its worker, or until its reply."""
     processor_s: float | None
     """Processor time of a request at the highest rate, in seconds; None where it cannot be read."""
     tails: tuple[Tail, ...] = ()
-    """Measured p99. The last one is of the advised pool."""
+    """Measured p99. The last p99 is of the advised pool."""
 
     @property
     def best(self) -> Level:
@@ -145,7 +146,7 @@ class Found:
         return is_kept and (wish.rate_hz is None or wish.rate_hz <= BUSIEST * self.highest_hz)
 
     def __str__(self) -> str:
-        """Words for the advice, as of ``Choice``."""
+        """Words for the advice, such as ``16 threads``."""
         return str(Choice(self.workers, self.processes, Kind.PROCESSES if self.processes > 1 else Kind.THREADS))
 
 
@@ -155,8 +156,7 @@ def best_of(levels: Sequence[Level]) -> Level:
 
 
 def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
-    """The smallest level near the best rate (``is_near``), or the smallest level that carries a wished rate if that is
-    smaller."""
+    """The smallest level that is near the best rate (``is_near``), or that carries the wished rate ``rate_hz``."""
     best = best_of(levels)
     return next(
         level
@@ -166,9 +166,11 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 
 def is_near(level: Level, best: Level) -> bool:
-    """True where a level's rate is near the best rate: within ``RATE_NEAR`` in the median round; or within
-    ``RATE_FAIR`` in the median round and not under the best rate in an undisturbed round. So noise does not count as a
-    gain."""
+    """True where a level's rate is near the rate of the level ``best``, so that noise does not count as a gain.
+
+    The median over the rounds of the ratio of the two rates must be ``RATE_NEAR`` at least. ``RATE_FAIR`` is enough if
+    the level's rate reached the other rate in an undisturbed round.
+    """
     pairs = list(zip(level.rounds, best.rounds, strict=False))
     middle = median(own.throughput_hz / other.throughput_hz for own, other in pairs)
     in_full = any(
@@ -178,7 +180,7 @@ def is_near(level: Level, best: Level) -> bool:
 
 
 def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
-    """Findings on pools that were started. ``levels``: the smallest pool first, as the pool of each process."""
+    """Findings on pools that were started. ``levels``: pools of each process, the smallest pool first."""
     best, chosen = best_of(levels), enough(levels, wish.rate_hz)
     alone_s = program.processes * levels[0].at_once / levels[0].throughput_hz
     return Found(
@@ -220,7 +222,7 @@ def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wi
 
 
 def limit(best: Level, grows: bool, program: Program) -> Limit:
-    """Limit of the rate. ``grows``: true where the largest level is the best, and no smaller level is near the best."""
+    """Cause that limits the rate. ``grows``: true where only the largest level is near the best rate."""
     busy_cores, free_cores = best.busy_cores, program.cores - best.client_share
     if best.client_share > CLIENT_CPU_LIMIT:
         return Limit.CLIENT
@@ -235,4 +237,5 @@ def limit(best: Level, grows: bool, program: Program) -> Limit:
 
 
 def _processor_s(level: Level) -> float | None:
+    """Processor time of a request at a level, in seconds; None where it cannot be read."""
     return None if level.busy_cores is None else level.busy_cores / level.throughput_hz

@@ -1,10 +1,10 @@
 """Servers that a command starts, one of every size, and their measurement. A size is a number of workers.
 
 The command has ``{workers}`` and ``{port}``. A command with ``{processes}`` is started with one process, or with
-several processes for a rate that one process does not carry. The servers are alive together and take turns under load,
-so that a neighbour's noise is the same for all. A server's output goes to its standard error. A server whose command
-has no ``{port}`` prints its address in its first line, ``ready HOST:PORT``. Every server is stopped, and its exit code
-does not count.
+several processes for a rate that one process does not carry. The servers run at the same time and take turns under
+load, so that other programs disturb all sizes alike. The standard output of a server is sent to its standard error. A
+server whose command has no ``{port}`` prints its address in its first line, ``ready HOST:PORT``. At the end every
+server is stopped, and its exit code does not count.
 """
 
 import shlex
@@ -23,19 +23,20 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Words before a command whose output is not read: without them a full pipe would stop the server."""
+"""Words before a command whose standard output nobody reads: they send it to standard error. A full pipe would block
+the server."""
 
 CONNECTIONS = 128
 """Connections that load a size: twice the workers of the largest size."""
 
 QUEUED_S = 0.5
-"""Longest time for which requests may queue for one worker, in seconds. A window ends only after the last queued reply,
-so slow servers get fewer connections."""
+"""Longest time in seconds for which requests may queue for one worker. A window ends only after the reply to the last
+queued request. So slow servers get fewer connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A running server of one size."""
+    """A running server of one size: the requests for the server, and its processes."""
 
     asked: Asked
     server: Server
@@ -50,7 +51,7 @@ def check_command(template: str) -> None:
     if not words or not any(WORKERS in word for word in words):
         raise UsageError("--start", template, f"a command with {WORKERS} where its number of workers goes")
     if shutil.which(words[0]) is None:
-        raise UsageError("--start", words[0], "a program that is there")
+        raise UsageError("--start", words[0], "a path of a program, or a program on PATH")
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def serving(
 
 
 def _words(template: str, values: Mapping[str, int | None]) -> list[str]:
-    """Words of a command, with the values in place of their names."""
+    """Words of a command, with each value in place of its name, such as ``{port}``."""
     words = shlex.split(template)
     for name, value in values.items():
         words = [word.replace(name, str(value)) for word in words]
@@ -83,7 +84,8 @@ def _words(template: str, values: Mapping[str, int | None]) -> list[str]:
 
 @contextmanager
 def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
-    """Context of a started server, which may not listen yet. The end of the context stops the server."""
+    """Context of a started server, which may not listen yet. The end of the context stops the server. ``port``: None
+    for a server that chooses its port and prints it."""
     path = shutil.which(words[0]) or words[0]
     program = Program([*(() if port is None else _SILENCED), path, *words[1:]])
     try:
@@ -101,13 +103,13 @@ def _listening(words: Sequence[str], port: int | None, program: Program, running
         return at
     try:
         program.listening(("127.0.0.1", port))
-    except ProgramFailed as error:  # with the command as it was given, without ``_SILENCED``
+    except ProgramFailed as error:  # again with the user's words of the command, without ``_SILENCED``
         raise type(error)(words, error.what, error.stderr) from error
     return "127.0.0.1", port
 
 
 def _free_ports(count: int) -> list[int]:
-    """Different free ports of loopback, ``count`` of them."""
+    """Different ports of loopback that are free now. Another program may take a port before the server does."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -116,7 +118,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
-    """Measures the highest rate of every size. Blocks for about half a minute. Raises the errors of ``loaded``."""
+    """Measures the highest rate of every size, by turns. Blocks for about half a minute. Raises the errors of
+    ``loaded``."""
     largest = servers[max(servers)]
     response_s = alone_s(largest.asked, largest.server, watch)
     long_s = window_s(response_s)

@@ -2,7 +2,8 @@
 
 No formula gives this percentile, so a discrete-event simulation computes it:
 
-- Requests arrive by a Poisson process. A request waits in a queue for a worker, first come, first served.
+- Requests are due at the times of a Poisson process. Each request goes to a random process of the server, and queues
+  for a worker of this process, first come, first served.
 - Each process has a GIL. A thread releases the GIL after the switch interval where other threads want it (Beazley,
   *Understanding the Python GIL*, 2010).
 - All running threads share the cores evenly.
@@ -31,6 +32,8 @@ REQUESTS = 20_000
 
 @dataclass(slots=True)
 class _Request:
+    """Request in the server. Its work has four parts, in order."""
+
     due_s: float
     process: int
     left_s: float = 0.0
@@ -108,6 +111,7 @@ class _Simulation:
         return responses[skipped:]
 
     def _arrive(self, request: _Request) -> None:
+        """Gives an arrived request to an idle worker of its process, or queues the request."""
         if self._idle[request.process]:
             self._idle[request.process] -= 1
             self._begin(request, 0)
@@ -115,7 +119,7 @@ class _Simulation:
             self._queues[request.process].append(request)
 
     def _begin(self, request: _Request, part: int) -> None:
-        """Moves the request into a part, or into the next part that takes time."""
+        """Begins a part of the request, or the next part that takes time. After the last part the request leaves."""
         draws = self._draws
         while part < len(draws):
             if (drawn := draws[part]) is not None:
@@ -134,7 +138,7 @@ class _Simulation:
             self._next_holder(request.process)
 
     def _part_done(self, request: _Request) -> None:
-        """Ends a thread's part without the GIL, or its turn with the GIL."""
+        """Ends the part without the GIL, or one turn of at most ``SWITCH_S`` with the GIL."""
         if request.part == 2:
             self._begin(request, 3)
             return
@@ -146,6 +150,7 @@ class _Simulation:
             self._begin(request, request.part + 1)
 
     def _next_holder(self, process: int) -> None:
+        """Gives a free GIL to the thread that has waited for it longest, for one turn of at most ``SWITCH_S``."""
         wanting = self._wanting[process]
         if self._held[process] or not wanting:
             return
@@ -156,6 +161,7 @@ class _Simulation:
         self._put(self._running, self._work_s + turn_s, request)
 
     def _leave(self, request: _Request) -> None:
+        """Ends a request: its worker takes the next queued request, or becomes idle."""
         self._responses.append(self._now_s - request.due_s)
         queue = self._queues[request.process]
         if queue:
@@ -164,6 +170,7 @@ class _Simulation:
             self._idle[request.process] += 1
 
     def _put(self, heap: list[tuple[float, int, _Request]], at_s: float, request: _Request) -> None:
+        """Puts an event into a heap. Events of equal time keep their order."""
         self._number += 1  # orders events of equal time
         heappush(heap, (at_s, self._number, request))
 

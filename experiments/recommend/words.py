@@ -13,12 +13,13 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.3, 0.35
-"""Errors of the model, as shares, where the demands are known. Nine of ten predicted rates are within the first error.
-Six of seven p99, at up to 70 % of the capacity, are within the second error. In the recording of the study
-``pool_size`` 21 of 33 rates are within 10 %."""
+"""Errors of the model, as shares, where the demands are known. Nine of ten predicted rates are within
+``DESCRIBED_ERROR``. Six of seven p99, at up to 70 % of the capacity, are within ``DESCRIBED_TAIL_ERROR``. In the
+recording of the study ``pool_size`` 21 of 33 rates are within 10 %."""
 
 MEASURED_ERROR = 0.15
-"""Error of a measured rate, as a share. Nine of ten repetitions are within it: see ``tests/reliability/trials.py``."""
+"""Error of a measured rate, as a share. Nine of ten repeated measurements are within this error
+(``tests/reliability/trials.py``)."""
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Shares of the highest rate for which the figure shows a p99."""
@@ -36,7 +37,7 @@ _LIMITS = {
 
 
 def sentences(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
-    """The advice on a described service, a line each."""
+    """The advice on a described service, as lines of text."""
     few = ". 64 threads are too few, as requests wait most of their time" if advice.kind is Kind.ASYNCIO else ""
     yield f"Advice: {_advised(str(advice), advice.chosen.processes)}{few}."
     yield _needs(demands)
@@ -51,6 +52,7 @@ def _advised(words: str, processes: int) -> str:
 
 
 def _needs(demands: Demands) -> str:
+    """Sentence on the demands of a request."""
     without = " without it" if demands.gil_s else ""
     parts = [
         f"{_time(seconds)} {what}"
@@ -65,6 +67,7 @@ def _needs(demands: Demands) -> str:
 
 
 def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
+    """Sentences on the expected rate and p99, and on a wish that is not met."""
     chosen = advice.chosen
     within = f"within {percent(DESCRIBED_ERROR)}"
     yield f"Expect up to {_rate(chosen.highest_hz)}, {within}. The limit is {_LIMITS[chosen.limit]}."
@@ -84,6 +87,7 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
+    """Sentence on a wished rate that is not carried, or else on a wished p99 that is not kept."""
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * highest_hz:
         most = _rate(BUSIEST * highest_hz)
         yield f"This server does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}. Up to {most} is safe."
@@ -92,6 +96,7 @@ def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
 
 
 def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
+    """Sentences on the effect of more threads, of asyncio and of more processes."""
     chosen, largest = advice.chosen, advice.pools[-1]
     if advice.kind is Kind.ASYNCIO:
         yield f"Asyncio needs waits that can be awaited. 64 threads reach up to {_rate(largest.highest_hz)}."
@@ -113,8 +118,10 @@ def _share(rate_hz: float, highest_hz: float, wish: Wish) -> str:
 
 
 def _as_the_same(gain: float, near: float) -> str:
-    """Words on a gain that counts as none; empty for a gain that is worth a larger pool. ``near``: the share of the
-    best rate from which a rate counts as equal."""
+    """Words on a gain that is too small for a larger pool; empty for a larger gain, and for a gain under ``LITTLE``.
+
+    ``near``: the share of the best rate from which a rate counts as equal to the best rate.
+    """
     same = f"; a rate within {percent(1 - near)} of the best counts as equal"
     return same if LITTLE <= gain <= 1 / near - 1 else ""
 
@@ -129,7 +136,7 @@ def table(advice: Advice) -> Iterator[str]:
 
 
 def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
-    """The advice on a measured server, a line each. Warnings stand directly after the advice."""
+    """The advice on a measured server, as lines of text. Warnings stand directly after the advice."""
     kind = "workers" if found.by_workers else "connections"
     rates = ", ".join(f"{level.at_once}: {_rate(level.throughput_hz)}" for level in found.levels)
     where = "one process" if found.processes == 1 else f"{found.processes} processes"
@@ -154,7 +161,7 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def _limit(found: Found) -> str:
-    """Sentence on the limit, and on the effect of more workers."""
+    """Sentences on the limit of the rate, and on the effect of more workers."""
     most = found.best.at_once
     match found.limit:
         case Limit.CLIENT:
@@ -175,7 +182,7 @@ def _limit(found: Found) -> str:
 
 
 def _inside(found: Found) -> str:
-    """Sentence on a limit inside the server: a lock, or a pool of connections. Some rates fit both."""
+    """Sentences on a limit inside the server: a lock, or a pool of connections. Some rates fit both causes."""
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:
@@ -187,6 +194,7 @@ def _inside(found: Found) -> str:
 
 
 def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
+    """A sentence for each measured p99."""
     for each in found.tails:
         share = _share(each.rate_hz, found.highest_hz, wish)
         pool = "" if each.workers == found.workers else f" with {each.workers} threads"
@@ -194,6 +202,7 @@ def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
 
 
 def _missed(wish: Wish, found: Found) -> Iterator[str]:
+    """Sentence on a wish that the measured server does not meet."""
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * found.highest_hz:
         yield from _not_carried(wish, found.highest_hz)
     elif wish.target_p99_s is not None:

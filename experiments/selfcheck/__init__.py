@@ -1,1 +1,1 @@
-"""Checks that the instrument is right: its statistics, its clock, its load, its differences."""
+"""Checks that the instrument is right: statistics, clock, load, and the ratios between servers."""

@@ -1,10 +1,11 @@
 """A/A and A/B on this machine: equal arms are found equal, and an arm slowed by 5 % is found slower.
 
-An arm is one setting that is measured. A **triple** is a sweep of ``compare`` with three servers of an echo service: A,
-a second server of the setting of A, and B. B's server computes longer for each request, by 5 % of A's typical response
-time (the factor ``cpu_ms``). The server does not sleep for this time, since a sleep ends some 60 µs late. With one
-connection in a closed loop the response time grows by exactly this time. A's response time is measured first, in
-a block of its own. The number of blocks is fixed, so there is no correction for looks.
+An **arm** is a server under a load. A **triple** is a sweep of ``compare`` with three servers of an echo service: A, a
+second server with the setting of A, and B. A and the second server are the A/A pair; A and B are the A/B pair. B
+computes longer for each request, by 5 % of A's typical response time (the factor ``cpu_ms``). B does not sleep for this
+time, since a sleep ends some 60 µs late. With one connection in a closed loop the response time grows by exactly this
+time. A's response time is measured first, in a block of its own. The number of blocks is fixed, so there is no
+correction for looks.
 
 The version of minutes has a triple of each transport. The version for a night has 60 triples, of both transports in
 turn. With 5 % of false differences, more than six A/A pairs are called different in 3 of 100 nights.
@@ -34,7 +35,8 @@ HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
 """Largest half width of an A/A pair's 95 % interval, by transport."""
 
 OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
-"""Bounds for 60 triples: the most A/A pairs that are called different, and the fewest B that are found slower."""
+"""Bounds for 60 triples. ``OVERNIGHT_AA_MAX``: most A/A pairs that are called different. ``OVERNIGHT_AB_MIN``: fewest
+arms B that are found slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ MINUTES = Scale(triples=1, blocks=20, rounds=ROUNDS)
 OVERNIGHT = Scale(triples=30, blocks=20, rounds=ROUNDS)
 
 Measure = Callable[[Sweep, int], Block]
-"""Measures the block of a sweep with this number. Blocks."""
+"""Function that measures the block with this number of a sweep. A call blocks until the end of the block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ class Triple:
 
     transport: str
     same: Judged
+    """Judgement on the A/A pair."""
     slowed: Judged
+    """Judgement on the A/B pair, B ÷ A."""
 
     @property
     def called_different(self) -> bool:
@@ -74,7 +78,7 @@ class Triple:
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
-    """Measures and judges the triples. Blocks, for four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
+    """Measures and judges the triples. The call takes four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     return found("A/A and A/B", "equal arms equal, a slowed one slower", lambda: _check(scale, measure))
 
 
@@ -113,14 +117,14 @@ def typical_us(sweep: Sweep, block: Block) -> float:
 
 
 def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
-    """The sweep of a triple. B computes for ``extra_us`` in addition; with 0 B equals A."""
+    """Plan of the sweep of a triple. B computes for ``extra_us`` more than A; with 0, B equals A."""
     plain = read(f"{transport} service=echo mix=echo")
     of = compared(plain, plain.but(cpu_ms=extra_us / 1000), (scale.blocks,), seed)
     return replace(of, rounds=scale.rounds)
 
 
 def half_width(ratio: Estimate) -> float:
-    """Half the width of an interval, on the logarithmic scale: upper end ÷ ratio - 1."""
+    """Half the width of an interval, as a share of the ratio: upper end ÷ ratio − 1."""
     return ratio.high / ratio.value - 1
 
 

@@ -1,22 +1,23 @@
 """Analytic: measured mean and percentiles of M/M/c queues, compared with the exact values of queueing theory.
 
 A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals. Each queue has ten replications,
-each with its own seed and server process. A **cell** is one statistic of one queue. Its expected value is theory plus
-the null round trip. The null round trip is the mean of the same load without service time; as long as it is short, it
-shifts every percentile equally. Two conditions hold for a cell. The value of all replications together must be within
-5 % + 100 µs of the expected value. The 95 % interval (Student's t on the replications' values) should cover the
-expected value.
+each with its own seed and server process. A **cell** is one statistic of one queue. The expected value of a cell is the
+value of theory plus the null round trip. The null round trip is the mean response time under the same load without
+service time. A short null round trip shifts every percentile equally. The value of all replications together must be
+within 5 % + 100 µs of the expected value, in every cell. The 95 % interval (Student's t on the replications' values)
+must cover the expected value in three quarters of the cells.
 
-The number of requests was computed beforehand, from simulations of each queue. Responses are correlated over many
-requests, and the 99th percentile is the least certain cell. Three standard errors are 5 % + 100 µs with this number of
-requests, in thousands:
+The number of requests was computed beforehand, from simulations of each queue. Response times are correlated over many
+requests, and the 99th percentile is the least certain cell. The table has the number of requests, in thousands, with
+which three standard errors are 5 % + 100 µs. S is the mean service time, c the number of servers, ρ the utilisation:
 
     S = 2 ms   c=1 ρ=.5: 118   c=2 ρ=.5: 29   c=4 ρ=.6: 27
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
-The first queue takes 250 requests a second, so one queue would need eight minutes. A server therefore hosts several
-queues, each with its own part of the Poisson process. In the version of minutes 5 % + 100 µs are some four standard
-errors. The version for a night has the second line of the table, at three standard errors and more.
+The first queue takes 250 requests a second, so one queue would need eight minutes. A server process therefore hosts
+several queues, each with its own part of the Poisson process. The version of minutes has the first line of the table;
+5 % + 100 µs are some four standard errors there. The version for a night has the second line, at three standard errors
+and more.
 """
 
 import math
@@ -52,11 +53,11 @@ STATISTICS = ("mean", *(f"p{percentile}" for percentile in PERCENTILES))
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One kind of queue, and the amount of its measurement."""
+    """One kind of queue, and the size of its measurement."""
 
     queue: Mmc
     side_by_side: int
-    """Number of queues on one server."""
+    """Number of queues on one server process."""
     duration_s: float
     """Seconds of each replication."""
     warm_up_s: float
@@ -119,7 +120,7 @@ class Cell:
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Measures and judges every cell. Blocks, for about three minutes with ``MINUTES``. Raises KeyboardInterrupt."""
+    """Measures and judges every cell. The call takes three minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     must = f"within {scale.within_share:.0%} + {scale.within_ms * 1000:g} µs of theory and null round trip"
     cells: list[Cell] = []
 
@@ -138,7 +139,8 @@ def check(scale: Scale) -> list[Finding]:
 
 
 def measure(row: Row, replications: int, seed: int) -> list[Cell]:
-    """Measures the cells of one row, in the order of ``STATISTICS``. Blocks. Raises as ``run`` does."""
+    """Measures the cells of one row, in the order of ``STATISTICS``. Blocks. Raises ProgramFailed, and the errors of
+    ``run``."""
     null_ms = _null_ms(row, seed)
     whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
     values, means, counts = [], [], []
@@ -163,10 +165,11 @@ def measure(row: Row, replications: int, seed: int) -> list[Cell]:
 
 
 def cell(measured: float, replications: list[float], theory: float) -> Cell:
-    """One cell in ms, from the value of all requests, the values of the replications (two or more), and the expected
-    value.
+    """Makes a cell, in ms.
 
-    The interval is computed on logarithms, so that its lower end is over 0 with few replications.
+    ``measured``: the value of all requests together. ``replications``: the values of two replications or more.
+    ``theory``: the expected value, with the null round trip. The interval is computed on logarithms, so that the lower
+    end is over 0 even with few replications.
     """
     logs = np.log(replications)
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
@@ -185,6 +188,7 @@ def _null_ms(row: Row, seed: int) -> float:
 
 
 def _plan(row: Row, address: Address, seed: int) -> LoadPlan:
+    """Plan of the load on all queues of one server process."""
     return replace(
         lookups("sockets", address),
         connections_per_client=CONNECTIONS,
@@ -204,6 +208,7 @@ def shown(cell: Cell) -> str:
 
 
 def _covering(covering: int, cells: int) -> Finding:
+    """Finding on the number of intervals that cover their expected values."""
     least = round(COVERING_SHARE * cells)
     seen = f"{covering} of {cells} intervals cover the expected value"
     return Finding("analytic, intervals", seen, f"at least {least} of {cells}", covering >= least)

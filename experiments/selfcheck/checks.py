@@ -1,8 +1,8 @@
 """``python -m experiments selfcheck``: checks the instrument on this machine against results that are known beforehand.
 
-Every check gives findings. The command prints the findings, writes them with a description of the machine into a
-report, and exits with 1 if a finding did not pass. A check that needs an absent program is skipped and does not count;
-its finding says how to get the program.
+Every check gives findings. A finding is a measured value beside the required value. The command prints the findings,
+writes the findings and a description of the machine into a report, and exits with 1 if a finding failed. A check that
+needs an absent program is skipped, and does not count. The finding of a skipped check says how to get the program.
 """
 
 import sys
@@ -30,20 +30,22 @@ CHECKS: dict[str, str] = {
     "statistics": "Intervals and tests on synthetic experiments with recorded noise and known ratios",
     "ab": "Equal arms, and an arm slowed by 5 %",
 }
-"""Title of every check by its name, in the order in which the checks run. The module of this name has ``check``, which
-takes the module's ``MINUTES`` or ``OVERNIGHT``."""
+"""Title of every check by the check's name, in the order in which the checks run. The module of this name has the
+function ``check``, which takes the module's ``MINUTES`` or ``OVERNIGHT``."""
 
 
 def findings_of(name: str, overnight: bool) -> list[Finding]:
-    """Runs a check. Returns its findings. Blocks for minutes, or overnight."""
+    """Runs a check. Returns the findings of the check. Blocks for minutes, or for hours with ``overnight``."""
     module = import_module(f"experiments.selfcheck.{name}")
     found: list[Finding] = module.check(module.OVERNIGHT if overnight else module.MINUTES)
     return found
 
 
 def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
-    """Runs checks, prints their findings, and writes the report into ``out`` after each check. Returns True where no
-    finding failed. Blocks. Raises OSError."""
+    """Runs checks, prints their findings, and writes the report into the folder ``out`` after each check. Blocks.
+
+    Returns True where no finding failed. Raises OSError.
+    """
     out.mkdir(parents=True, exist_ok=True)
     began = environment.look()
     if began.before.load_1_min > IDLE_LOAD_MAX:

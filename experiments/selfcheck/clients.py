@@ -1,12 +1,12 @@
-"""Clients: our load client and other people's clients must measure equal times on one server.
+"""Clients: our load client and other people's clients must measure equal response times on one server.
 
-Our lean client and the other clients take turns on one stock server. On gRPC the other clients are h2load and ghz, on
-sockets a C and a Go client (``measure/load_programs.py``). In a turn each client loads the server for about a second,
-in a closed loop, with one connection or with 64. Every second turn has the reversed order. Our client must agree with
-the client in C (on gRPC this is h2load): the median within 5 % + 10 µs, the 99th percentile within 20 %, in both
-directions. Since the machine's speed changes between turns, the ratio within each turn is computed, and the median of
-these ratios is compared. The times of ghz and of the Go client are only shown: with 64 connections they include the
-client's own work.
+Our lean client and the other clients take turns on one stock server. On gRPC the other clients are h2load and ghz; on
+sockets they are a client in C and a client in Go (``measure/load_programs.py``). In a turn each client loads the server
+for about a second, in a closed loop, with one connection or with 64. Every second turn has the reversed order. Our
+client must agree with the client in C, which on gRPC is h2load: the median within 5 % + 10 µs, the 99th percentile
+within 20 %, in both directions. The machine's speed changes between turns. So the ratio of the two clients is computed
+within each turn, and the median of these ratios is judged. The times of ghz and of the Go client are only shown: with
+64 connections these times include much work of the client.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,18 +23,20 @@ from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 Loader = Callable[[Ask], Reading]
-"""Loads a server by one client, and returns the client's reading. Blocks."""
+"""Function that loads a server with one client, and returns the client's reading. Blocks."""
 
 OURS = "ours"
 
 THEIRS: Mapping[str, tuple[str, ...]] = {"grpc": ("h2load", "ghz"), "sockets": ("c", "go")}
-"""Other clients on each transport. Our client must agree with the first one, which is written in C."""
+"""Other clients on each transport. Our client must agree with the first client, which is written in C."""
 
 CONNECTIONS = (1, 64)
 
 PAYLOAD = stock_pb2.LookupRequest(name=STOCK).SerializeToString()
 
 P50_SHARE, P50_US, P99_SHARE = 0.05, 10.0, 0.20
+"""Largest allowed differences. The median may differ by ``P50_SHARE`` plus ``P50_US``, the 99th percentile by
+``P99_SHARE``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ OVERNIGHT = Scale(turns=201, duration_s=1.0, warm_up_s=0.3)
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Compares the clients at every number of connections. Blocks, for three minutes with ``MINUTES``. Raises
+    """Compares the clients at every number of connections. The call takes three minutes with ``MINUTES``. Raises
     KeyboardInterrupt."""
     with load_programs() as programs:
 
@@ -91,7 +93,7 @@ def judge(
     readings: Mapping[str, list[Reading]],
     programs: Mapping[str, LoadProgram | Absent],
 ) -> list[Finding]:
-    """Findings on the agreement of our client with the client ``than``. Skipped where that client is absent."""
+    """Findings on the agreement of our client with the client ``than``. One skipped finding if ``than`` is absent."""
     if than not in readings:
         return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [
@@ -113,7 +115,7 @@ def _judge(name: str, than: str, values_us: Mapping[str, list[float]]) -> Findin
 
 
 def _own(transport: str, ask: Ask) -> Reading:
-    """Loads a server by our lean client, and returns the reading."""
+    """Loads a server with our lean client, and returns the reading. Blocks."""
     plan = replace(
         lookups(transport, ask.address),
         connections_per_client=ask.connections,

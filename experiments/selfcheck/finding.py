@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A result of a check: the measured and the required value, as words with units."""
+    """Result of a check: the measured and the required value, as words with units."""
 
     name: str
     shown: str
+    """Measured value."""
     must: str
+    """Required value."""
     passed: bool | None
-    """None for a skipped check. ``shown`` then has the way to get the absent program."""
+    """True where the measured value meets the required value. None for a skipped check, whose ``shown`` says how to
+    get the absent program."""

@@ -1,11 +1,11 @@
 """Interleaving: the length of the slices and the number of other servers do not change a ratio.
 
-One pair, sockets ÷ gRPC with one client, is measured in slices of 20, 50 and 200 ms. It is measured alone, and among
-other servers, with as many servers in all as a sweep may have. All servers take turns. A **condition** is one length,
-alone or among others. The conditions take turns block by block, so that all of them share a slow hour. The ratio of a
-condition is divided by the ratio of 20 ms alone in the same turn. The mean of this quotient over the turns must be
-within 5 % of 1. The version for a night has one more condition: slices of 10 s, one server after the other. Short
-slices are meant to replace these.
+One pair of servers, sockets ÷ gRPC with one client, is measured in slices of 20, 50 and 200 ms: alone, and among other
+servers, with as many servers in all as a sweep may have. All servers take turns. A **condition** is one length, alone
+or among others. The conditions take turns block by block, so that a slow hour affects all conditions. The ratio of a
+condition is divided by the ratio of the condition "20 ms, alone" in the same turn. The mean of this quotient over the
+turns must be within 5 % of 1. The version for a night has one more condition: slices of 10 s, one server after the
+other. The instrument uses short slices in place of such long slices.
 """
 
 import math
@@ -23,6 +23,7 @@ from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import LoadFailed, found, measured
 
 WITHIN = 0.05
+"""Largest allowed distance of a quotient from 1."""
 
 MUST = f"ratios within {WITHIN:.0%}"
 
@@ -37,7 +38,7 @@ class Condition:
     pairs: int
     """Number of pairs in a block."""
     among: bool = False
-    """True where other servers take turns with the pair."""
+    """True where other servers take turns with the two servers of the pair."""
 
     @property
     def name(self) -> str:
@@ -52,13 +53,13 @@ class Scale:
 
     turns: int
     conditions: tuple[Condition, ...]
-    """All conditions. Each condition is compared with the first one."""
+    """All conditions. Each condition is compared with the first condition."""
 
 
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
 
 _ROUNDS = 4
-"""Most rounds of a block. In a round each other server has one turn, and the pair has several."""
+"""Most rounds of a block. In a round each other server has one turn, and the pair has several turns."""
 
 _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
 
@@ -66,11 +67,11 @@ MINUTES = Scale(5, _CONDITIONS)
 OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
 
 Measure = Callable[[Sweep, int], Block]
-"""Measures the block of a sweep with this number. Blocks."""
+"""Function that measures the block with this number of a sweep. A call blocks until the end of the block."""
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
-    """Measures and compares the conditions. Blocks, for four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
+    """Measures and compares the conditions. The call takes four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     return found("interleaving", MUST, lambda: list(_check(scale, measure)))
 
 
@@ -98,7 +99,7 @@ def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
 
 
 def design(condition: Condition, turn: int) -> Sweep:
-    """The sweep of a condition. The turn is its seed."""
+    """Plan of the sweep of a condition. The number of the turn is the seed of the sweep."""
     above, below = Arm(read("sockets")), Arm(read("grpc executor=static-pool"))
     differ = tuple(name for name, level in above.setting.levels if below.setting[name] != level)
     comparison = Comparison("pair", "sockets ÷ gRPC", above, below, differ, family="headline")

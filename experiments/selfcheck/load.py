@@ -1,8 +1,8 @@
 """Load of the checks: the start of the load client and of the servers.
 
-On a machine with two cores, the server has the first core that this process may use, and the load has the second core.
-The same holds for load programs of other people. A load with any error raises an exception, and its check does not
-pass.
+On a machine with two cores or more, the server has the first core that this process may use, and the load has the
+second core. Load programs of other people have the second core too. A load with any error raises an exception, and the
+finding of its check fails.
 """
 
 import sys
@@ -44,7 +44,7 @@ def load_cores() -> Cores:
 
 
 def no_real_time() -> str:
-    """Reason why load and server cannot both have real-time priority, with a remedy; empty where they can have it."""
+    """Reason why load and server cannot both have real-time priority, with a remedy. Empty where both can have it."""
     if server_cores() is None:
         return "no second core here, for a load at real-time priority beside a server: use a machine with two"
     return "" if priority.allowed() else "no right to real-time priority here: run it on Linux as root"
@@ -81,7 +81,7 @@ def times(result: LoadResult) -> RequestResult:
 
 
 def known(value: float | None) -> float:
-    """The value, which is never None in a run with replies."""
+    """The value, which a run with replies always has. Narrows the type."""
     assert value is not None
     return value
 
@@ -103,8 +103,8 @@ def _started(*module: str) -> Iterator[tuple[Program, Address]]:
 
 
 def queue_server(options: Options) -> Started:
-    """Context of a server with known service times. Raises ProgramFailed. On a machine with one core the server sleeps,
-    also with the option ``spin``."""
+    """Context of a server with known service times. Raises ProgramFailed. On a machine with one core the option
+    ``spin`` is ignored, and the server sleeps between departures."""
     words = ["--servers", str(options.servers), "--queues", str(options.queues)]
     words += ["--mean-s", repr(options.mean_s), "--seed", str(options.seed)]
     words += ["--spin"] if options.spin and server_cores() is not None else []
@@ -124,7 +124,8 @@ def null_server(transport: str) -> Started:
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:
-    """Findings of ``look``. Where its programs fail, a single failed finding with the reason."""
+    """Findings of ``look``, which runs a check. If a load or a server of the check fails: one failed finding with the
+    reason. ``name``, ``must``: the name and the required value of this finding."""
     try:
         return look()
     except (LoadFailed, ProgramFailed, Fault) as failed:

@@ -1,7 +1,8 @@
 """Noise for synthetic experiments, resampled from the A/A pairs of one of the project's recordings.
 
-The log-ratio of a pair of equal arms is noise. A family is a way to arrange this noise, as real machines do. The two
-arms of an A/A pair are exchangeable, so that a drawn value has either sign with equal probability.
+An A/A pair is two equal arms; an arm is a server under a load. The log-ratio of a pair of slices of equal arms is
+noise. A family is a model of the order and size of this noise on real machines. The two arms of an A/A pair are
+exchangeable, so that a drawn value has either sign with equal probability.
 
 | family | drawn values |
 |---|---|
@@ -14,7 +15,8 @@ arms of an A/A pair are exchangeable, so that a drawn value has either sign with
 
 ¹ In half of the cases, where the arms are to be equal.
 
-Left out: requests, since a comparison uses only means of slices. Seeded. Pure, except ``recorded``.
+Left out: requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure, except
+``recorded``.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +39,8 @@ NEIGHBOURS = 10
 """Number of neighbouring pairs in a run of autocorrelated noise."""
 
 PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
-"""Share of the pairs with a pause; share of these pauses in the first arm's slice, where the arms are not equal."""
+"""Pauses. ``PAUSED_SHARE``: share of the pairs with a pause. ``PAUSED_ABOVE``: share of these pauses that are in the
+first arm's slice, where the arms are not equal."""
 
 BLOCKS_MIN = 5
 """Fewest blocks of a recording. Fewer blocks show too little of the differences between blocks."""
@@ -52,16 +55,16 @@ class Shape:
     pairs: int
     """Pairs of a block."""
     equal: bool = True
-    """True where both arms have the same noise."""
+    """True where both arms have equally distributed noise."""
 
     @property
     def whole(self) -> tuple[int, int, int]:
-        """Lengths of the array's axes."""
+        """Lengths of the axes of an array of this noise."""
         return self.experiments, self.blocks, self.pairs
 
 
 Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
-"""Draws an array of log-ratios, by experiment, block and pair."""
+"""Function that draws an array of log-ratios, by experiment, block and pair."""
 
 
 def recorded(folder: Path) -> list[Source]:
@@ -79,12 +82,12 @@ def recorded(folder: Path) -> list[Source]:
 
 
 def independent(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *independent* (see the table above)."""
+    """Draws noise of the family *independent* (table in the module's docstring)."""
     return rng.choice(np.concatenate(list(source)), shape.whole) * _signs(rng, shape.whole)
 
 
 def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *autocorrelated* (see the table above)."""
+    """Draws noise of the family *autocorrelated* (table in the module's docstring)."""
     runs = np.concatenate([np.lib.stride_tricks.sliding_window_view(block, NEIGHBOURS) for block in source])
     number = -(-shape.pairs // NEIGHBOURS)
     drawn: Numbers = runs[rng.integers(0, len(runs), (shape.experiments, shape.blocks, number))]
@@ -93,20 +96,23 @@ def autocorrelated(source: Source, shape: Shape, rng: np.random.Generator) -> Nu
 
 
 def lognormal(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *lognormal* (see the table above)."""
+    """Draws noise of the family *lognormal* (table in the module's docstring)."""
     return independent(source, shape, rng) * rng.lognormal(0, 0.7, shape.whole)
 
 
 def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *one-sided outliers* (see the table above)."""
+    """Draws noise of the family *one-sided outliers* (table in the module's docstring)."""
     paused = np.log1p(rng.exponential(1.0, shape.whole)) * (rng.random(shape.whole) < PAUSED_SHARE)
     above = rng.random(shape.whole) < (0.5 if shape.equal else PAUSED_ABOVE)
     return independent(source, shape, rng) + np.where(above, paused, -paused)
 
 
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *drifting* (see the table above). The machine slows between the two slices of a pair.
-    The order of the slices gives the sign of the effect on the ratio."""
+    """Draws noise of the family *drifting* (table in the module's docstring).
+
+    The machine slows between the two slices of a pair. The order of the slices gives the sign of the effect on the
+    ratio.
+    """
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)
     scale: Numbers = np.exp2(growth)
@@ -114,7 +120,7 @@ def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 
 
 def block_effects(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
-    """Draws noise of the family *block effects* (see the table above)."""
+    """Draws noise of the family *block effects* (table in the module's docstring)."""
     drawn = np.empty(shape.whole)
     chosen = rng.integers(0, len(source), shape.whole[:2])
     for place, block in enumerate(source):

@@ -2,22 +2,22 @@
 
     python -m experiments.selfcheck.queue_server --servers 4 --mean-s 0.002 --seed 1 --log FILE
 
-The server speaks the sockets protocol, from one thread. No handler runs. When a request is read, the server computes
-its departure: ``max(arrival, earliest free server) + S_k``. Arrival is the moment when the request's bytes were read,
-``S_k`` is the k-th of ``service_times_ns``. The reply is sent when the clock reaches the departure, so that the
-precision of the system's sleep does not matter.
+The process speaks the sockets protocol, from one thread. The servers of its queue are simulated: no handler runs. When
+a request is read, the departure of the request is computed: ``max(arrival, time when a server is free) + S_k``. Arrival
+is the moment when the request's bytes were read, ``S_k`` is the k-th of ``service_times_ns``. The reply is sent when
+the clock reaches the departure, so that the precision of the system's sleep does not matter.
 
-With ``--queues`` the server has several such queues, and a seeded random number chooses one for each request. Parts of
-a Poisson process are independent Poisson processes, so one run measures several independent queues.
+With ``--queues`` the process has several queues, each with ``--servers`` servers. A seeded random number chooses the
+queue of each request. Parts of a Poisson process are independent Poisson processes, so one run measures several
+independent queues.
 
-The log is written at the end. It has six numbers for every request, in order of arrival: see ``Log``. With ``--spin``
-the thread never sleeps, and should have a core to itself. Otherwise the thread sleeps until shortly before a departure.
-With ``--real-time`` no other program keeps the thread from its core when it wakes (``clients/load/run/priority.py``).
+The log is written at the end, with six numbers for every request (``Log``), in order of arrival. With ``--spin`` the
+thread never sleeps, and should have a core to itself. Otherwise the thread sleeps until shortly before a departure.
+With ``--real-time`` no program of usual priority delays the thread when the thread wakes
+(``clients/load/run/priority.py``).
 
-The server makes no stalls: the check of stalls stops the process from outside, by SIGSTOP.
-
-Left out: limits of connections and queues, since only the instrument loads this server. A log over its bound ends the
-server with an error.
+Left out: stalls, for which the check ``stalls`` stops a server from outside; limits of connections and queues, since
+only the instrument loads this server. A log with over ``LOG_MAX`` requests ends the process with an error.
 """
 
 import gc
@@ -71,7 +71,10 @@ def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Log of a server: an entry for every request, in order of arrival. Times are of ``time.perf_counter_ns``."""
+    """Log of a queue server: columns with a value for every request, in order of arrival.
+
+    Times are of ``time.perf_counter_ns``.
+    """
 
     connection: NDArray[np.int64]
     """Number of the connection, from 0, in the order of acceptance."""
@@ -93,7 +96,7 @@ def read_log(file: Path) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the command line. The help explains them."""
+    """Options of the command line. The help of the program explains each option."""
 
     servers: int = 1
     queues: int = 1
@@ -114,7 +117,7 @@ class Client:
 
 
 class QueueServer:
-    """The server, which listens from its creation on. For one thread, which calls ``serve`` once."""
+    """Queue server, which listens from its creation on. Not thread-safe: one thread calls ``serve``, and only once."""
 
     def __init__(self, options: Options) -> None:
         """Listens on a free port of loopback. Raises OSError."""
@@ -130,7 +133,7 @@ class QueueServer:
         self._accepted = 0
         self._services = service_times_ns(options.mean_s, options.seed)
         self._coin = random.Random(f"{options.seed}/queue")
-        self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # heaps: time when a server is free
+        self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # a heap a queue: when servers are free
         self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, number, client, reply
         self._log = array("q")
         self._number = 0
@@ -177,7 +180,7 @@ class QueueServer:
             closing.close()
 
     def _events(self) -> list[tuple[int, int]]:
-        """Events of the sockets. Without ``--spin`` waits for an event, until shortly before the next departure."""
+        """Events of the sockets. Without ``--spin``, waits for an event, until shortly before the next departure."""
         if not self._options.spin:
             if not self._to_come:
                 return self._epoll.poll()
@@ -212,7 +215,7 @@ class QueueServer:
                 self._log.extend((client.number, request.call, queue, arrival_ns, departure_ns, 0))
 
     def _depart(self) -> None:
-        """Sends the next reply."""
+        """Sends the reply whose departure is the earliest."""
         _, number, client, reply = heapq.heappop(self._to_come)
         if self._log:  # before the send: this thread may lose its core in the send, after the client has the reply
             self._log[number * _COLUMNS + _COLUMNS - 1] = time.perf_counter_ns()
@@ -236,6 +239,7 @@ class QueueServer:
             self._epoll.register(accepted.fileno(), select.EPOLLIN)
 
     def _drop(self, client: Client) -> None:
+        """Closes a connection. May be called again."""
         if client.socket.fileno() >= 0:
             del self._clients[client.socket.fileno()]
             client.socket.close()

@@ -2,17 +2,18 @@
 
 An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. The server logs the moment at which each
 request's bytes were read. ``theory.lindley`` computes from these moments and the seeded service times when every reply
-was due. The n-th request that was sent on a connection is the n-th request on both sides. In the client's records its
-response time must equal the computed time, plus the time on the wire and the lateness of both sides. For a request that
-is too far off, the clock readings of both sides show where the request was late.
+was due. The n-th request that the client sent on a connection is the n-th request that the server read there. The
+response time in the client's records must be near the computed time. The difference is the time on the wire and the
+lateness of both sides. For a request with a large difference, the clock readings of both sides show where the request
+was late.
 
 The check runs twice. In the first run, as in every load here, other programs take a core for some milliseconds, which
 makes times longer. In the second run server and client have real-time priority, where this is allowed. Only the
 client's records, clock and schedule can then be the cause of an error.
 
 The warm-up, in which connections are made, is replayed but not judged. All requests of a moment in which the hypervisor
-took a core (``steal.py``) are left out and counted. If more than a tenth of the requests are left out, the check does
-not pass, and its finding says so.
+took a core (``steal.py``) are left out and counted. If more than a tenth of the requests are left out, the finding
+fails, and gives this reason.
 """
 
 import tempfile
@@ -33,16 +34,16 @@ from experiments.selfcheck.theory import Mmc, lindley
 UTILISATION = 0.7
 
 SERVICE_S = 0.001
-"""Mean service time in seconds. It is long compared with the time of wire and client, and short enough for 25,000
-requests in half a minute."""
+"""Mean service time in seconds: long compared with the time of wire and client, and short enough for 25,000 requests in
+half a minute."""
 
 CONNECTIONS = 64
 
 WARM_UP_S = 0.5
 
 PARTS = ("sent late", "read late by the server", "answered late by it", "seen late by the client")
-"""Places where a request can be late. Each lateness is counted from the end of the one before: from the moments when
-the request was due, was sent, when its reply was due, was sent."""
+"""Parts of the lateness of a request, in order: from the moment when the request was due to its send; from the send to
+the server's read; from the moment when the reply was due to the reply's send; from this send to the client's read."""
 
 Times = NDArray[np.int64]
 
@@ -55,9 +56,9 @@ class Scale:
     within_share: float = 0.999
     """Share of requests that must be near the computed time, at real-time priority."""
     within_share_else: float = 0.99
-    """The same share without real-time priority."""
+    """Share of requests that must be near the computed time, without real-time priority."""
     off_ms: float = 1.0
-    """Largest error of a near response time, in milliseconds."""
+    """Largest error in milliseconds of a response time that counts as near the computed time."""
     median_us: float = 150.0
     """Largest median error, in microseconds."""
     left_out_max: float = 0.1
@@ -70,7 +71,7 @@ OVERNIGHT = Scale(100_000)
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Requests of a run with their lateness, in order of arrival."""
+    """Requests of a run with their lateness, in order of arrival at the server. Times are in nanoseconds."""
 
     due_ns: Times
     done_ns: Times
@@ -79,17 +80,17 @@ class Compared:
 
     @property
     def off_ns(self) -> Times:
-        """Errors of the client's response times: the times beyond waiting and service."""
+        """Errors of the client's response times: each response time minus the computed waiting and service."""
         return np.asarray(self.late_ns.sum(axis=0))
 
     def due_after(self, passed_s: float) -> "Compared":
-        """Requests that were due at least ``passed_s`` after the first request."""
+        """Copy with the requests that were due at least ``passed_s`` after the first request."""
         late = self.due_ns >= self.due_ns.min(initial=2**62) + int(passed_s * 1e9)
         return Compared(self.due_ns[late], self.done_ns[late], self.late_ns[:, late])
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Replays queues of one server and of four servers, each with and without real-time priority. Blocks, for two
+    """Replays queues of one server and of four servers, each with and without real-time priority. The call takes two
     minutes with ``MINUTES``. Raises KeyboardInterrupt."""
     runs = product((False, True), (1, 4))
     return [finding for real_time, servers in runs for finding in _check(servers, real_time, scale)]
@@ -105,7 +106,7 @@ def _check(servers: int, real_time: bool, scale: Scale) -> list[Finding]:
 
 
 def _replay(servers: int, real_time: bool, scale: Scale) -> tuple[Compared, StealWatch]:
-    """Loads a server, and compares the client's records with the server's log."""
+    """Loads a server, and compares the client's records with the server's log. Blocks. Raises LoadFailed."""
     rate_hz = Mmc(servers, UTILISATION, SERVICE_S).rate_hz
     with tempfile.TemporaryDirectory() as scratch, StealWatch() as steal:
         log_file = Path(scratch) / "log"
@@ -129,9 +130,9 @@ def _replay(servers: int, real_time: bool, scale: Scale) -> tuple[Compared, Stea
 
 
 def compare(log: Log, records: RawRecords, options: Options) -> Compared:
-    """Matches every logged request with the client's record of it.
+    """Matches every request of the server's log with the client's record of the request.
 
-    Raises LoadFailed where only one side has a request, or where the two sides contradict each other.
+    Raises LoadFailed where only one side has a request, or where log and records contradict each other.
     """
     services_ns = service_times_ns(options.mean_s, options.seed)
     responses_ns = np.array(lindley(log.arrival_ns.tolist(), services_ns, options.servers), dtype=np.int64)

@@ -1,14 +1,14 @@
 """Stalls: the load client must measure the delay of requests that are due in a pause of the server.
 
-SIGSTOP stops the null server, which answers every request at once, for 200 ms in every 10 s. To a client this looks
-like a pause of a virtual machine or a long garbage collection. The stop comes at an exact time, while a sleep of the
-server itself would be late. Requests are due at a constant rate, for which the server needs under 2 % of its core. So a
-request is answered at once, or waits for the rest of a stall. The 2 % of requests that are due in a stall wait from 0
-to 200 ms, uniformly. Over whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms
-(``theory.stalled_quantile_s``), for any times of the stalls.
+SIGSTOP stops the null server, which answers every request at once, for 200 ms in every 10 s: a stall. To a client a
+stall looks like a pause of a virtual machine or a long garbage collection. The signal comes at an exact time, while a
+sleep of the server itself would be late. Requests are due at a constant rate, for which the server needs under 2 % of
+its core. So a request is answered at once, or waits for the rest of a stall. The 2 % of requests that are due in a
+stall wait from 0 to 200 ms, uniformly. Over whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms
+(``theory.stalled_quantile_s``), wherever in a period the stall is.
 
-A closed loop with one connection has only one request in each stall. Its p99 is therefore that of a server that never
-stops. The check shows this error, too.
+A closed loop with one connection has only one request in each stall. The p99 of the closed loop is therefore the p99 of
+a server that never stops (coordinated omission). The check shows this error, too.
 """
 
 import os
@@ -33,7 +33,7 @@ to wake up."""
 CONNECTIONS = 16
 
 CLOSED_SHARE_MAX = 0.1
-"""Largest p99 of a closed loop, as a share of the true p99."""
+"""Largest p99 of a closed loop that shows the error, as a share of the true p99."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class Scale:
     percentiles: tuple[float, ...]
     within: float
     utilisation_max: float = 0.02
-    """Largest utilisation of the server's core. Over it, the service of requests that queue in a stall would add
-    time."""
+    """Largest utilisation of the server's core. With more, the service of the requests that queue in a stall would add
+    to their response times."""
 
 
 MINUTES = Scale(every_s=10.0, periods=6, closed_periods=1, percentiles=(99.0, 99.5, 99.9), within=0.05)
@@ -56,7 +56,7 @@ OVERNIGHT = replace(MINUTES, periods=60, closed_periods=6)
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Measures a server with stalls in an open loop and in a closed loop. Blocks, for 75 s with ``MINUTES``. Raises
+    """Measures a server with stalls in an open loop and in a closed loop. The call takes 75 s with ``MINUTES``. Raises
     KeyboardInterrupt."""
     expected = [stalled_quantile_s(each / 100, STALL_S, scale.every_s) * 1000 for each in scale.percentiles]
     must = ", ".join(f"p{percentile:g} {ms:.0f} ms" for percentile, ms in zip(scale.percentiles, expected, strict=True))

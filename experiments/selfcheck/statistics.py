@@ -7,9 +7,11 @@ rounds lose pairs, each block has a trimmed mean, and a gate drops blocks. Then 
 the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the A/A pair.
 
 Where the arms differ in their noise, the typical ratio is not the injected ratio. The true ratio is then the mean of
-all block values of the family. The bounds of coverage are wider than chance needs: 10,000 intervals a family have a
-standard error of about 0.25 %. Holm's correction uses the full 5 % of false differences, so the bound on false
-differences allows for chance, with 99 %. A further check tries the gate on arrivals, with Poisson arrivals and others.
+all block values of the family. Coverage is the share of intervals that contain the true ratio. The bounds of coverage
+are wider than chance needs: the coverage of 10,000 intervals a family has a standard error of about 0.25 %. Holm's
+correction uses the full 5 % of false differences. So the bound on false differences allows for chance: correct
+statistics pass with a probability of 99 %. A further check tries the gate on arrivals, with Poisson arrivals and
+others.
 ``check`` takes a minute and a half on one core. Left out: the gates that need a machine.
 """
 
@@ -42,16 +44,20 @@ PAIRS = 60
 SEED = 1
 
 TRUE_RATIOS: Mapping[str, float] = {"equal 1": 1.0, "equal 2": 1.0, "3 %": 1.03, "20 %": 1.2}
+"""Injected ratio of each headline comparison."""
 
 EQUAL = ("equal 1", "equal 2")
 
 COVERED_LOW, COVERED_HIGH, COVERED_WITH_LOOKS, FALSE_MAX = 0.935, 0.965, 0.94, 0.05
+"""Bounds. ``COVERED_LOW``, ``COVERED_HIGH``: coverage with a fixed number of blocks. ``COVERED_WITH_LOOKS``: least
+coverage with looks. ``FALSE_MAX``: largest true share of sweeps that call equal arms different."""
 
 DROPPED_SHARE = 0.03
 """Share of a comparison's blocks that a gate drops, independent of their values."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
-"""Share of the blocks that other processes robbed of time; largest share of its pairs that a robbed block loses."""
+"""``ROBBED_SHARE``: share of the blocks that other processes rob of time. ``ROBBED_PAIRS``: largest share of the pairs
+that a robbed block loses."""
 
 _CHANCE = 0.99
 """Probability with which correct statistics pass, where a bound allows for chance."""
@@ -64,8 +70,7 @@ MINUTES = OVERNIGHT = 2000
 
 
 def check(experiments: int, recording: Path = RECORDING) -> list[Finding]:
-    """Findings on every family and on arrivals. For a recording that cannot be read, the only finding is a failed
-    one."""
+    """Findings on every family and on arrivals. For a recording that cannot be read: a single, failed finding."""
     try:
         sources = recorded(recording)
     except UsageError as error:
@@ -92,12 +97,12 @@ ENDS = {
     WITH_LOOKS: sweep(LOOKS),
     "with looks, one comparison": sweep(LOOKS, (EQUAL[0],)),
 }
-"""Sweeps of the synthetic experiments, by their way to end."""
+"""Plans of the synthetic sweeps, by the rule that ends them: one look, several looks, or looks at one comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Experiments of one family: every comparison's block values, and its true ratio."""
+    """Experiments of one family: the block values and the true ratio of every comparison."""
 
     values: Mapping[str, Sequence[Mapping[int, float]]]
     """Values by comparison and experiment: log-ratios by block number, without the dropped blocks."""
@@ -140,7 +145,7 @@ def of_family(name: str, of: Drawn) -> Iterator[Finding]:
 
 
 def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Iterator[Finding]:
-    """Findings on the sweeps of a family that end in one way. A test gives a wrong ``judge``, which must not pass."""
+    """Findings on the sweeps of a family with the plan ``ENDS[end]``. A test gives a wrong ``judge``: it must fail."""
     runs = _judged(of, ENDS[end], judge)
     if end == FIXED:
         share = _covered(of, runs)
@@ -170,13 +175,13 @@ def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Itera
 
 
 def _judged(of: Drawn, asked: Sweep, judge: Judge) -> list[Mapping[str, Judged]]:
-    """Judgements of every experiment, at the look that ends it."""
+    """Judgements of every experiment, at the look that ends the experiment."""
     experiments = zip(*(of.values[each.name] for each in asked.comparisons), strict=True)
     return [_at_its_end(asked, seen, judge) for seen in experiments]
 
 
 def _at_its_end(asked: Sweep, seen: Sequence[Mapping[int, float]], judge: Judge) -> Mapping[str, Judged]:
-    """Judgement of one experiment at the first look that decides it, or at the last look."""
+    """Judgement of one experiment at the first look that decides every headline comparison, or at the last look."""
     judged: Mapping[str, Judged] = {}
     for look in asked.looks:
         values = {}
@@ -190,16 +195,18 @@ def _at_its_end(asked: Sweep, seen: Sequence[Mapping[int, float]], judge: Judge)
 
 
 def _covered(of: Drawn, runs: Sequence[Mapping[str, Judged]]) -> float:
+    """Share of the intervals of all comparisons that contain the true ratio."""
     truths = {name: math.exp(truth) for name, truth in of.truths.items()}
     return _share(one[name].typical.low <= truths[name] <= one[name].typical.high for one in runs for name in truths)
 
 
 def _differs(one: Judged) -> bool:
+    """True where a comparison was called FASTER or SLOWER."""
     return one.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
 
 def _arrivals(count: int, rng: np.random.Generator) -> Iterator[Finding]:
-    """Findings on the gate on arrivals: Poisson arrivals at 10,000/s, and other arrivals that resemble these."""
+    """Findings on the gate on arrivals, with Poisson arrivals at 10,000/s and with other arrivals of a similar rate."""
     n, mean_ns = 20_000, 100_000.0
 
     def refused(gaps: Callable[[], Numbers]) -> float:

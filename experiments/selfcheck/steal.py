@@ -1,10 +1,10 @@
-"""Moments of steal: the hypervisor gave this machine's cores to other machines, and no program here could run.
+"""Moments of steal, in which the hypervisor gave this machine's cores to other machines, and no program here could run.
 
 The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). A thread reads the count every 20 ms. A moment ends
 at the reading at which the count has risen, and begins two readings before: one reading for the rise, and one more
 since the counted tick may have begun earlier.
 
-Left out: other systems than Linux, where no moment is found; stalls that are not steal, which a check should see.
+Left out: other systems than Linux, where no moment is found; stalls with other causes, which a check must see.
 """
 
 import threading
@@ -31,6 +31,7 @@ class StealWatch:
         self.moments: list[tuple[int, int]] = []
         """Begin and end of each moment, of ``time.perf_counter_ns``, in order. Moments may overlap."""
         self.stolen_s = 0.0
+        """Stolen processor time so far, in seconds, over all cores."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -41,13 +42,14 @@ class StealWatch:
         self._thread.join()
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Marks the time spans that overlap a moment of steal."""
+        """Mask of the time spans that overlap a moment of steal. Times are of ``time.perf_counter_ns``."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:
             hit |= (from_ns < ended_ns) & (to_ns > began_ns)
         return hit
 
     def _look_on(self) -> None:
+        """Reads the count of stolen ticks until the context ends. Runs on the watch's own thread."""
         earlier_ns = last_ns = time.perf_counter_ns()
         before = self._ticks()
         while not self._stop.wait(LOOK_S):

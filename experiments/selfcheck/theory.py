@@ -2,8 +2,8 @@
 
 - ``Mmc``: Poisson arrivals, exponential service times, ``servers`` servers, first come, first served. The exact
   distribution follows from Erlang's C formula.
-- ``lindley``: given arrivals and service times. The recursion of Kiefer and Wolfowitz over the work that each server
-  still has gives every response time. With one server it is Lindley's recursion.
+- ``lindley``: given arrivals and service times. The recursion of Kiefer and Wolfowitz over the remaining work of each
+  server gives every response time. With one server this recursion is Lindley's recursion.
 - ``stalled_quantile_s``: a server that answers at once, except in stalls at regular times.
 
 Source: any textbook of queueing, such as Gross and Harris, *Fundamentals of Queueing Theory*, chapter 3 (M/M/c) and the
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import scipy
 
 _SAME_RATE = 1e-9
-"""Relative difference of two rates under which the limit of a formula is taken, since its divisor is nearly 0."""
+"""Relative difference of two rates under which a formula is replaced by its limit, since its divisor is nearly 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Mmc:
         return (1 - self.waiting_share) * at_once + self.waiting_share * after_waiting
 
     def quantile_s(self, share: float) -> float:
-        """Quantile of response times. ``share``: over 0 and under 1."""
+        """Quantile of response times: ``share`` of the requests, over 0 and under 1, are at most as long."""
         longest_s = self.service_s
         while self.share_over(longest_s) > 1 - share:
             longest_s *= 2
@@ -77,7 +77,10 @@ class Mmc:
 
 
 def lindley(arrivals_ns: Iterable[int], services_ns: Iterable[int], servers: int) -> list[int]:
-    """Every response time of a first-come, first-served queue. Exact, in whole nanoseconds. Arrivals are ascending."""
+    """Every response time of a first-come, first-served queue, in order of arrival. Exact, in whole nanoseconds.
+
+    ``arrivals_ns`` is ascending.
+    """
     work_ns = [0] * servers  # remaining work of each server, in ascending order
     before_ns: int | None = None
     responses_ns = []

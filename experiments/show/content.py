@@ -1,8 +1,8 @@
 """Content of a study's part for readers: answers, claims, pictures and sections. Plain values.
 
-A study has parts, and a part has one sweep. ``Shows`` has the functions of a part. ``read`` judges a folder of results,
-and calls the functions of the folder's part. Left out: the look of the content, and the judgement, which ``judge``
-makes.
+A study has parts, and a part has one sweep: a measurement in blocks. ``Shows`` has the functions of a part. ``read``
+judges a folder of results, and calls the functions of the folder's part. Left out: the appearance of the content, and
+the judgement, which ``judge`` makes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,17 +35,18 @@ ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABL
 the claim was not measured (``not_measured``)."""
 
 NOWHERE: Mapping[str, Path] = MappingProxyType({})
+"""Folders of other parts by the parts' names, for a part whose claims need no other part."""
 
 NO_VALUE = "Not answered: no block has a value that the gates let count."
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Answer to one question, for a reader who reads the answer once."""
+    """Answer to one question of a study, as sentences, comparisons and a figure."""
 
     question: str
     sentence: str
-    """Answer, with a number."""
+    """Answer in a sentence, with a number. Empty if gates refused every block."""
     deciding: tuple[Judged, ...]
     """Comparisons that decide the answer."""
     further: tuple[Judged, ...] = ()
@@ -88,9 +89,9 @@ class Entry(Generic[Data]):
     text: str
     finding: Callable[[Data], Finding]
     part: str = ""
-    """Part whose data decide the claim, if the study's claims belong to several parts."""
+    """Name of the part whose data decide the claim, if the study's claims belong to several parts."""
     place: str = ""
-    """Place of the claim in the document, if the study's page has the place."""
+    """Place of the claim in the document, such as a page, if the study's page names the place."""
 
     def claim(self, data: Data) -> Claim:
         """Claim with the verdict of the data."""
@@ -119,14 +120,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """Measurements of a part."""
+    """Judged measurements of a part, and the circumstances of the measurements."""
 
     main: Judgement
     """Judgement of the part's sweep."""
     after: Mapping[str, Judgement] = field(default_factory=dict)
-    """Sweeps that were measured before or after the part's sweep, by the parts' names."""
+    """Judgements of the sweeps that were measured before or after the part's sweep, by the parts' names."""
     runs: tuple[object, ...] = ()
-    """Judgements of the runs of other kinds."""
+    """Judgements of the runs of other kinds than a sweep, such as cold starts."""
     environment: Environment | None = None
     """Record of the machine; None without a record in the folder of results."""
     version: Version = UNKNOWN
@@ -134,7 +135,7 @@ class Seen:
     foretold: Sequence[Foretold] = ()
     """Predictions for the sweep's arms, made before the sweep. An arm is a server under a load."""
     beside: Mapping[str, Judgement] = field(default_factory=dict)
-    """Sweeps of other recorded parts that decide claims of this part, by the parts' names."""
+    """Judgements of the sweeps of other recorded parts that decide claims of this part, by the parts' names."""
 
     def of(self, judged: type[Data]) -> Data | None:
         """Judgement of this type among the runs of other kinds; None for a kind that was not measured."""
@@ -142,7 +143,11 @@ class Seen:
 
 
 class Shows(Protocol):
-    """Functions and names of a study's part. A function makes content from the measurements."""
+    """Functions and names of a study's part. Each function makes content from the measurements.
+
+    ``peers``: names of the servers in other languages that the part measures. ``first``: name of the part that is
+    measured before this part. ``also`` and ``after``: names of the parts that are measured after this part.
+    """
 
     @property
     def title(self) -> str: ...
@@ -212,10 +217,10 @@ class Content:
 
 
 def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = NOWHERE) -> Content:
-    """Judge a folder of results, and make the content of the folder's part. UsageError for a folder of another study.
+    """Judge a folder of results, and make the content of the folder's part. UsageError for a part not in ``parts``.
 
-    Sweeps that were measured before or after are in folders inside, named after their parts. ``beside``: the folders of
-    other parts that decide claims of this part.
+    Sweeps that were measured before or after the part's sweep are in folders inside ``folder``, with the names of their
+    parts. ``beside``: the folders of other parts that decide claims of this part.
     """
     main = judged(folder)
     if main.sweep.part not in parts:
@@ -243,8 +248,8 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
 def content(part: Shows, seen: Seen) -> Content:
     """Make the content of a part from the measurements.
 
-    An answer without a figure gets the forest plot of its comparisons. If gates refused every block, the sentence of an
-    answer is empty. Then the sentence becomes ``NO_VALUE``, and the figure has no data.
+    An answer without a figure gets the forest plot of its comparisons. If gates refused every block of an answer, the
+    answer's sentence becomes ``NO_VALUE``, and its figure has no data.
     """
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
@@ -278,7 +283,7 @@ def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
 
 
 def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
-    """Names of the part's peers that no arm of the sweep has."""
+    """Names of the part's peers that no arm of the sweep has. Such a peer was not built before the measurement."""
     asked = {tuple(arm.setting[name] for name in ("service", "language", "transport", "build")) for arm in sweep.arms}
     for name in peers:
         peer = PEERS[name]

@@ -1,4 +1,4 @@
-"""Files of pictures: SVG for pages, PNG for readers without SVG."""
+"""Files of pictures: SVG for pages, PNG for viewers that cannot show SVG."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Cells of notebooks: state, figures, answers, tables and the replication card of a folder of results.
 
-A notebook measures and computes nothing. A value here displays itself as the last line of a cell (by ``_repr_png_`` or
-``_repr_markdown_``). Elsewhere the value prints as text.
+A notebook measures and computes nothing. A ``Drawn`` or ``Told`` as the last line of a cell displays itself, by
+``_repr_png_`` or ``_repr_markdown_``. Elsewhere the object prints as text.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from stock_service.rpc.errors import UsageError
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Drawn:
-    """Figure as PNG, which every viewer of notebooks shows, with the numbers in words."""
+    """Figure as PNG, which every viewer of notebooks shows, with the figure's content in words."""
 
     png: bytes
     alternative: str
@@ -29,7 +29,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Told:
-    """Text in Markdown."""
+    """Text in Markdown, which a notebook renders."""
 
     markdown: str
 
@@ -56,7 +56,7 @@ class Notebook:
         return Drawn(small_png(picture.draw()), picture.alternative)
 
     def answer(self, number: int) -> Told:
-        """Answer of this number, from 1: sentence, table of comparisons, further findings. UsageError for no answer."""
+        """Answer of this number, from 1: sentence, table of comparisons, further findings. Else UsageError."""
         answers = self.content.answers
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")

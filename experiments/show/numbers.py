@@ -1,4 +1,7 @@
-"""Numbers for readers: three digits, intervals as ``0.280 to 0.300``, and no text wider than a table's cell."""
+"""Texts of numbers for readers: three digits, intervals as ``0.280 to 0.300``. No text is wider than a table's cell.
+
+An interval is over blocks; a block is one repetition of the whole measurement.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,22 +12,23 @@ NOTHING = "–"
 """Sign for a missing value."""
 
 INTERVAL_BLOCKS_MIN = 3
-"""Fewest values that have an interval. The interval of two values spans 13 to 25 deviations, and is useless."""
+"""Fewest values whose interval is shown. The interval of two values spans 13 to 25 standard deviations, and is
+useless."""
 
 TOO_FEW = "too few blocks for an interval"
 
 BOUNDS = (0.95, 1.0, 1.05)
-"""Bounds of verdicts. Only an end of an interval that equals a bound is shown as the bound."""
+"""Bounds of verdicts. An end of an interval is shown as a bound only if the end equals the bound exactly."""
 
 _FURTHER = 2
-"""Most decimals of a ratio beyond three significant digits."""
+"""Largest number of decimals of a ratio beyond three significant digits."""
 
 _FAR = 100
 """An end of an interval that is farther than this factor from the value is shown as ``under`` or ``over`` a bound."""
 
 
 def number(value: float) -> str:
-    """Text with three significant digits: ``0.290``, ``12.4``, ``12,400``. Exponents under 0.0001 and from 10^6 on."""
+    """Text with three significant digits: ``0.290``, ``12,400``. With an exponent under 0.0001 and from 10^6 on."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:
@@ -57,7 +61,7 @@ def ratio_words(estimate: Estimate) -> tuple[str, str]:
 
 
 def ratio_with_ends(of: Estimate) -> str:
-    """A ratio and its interval: ``0.290 (0.280 to 0.300)``. The ratio alone where it has no interval."""
+    """Text of a ratio and its interval: ``0.290 (0.280 to 0.300)``. The ratio alone if no interval is shown."""
     value, ends = ratio_words(of)
     return f"{value} ({ends})" if has_interval(of) else value
 
@@ -81,7 +85,8 @@ def enumeration(words: Iterable[str]) -> str:
 
 
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
-    """True where the texts of a ratio and of both ends differ, and no text shows a bound for another value."""
+    """True where the texts of a ratio and of both ends differ, and no text equals a bound that its value does not
+    equal."""
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
     on_1 = shown[0] == 1 and not values[1] <= 1 <= values[2]
@@ -99,7 +104,7 @@ def value_words(estimate: Estimate) -> str:
 
 
 def has_interval(estimate: Estimate) -> bool:
-    """True for an estimate of ``INTERVAL_BLOCKS_MIN`` values or more with finite ends: the interval is shown."""
+    """True where an interval is shown: for ``INTERVAL_BLOCKS_MIN`` values or more, and finite ends."""
     return estimate.n >= INTERVAL_BLOCKS_MIN and math.isfinite(estimate.low) and math.isfinite(estimate.high)
 
 
@@ -114,6 +119,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
-    """Unit for these times, by the longest one, and the number of µs in the unit."""
+    """Unit for these times, by the longest time, and the number of µs in the unit."""
     most = max(times_us, default=0.0)
     return ("µs", 1.0) if most < 1000 else ("ms", 1000.0) if most < 1e6 else ("s", 1e6)

@@ -1,8 +1,9 @@
 """Sentences about judged comparisons. A sentence states what the verdict allows, and no more.
 
 ``ratio_sentence`` expresses a verdict in words, for a study, the report and ``compare``. The verdict determines the
-sentence, and the ratio and the interval are inserted. Without a verdict, the sentence has the number of blocks that
-would decide, or the gate that withholds the verdict. Left out: the choice and the order of sentences.
+sentence, with the ratio and the interval. Without a verdict, the sentence has the number of blocks that would decide,
+or the gate that withholds the verdict. A gate is a check of the measurements. Left out: the choice and the order of
+sentences.
 """
 
 import math
@@ -34,7 +35,7 @@ MEANINGS: Mapping[Verdict, str] = {
 """Meaning of each verdict on A ÷ B."""
 
 REACH_SAID = 0.005
-"""Least change by a further run that a sentence mentions, as a log-ratio."""
+"""Least change of a ratio by a further run that a sentence mentions, as a log-ratio."""
 
 HOUR_S = 3600.0
 """Least time between runs, in seconds, that counts as another hour."""
@@ -48,8 +49,8 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
     """Comparison in plain sentences: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The labels are the names of both sides of the ratio, within a sentence. The change by a further run is in
-    ``reach_sentences``, and here only if it would undo the verdict.
+    The labels are the names of both sides of the ratio, within a sentence. A sentence mentions the change by a further
+    run only if the change would undo the verdict. ``reach_sentences`` has the other changes.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
@@ -77,7 +78,7 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
 
 
 def ratio_so_far(judgement: Judgement) -> str:
-    """First comparison's ratio during a sweep, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``."""
+    """Ratio of the first comparison during a sweep, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""
@@ -110,7 +111,7 @@ def undecided_words(judged: Judged) -> str:
 
 
 def state_sentences(judgement: Judgement) -> Iterator[str]:
-    """Sentences on a sweep's progress: the numbers of blocks done and planned, the look, the open comparisons."""
+    """Sentences on a sweep's progress: the blocks done and planned, the declared looks, the undecided comparisons."""
     have, looks = len(judgement.blocks), judgement.sweep.looks
     at = " or ".join((", ".join(map(str, looks[:-1])), str(looks[-1]))) if len(looks) > 1 else str(looks[-1])
     if not judgement.sweep.has_verdicts:
@@ -156,15 +157,15 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 
 def _blocks_needed(judged: Judged) -> int | None:
-    """Number of blocks that would decide the comparison, with the blocks that gates leave out; None: over 1,000, or
-    unknown."""
+    """Total number of blocks that would decide the comparison, including the blocks that gates left out. None: over
+    1,000, or unknown."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
 
 
 def take(label: str) -> str:
-    """Verb that agrees with a label: ``take`` or ``takes``."""
+    """Verb that agrees with a label: ``take`` after a plural, else ``takes``."""
     head = re.split(r" (?:with|on|of|per|at|in|by|for|under|from)\b", label.rpartition(", ")[2])[0]
     words = [word for word in re.sub(r"\(.*?\)", "", head).split() if "=" not in word]
     plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
@@ -172,6 +173,7 @@ def take(label: str) -> str:
 
 
 def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
+    """Sentences on a comparison, by the kind of the comparison. The first sentence begins in lower case."""
     kind = judged.comparison.kind
     if judged.load_share is not None:
         yield f"{_sized(judged, above, below)}."
@@ -191,6 +193,7 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _limited(load_share: float) -> str:
+    """Sentences on a load that was the limit. ``load_share``: the load's share of its core."""
     told = "So client and server together determine the ratio, and there is no verdict on the server."
     return f"The load took {percent(round(load_share, 2))} of its core. {told}"
 
@@ -205,6 +208,7 @@ def _sized(judged: Judged, above: str, below: str) -> str:
 
 
 def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
+    """Sentences on a ratio of two different arms."""
     what = _what(judged)
     if ruling.verdict in APART:
         less = "less" if ruling.verdict in (Verdict.FASTER, Verdict.LESS) else "more"
@@ -216,6 +220,7 @@ def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
 
 
 def _same(judged: Judged, label: str) -> str:
+    """Sentence on the ratio of two equal arms, an A/A pair."""
     ratio = f"ratio {_ratio(judged)}"
     if judged.verdict is Verdict.EQUIVALENT:
         return f"two equal servers ({label}) take the same {_what(judged)}, to within 5 %: {ratio}."
@@ -225,6 +230,7 @@ def _same(judged: Judged, label: str) -> str:
 
 
 def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
+    """Sentences on the latency of more clients ÷ the latency of fewer clients."""
     ruling, beside = judged.rulings
     if ruling.verdict is Verdict.FLAT:
         yield f"latency is the same with {above} as with {below}, to within 5 %: ratio {_ratio(judged)}."
@@ -266,9 +272,9 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences after a ratio: on whole means that disagree, and on the number of blocks that would decide.
+    """Sentences after a ratio: on whole means that disagree, on a further run, and on the blocks that would decide.
 
-    A brief text mentions a further run only if the run would undo a verdict.
+    With ``is_brief`` a further run is mentioned only if the run would undo a verdict.
     """
     if judged.typical_is_not_whole:
         value, ends = ratio_words(judged.whole)
@@ -309,16 +315,20 @@ def _between(known: Deviation) -> str:
 
 
 def _later(known: Deviation) -> tuple[str, str]:
-    """Words for the time of a further run. Earlier runs within an hour apply to a run some minutes later only."""
+    """Words for the time of a further run, and for the time between the earlier runs.
+
+    Earlier runs within an hour show the deviation of a run some minutes later, and of no later run.
+    """
     return ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
 
 
 def _percent_more(log: float) -> str:
+    """Change in percent that a log-ratio means: ``5.8 %``."""
     return percent(round(math.expm1(log), 3))
 
 
 def _begun(sentence: str) -> str:
-    """Sentence with a capital letter. A first word such as gRPC stays."""
+    """Sentence with a capital letter, unless the first word has capitals of its own, as gRPC has."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 
@@ -329,9 +339,11 @@ def _numbers(judged: Judged) -> tuple[str, str]:
 
 
 def _ratio(judged: Judged) -> str:
+    """Text of the typical ratio and the interval: ``0.290 (0.280 to 0.300)``."""
     value, ends = _numbers(judged)
     return f"{value} ({ends})"
 
 
 def _what(judged: Judged) -> str:
+    """Words for the measured quantity of a comparison: ``time``, ``processor time``."""
     return _WHAT[judged.comparison.measure]

@@ -1,7 +1,8 @@
 """Tables of a judged sweep, as Markdown: comparisons, arms, refusals by gates, lost slices, and the machine.
 
 An arm is a server under a load. An interval has a column beside its number. A missing value is a dash. ``†`` marks a
-time that the load determines too, and ``§`` a time that a gate refuses. Left out: sentences, and the order of tables.
+time that client and server together determine. ``§`` marks a time that a gate, a check of the measurements, refuses.
+Left out: sentences, and the order of tables.
 """
 
 from collections import Counter
@@ -37,6 +38,7 @@ from experiments.show.sentences import undecided_words, verdict_words
 NONE_LEFT_OUT = "No round was left out."
 
 LIMITED_MARK, REFUSED_MARK, WHOLE_MARK = "†", "§", "‡"
+"""Marks, each with a note below the table (``LIMITED_NOTE``, ``REFUSED_NOTE``, ``WHOLE_NOTE``)."""
 
 LIMITED_NOTE = (
     f"{LIMITED_MARK} Client and server together determine this time: "
@@ -57,7 +59,7 @@ Cells = tuple[str, ...]
 Shown = TypeVar("Shown")
 
 Column = tuple[str, Callable[[Shown], str]]
-"""Column: the head, and the function that gives the text of a line."""
+"""Column of a table: the head, and the function that gives the column's text for each shown object."""
 
 _YES_NO = {True: "yes", False: "no", None: "unknown"}
 
@@ -69,7 +71,7 @@ class Table:
     head: Cells
     lines: tuple[Cells, ...]
     texts: int = 1
-    """Number of columns with words, from the left. The other columns have numbers, and are aligned to the right."""
+    """Number of columns with words, from the left. All other columns have numbers, and are aligned to the right."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -83,6 +85,7 @@ class Table:
 
 
 def _table(columns: Sequence[Column[Shown]], shown: Sequence[Shown], texts: int, notes: tuple[str, ...]) -> Table:
+    """Table with a line for each object in ``shown``."""
     lines = tuple(tuple(cell(each) for _, cell in columns) for each in shown)
     return Table(tuple(head for head, _ in columns), lines, texts, notes)
 
@@ -181,7 +184,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on the rounds that were left out, on the programs that took the cores, and on blocks with a mark."""
+    """Sentences on the rounds that were left out, on the programs that took the cores, and on the blocks in which over
+    half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -200,7 +204,7 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Words on the programs that took the cores in these rounds, with processor times if these were watched."""
+    """Words on the programs that took the cores in these rounds. Processor times are named if they were watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
@@ -244,6 +248,7 @@ def interfaces(environment: Environment) -> str:
 
 
 def _refused(judged: Judged) -> Iterator[Cells]:
+    """Lines on the refusals of a comparison, and of single blocks of the comparison."""
     title = judged.comparison.title
     for refusal in judged.refusals:
         yield title, _gate(refusal.gate), refusal.said, "no verdict"
@@ -257,6 +262,7 @@ def _refused(judged: Judged) -> Iterator[Cells]:
 
 
 def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cells]:
+    """Lines on a comparison that has no value in any block."""
     sweep = judgement.sweep
     found = {
         refusal.gate: refusal
@@ -270,6 +276,7 @@ def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cel
 
 
 def _gate(gate: int) -> str:
+    """Number and subject of a gate: ``4: errors``."""
     return f"{gate}: {gates.NAMES.get(gate, 'unnamed')}"
 
 
@@ -279,24 +286,29 @@ def _level(name: str, point: Point) -> str:
 
 
 def _twin(twins: set[Setting], point: Point) -> str:
+    """Place of an arm in an A/A pair, in words; empty for an arm outside every pair."""
     if point.arm.setting not in twins:
         return ""
     return "second server" if point.arm.copy else "first server"
 
 
 def _marks(point: Point) -> str:
+    """Marks after the mean of a point."""
     return LIMITED_MARK * point.load_limited + REFUSED_MARK * bool(point.refusals)
 
 
 def _number(of: Estimate | float | None, factor: float = 1.0) -> str:
+    """Text of a value ÷ ``factor``; a dash without a value."""
     value = of.value if isinstance(of, Estimate) else of
     return NOTHING if value is None else number(value / factor)
 
 
 def _busy(busy: Busy) -> str:
+    """Words on the state of the machine at one moment."""
     moment = f"{busy.at}: load {busy.load_1_min:g}, {busy.memory_available_mib:,.0f} MiB free"
     return f"{moment}, fixed work {number(busy.fixed_work_us)} µs, wake-up {number(busy.wake_up_us)} µs"
 
 
 def _cell(text: str) -> str:
+    """Text without the characters that would break a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -1,8 +1,8 @@
-"""Version of a recording's servers: this version, or an earlier version with the changes since. On every page.
+"""Version of a recording's servers: this version, or an earlier version with the changes since.
 
-The fingerprint of the sources decides the version (``results/fingerprint.py``). The version of Python does not count
-here: pages are read on any Python, and the table of the machine has the measured version. A recording without a
-fingerprint is of an earlier server.
+Every page states the version beside its numbers. The fingerprint of the sources decides the version
+(``results/fingerprint.py``). The version of Python does not count here: a page may be made on another Python, and the
+table of the machine has the measured Python. A recording without a fingerprint is of an earlier server.
 """
 
 import re
@@ -22,18 +22,19 @@ THIS, EARLIER = "of this version", "of an earlier server"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Comparison of the sources that a recording measured with the present sources."""
+    """Comparison of a recording's sources with the present sources."""
 
     measured_on: str = ""
     """Day, such as ``24 November 2026``; empty without a record of the machine."""
     commit: str = ""
+    """Commit of the recording; empty without a record of the machine."""
     has_fingerprint: bool = False
     changed: tuple[str, ...] = ()
-    """Places of the measured sources that differ from the present sources."""
+    """Names of the recording's sources that differ from the present sources."""
 
     @property
     def is_this(self) -> bool:
-        """True where the measured sources equal the present sources."""
+        """True where the recording's sources equal the present sources."""
         return self.has_fingerprint and not self.changed
 
     @property
@@ -59,7 +60,7 @@ UNKNOWN = Version()
 
 
 def line(version: Version) -> str:
-    """Line of a report on the version, without the end of the line."""
+    """Line of a report on the version, without a line break."""
     return f"{LABEL}{version.sentence}"
 
 

@@ -1,7 +1,8 @@
 """Sizes of a pool: the highest rate of each pool (left panel), and the p99 of the advised pool by rate (right panel).
 
-Both panels show predictions, or both show measurements (hollow markers). The advice for a running server has numbers of
-connections in place of pools. The advised pool has a mark. Dotted lines are the wished rate and the wished p99.
+Both panels show predictions, or both panels show measurements (hollow markers). The advice for a running server has
+numbers of connections in place of pools. The advised pool has a mark. Dotted lines are the wished rate and the wished
+p99.
 """
 
 import math
@@ -23,6 +24,7 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 
 Points = Sequence[tuple[float, float]]
+"""Points of a panel, as pairs of x and y."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Shown:
 
 
 def picture(name: str, title: str, shown: Shown) -> Picture:
-    """Picture of both panels."""
+    """Picture with the highest rates in the left panel, and the p99 in the right panel."""
     return pictured(name, title, _told(shown), lambda: _draw(title, shown))
 
 
@@ -105,7 +107,7 @@ def _entries(shown: Shown) -> Iterator[Artist]:
 
 
 def _told(shown: Shown) -> Iterator[str]:
-    """Every point in words."""
+    """Sentences with the advice and every point."""
     yield f"Advised: {shown.advised}."
     for what, points in (
         (f"Replies a second at most, by {shown.at_once.split()[0]}", shown.highest_hz),

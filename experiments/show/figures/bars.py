@@ -23,7 +23,7 @@ PANEL_LETTERS = 78
 """Letters that fit side by side in the titles of all panels."""
 
 TICK_LETTERS = 45
-"""Letters that fit in a line of the names below all bars."""
+"""Letters that fit in one line of names below the bars of all panels."""
 
 HATCHES = ("", "////", "....", "xxxx")
 """Hatching of the bars of one transport, in turn."""
@@ -34,7 +34,7 @@ BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A mean, in its panel's unit."""
+    """Bar: a mean, in its panel's unit."""
 
     transport: str
     """Transport of the bar. Bars of one transport form a group."""
@@ -54,7 +54,7 @@ class Panel:
 
 
 def picture(name: str, title: str, panels: Sequence[Panel], alike: Sequence[Panel] = ()) -> style.Picture:
-    """Picture of the panels side by side. ``alike``: panels of other figures, which share the scale of a quantity."""
+    """Picture of the panels side by side. ``alike``: panels of other figures. Panels of one quantity share a scale."""
     return pictured(name, title, map(_told, panels), lambda: _draw(title, panels, alike))
 
 
@@ -81,10 +81,12 @@ def _keys(drawn: style.Strokes) -> Iterator[tuple[Artist, ...]]:
 
 
 def _names(drawn: style.Strokes) -> list[str]:
+    """Names of the bars of one transport, each once."""
     return list(dict.fromkeys(name for _, name in drawn))
 
 
 def _look(drawn: style.Strokes, key: tuple[str, str]) -> dict[str, Any]:
+    """Style of a bar: the colour of the transport, and the hatching of the name."""
     hatch = HATCHES[_names(drawn).index(key[1]) % len(HATCHES)]
     return {"facecolor": drawn[key].colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
 
@@ -110,7 +112,7 @@ def _draw_panel(axes: Axes, panel: Panel, drawn: style.Strokes, panels: int, top
 
 
 def _told(panel: Panel) -> str:
-    """Value and interval of every bar of a panel, in words."""
+    """Sentence with the value and interval of every bar of a panel."""
     bars = "; ".join(f"{_name(bar)} {value_words(bar.mean)}" for bar in panel.bars)
     return f"{panel.title}, {panel.quantity}: {bars or 'nothing was measured'}."
 

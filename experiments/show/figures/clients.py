@@ -2,8 +2,9 @@
 
 Points are means over blocks, with 95 % intervals. The median and the 99th percentile may have a panel of their own. All
 panels of the compared figures share one scale from 0, so that growth in proportion to the clients is a straight line. A
-client without any reply (a starved client) is in no latency. A cross stands for each starved client, in a strip over
-the scale, above the number of clients. Left out: N ÷ throughput, which in a closed loop is the latency itself.
+starved client is a client without any reply, and no latency includes it. Each starved client is a cross in a strip at
+the top of the panel, above the number of clients. Left out: N ÷ throughput, which for N clients in a closed loop equals
+the mean latency.
 """
 
 import math
@@ -24,7 +25,7 @@ from experiments.show.figures.panels import even_axis, highest, line, mark, pict
 from experiments.show.numbers import counted, has_interval, time_unit, value_words
 
 TICKS_MAX = 12
-"""Largest count of levels that all have a tick."""
+"""Largest count of numbers of clients that all have a tick. With more numbers some have no tick."""
 
 CROSS_STEP = 0.045
 """Height of the cross of a starved client, as a share of the panel's height."""
@@ -33,7 +34,7 @@ PERCENTILES: Mapping[int, Mapping[str, Any]] = {
     50: {"linestyle": style.DOTTED, "marker": "o"},
     99: {"linestyle": "-", "marker": "^"},
 }
-"""Looks of both percentiles: a point without a line is recognizable too."""
+"""Line style and marker of each percentile. The markers differ, since a point may have no line."""
 
 ROW_POINTS = 11
 """Height in points of a row of text below an axis."""
@@ -55,7 +56,7 @@ class Panel:
     title: str
     lines: Sequence[Line]
     pool: int | None = None
-    """Number of clients with a vertical line: the size of the pool."""
+    """Size of the thread pool: a vertical line marks this number of clients. None for no line."""
     below: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Rows of words below the axis, by the row's name. A row has a word for each number of clients."""
 
@@ -70,8 +71,8 @@ def picture(
 ) -> style.Picture:
     """Picture of the panels side by side on one scale.
 
-    ``percentiles``: add a panel with the first panel's percentiles. ``alike``: the panels of all figures that share the
-    scale and the looks of lines, with this figure's panels.
+    ``percentiles``: add a panel with the percentiles of the first panel's lines. ``alike``: the panels of all figures
+    that share the scale and the colours of lines, including this figure's panels.
     """
     return pictured(name, title, _told(panels), lambda: _draw(title, panels, percentiles, alike))
 
@@ -206,13 +207,13 @@ def _entries(panels: Sequence[Panel], drawn: style.Strokes, percentiles: bool) -
 
 
 def _is_joined(panel: Panel, percent: int) -> bool:
-    """True where a line joins two points: two neighbouring points have the percentile."""
+    """True where a line joins two points of a percentile, since two neighbouring points have the percentile."""
     known = [[point.percentile_us(percent) is not None for point in each.points] for each in panel.lines]
     return any(one and other for each in known for one, other in pairwise(each))
 
 
 def _told(panels: Sequence[Panel]) -> Iterator[str]:
-    """Means of each line by clients, in words."""
+    """Sentences with the means of each line by number of clients."""
     unit, factor = time_unit(point.mean_us.value for point in _points(panels) if point.mean_us)
     if panels:
         yield f"Mean latency in {unit} against clients."

@@ -16,7 +16,8 @@ from experiments.show.figures.panels import even_axis, highest, log_axis, mark, 
 from experiments.show.numbers import number
 
 NAME_LETTERS, QUANTITY_LETTERS = 24, 60
-"""Letters that fit in a line: of a row's name, and of the quantities of all panels side by side."""
+"""Letters that fit in one line. ``NAME_LETTERS``: of a row's name. ``QUANTITY_LETTERS``: of the quantities of all
+panels side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,9 @@ class Row:
     name: str
     transport: str
     cost: Estimate | None
-    """None for a server without this cost; ``lacks`` has the reason."""
+    """Cost with its interval. None for a server whose cost was not measured."""
     lacks: str = ""
+    """Reason for a missing cost, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Panel:
 
     @property
     def words(self) -> str:
-        """Title and quantity."""
+        """Title and quantity as one text."""
         return ": ".join(filter(None, (self.title, self.quantity)))
 
 
@@ -96,6 +98,6 @@ def _draw_panel(axes: Axes, panel: Panel, drawn: style.Strokes, letters: int, en
 
 
 def _told(panel: Panel) -> str:
-    """Value of every row of a panel, in words."""
+    """Sentence with the value of every row of a panel."""
     said = "; ".join(f"{row.name} {number(row.cost.value) if row.cost else row.lacks}" for row in panel.rows)
     return f"{panel.words}: {said or 'nothing was measured'}."

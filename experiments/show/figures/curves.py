@@ -1,7 +1,7 @@
-"""Means over a quantity: panels in rows, a line for each setting, and every point at its place on a true axis.
+"""Means over a quantity: panels in rows, a line for each setting, and every point at its value on a numeric axis.
 
-A point has a 95 % interval, if there is one. A dotted line beside a line has the values of a formula. Panels that are
-compared share a scale, even across figures. Left out: latency over numbers of clients, which ``clients`` draws.
+A point has its 95 % interval, if known. A dotted line shows the values of a formula. Panels that are compared share a
+scale, even across figures. Left out: latency over numbers of clients, which ``clients`` draws.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -29,10 +29,11 @@ class Line:
     transport: str
     """Transport that gives the line its colour. A line without a transport has its own colour."""
     points: Sequence[tuple[float, Estimate]]
+    """Place on the x-axis, and mean with interval, of each point."""
     formula: Sequence[tuple[float, float]] = ()
     """Values of a formula, drawn as a dotted line."""
     hollow: Collection[float] = ()
-    """Places of the hollow points."""
+    """Places on the x-axis of the points that are drawn hollow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Scale:
     holds_formula: bool = False
     """True where the y-axis includes the dotted lines. Otherwise the y-axis includes only the points."""
     joined: bool = True
-    """True where a line joins the points; False where the places are kinds."""
+    """True where a line joins the points. False where the places are kinds, with no order."""
     columns: int = 4
     shared: Literal["all", "row", "none"] = "all"
     """Panels that share one y-axis."""
@@ -161,7 +162,7 @@ def _entries(scale: Scale, panels: Sequence[Panel], drawn: style.Strokes) -> Ite
 
 
 def _told(scale: Scale, panels: Sequence[Panel]) -> Iterator[str]:
-    """Value and interval of every point, in words."""
+    """Sentences with the value and interval of every point."""
     texts = dict(scale.ticks)
     if panels:
         yield f"{scale.y} against {scale.x}."

@@ -1,7 +1,8 @@
 """Response times from the quickest request to the slowest request: a percentile curve for each setting.
 
-The x-axis is the share of requests that took longer. It is logarithmic, so that the slow end has more space. A curve
-ends where fewer than ten independent requests are slower: the rest would depend on a few moments of the run.
+The x-axis is the share of requests that took longer, on a logarithmic scale, so that the slow end has more space. The
+ticks name the share of requests that took no longer. A curve ends where fewer than ten independent requests are slower:
+a longer curve would depend on a few moments of the run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,6 +81,7 @@ def _draw(title: str, lines: Sequence[Line]) -> Figure:
 
 
 def _face(line: Line, colour: str) -> str:
+    """Fill colour of a curve's end marker: white for a refused value, or if the load was the limit."""
     return "white" if line.point.refusals or line.point.load_limited else colour
 
 
@@ -93,7 +95,7 @@ def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: Strokes) ->
 
 
 def _told(line: Line) -> str:
-    """Median and high percentiles of a line, in words."""
+    """Sentence with the median and the high percentiles of a line."""
     values = [(percent, line.point.percentile_us(percent)) for percent in (50, 90, 99, 99.9, 99.99)]
     known = "; ".join(f"{percent:g} %: {number(value)} µs" for percent, value in values if value is not None)
     return f"{line.label}: {known or 'too few requests'}."

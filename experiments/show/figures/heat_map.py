@@ -1,7 +1,8 @@
 """Heat map of pool × clients: the mean latency of each cell, as a colour and as a number.
 
-A light colour is a short time, and a dark colour is a long time. All maps share one logarithmic scale. A cell that a
-gate refuses is white with a grey number. A cell without a measurement has a dash.
+A pool is a number of threads that serve requests. A light colour is a short time, and a dark colour is a long time. All
+maps share one logarithmic scale. A cell that a gate refuses is white with a grey number. A cell without a measurement
+has a dash.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from experiments.show.figures.style import INK, QUIET, Picture, grid, legend
 from experiments.show.numbers import NOTHING, number, time_unit
 
 DARK = 0.52
-"""On a colour of less lightness, the number is white."""
+"""Lightness of a colour under which the number on the colour is white."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _entries(fields: Sequence[Field], unit: str) -> Iterator[Artist]:
 
 
 def _told(fields: Sequence[Field]) -> Iterator[str]:
-    """Means of each pool by clients, in words."""
+    """Sentences with the means of each pool by number of clients."""
     if fields:
         yield "Mean latency in µs."
     for field in fields:

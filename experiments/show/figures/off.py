@@ -1,8 +1,8 @@
 """Errors of predictions: measured ÷ foretold, with a row for each kind of arm, and a dot with an interval for each arm.
 
-An arm is a server under a load. The band is the zone of hits. The axis is logarithmic, so that 0.5 and 2 are equally
-far from 1. A value beyond the axis is an arrow at the edge. The arms of a row are named on the right, in the order of
-the row's dots from the top.
+An arm is a server under a load. A foretold value was predicted before the measurement. The band is the zone of hits.
+The axis is logarithmic, so that 0.5 and 2 are equally far from 1. A value beyond the axis is an arrow at the edge. The
+arms of a row are named on the right, in the order of the row's dots from the top.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ ROW = 0.32
 """Height of a row, in inches."""
 
 FARTHEST = 2.0
-"""The axis ends at this ratio, and at its inverse."""
+"""Ratio at the right end of the axis; its inverse is at the left end."""
 
 NAME_LETTERS, ARMS_LETTERS = 44, 22
 
@@ -41,7 +41,7 @@ class Off:
 def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str) -> style.Picture:
     """Picture of the rows, in the given order from the top.
 
-    ``within``: the largest deviation of a hit. ``arms``: the meaning of the arms' names.
+    ``within``: the largest distance of a hit from 1. ``arms``: the meaning of the arms' names.
     """
     return pictured(name, title, _told(within, rows), lambda: _draw(title, within, rows, arms))
 
@@ -78,7 +78,7 @@ def _draw_dot(axes: Axes, y: float, ratio: Estimate, within: float) -> None:
 
 
 def _told(within: float, rows: Sequence[Off]) -> Iterator[str]:
-    """Ratio of every arm, in words."""
+    """Sentences with the number of hits, and the ratio of every arm."""
     every = [ratio.value for row in rows for _, ratio in row.ratios]
     hits = sum(abs(each - 1) <= within for each in every)
     if rows:

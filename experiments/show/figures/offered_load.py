@@ -26,7 +26,7 @@ from experiments.show.numbers import number, time_unit
 TAIL_DASHES: style.Dashes = (0, (3, 1.2))
 
 ALL: Mapping[str, Any] = {"color": style.FAINT, "linewidth": 9.0, "linestyle": "-"}
-"""Style of the diagonal: a broad band, visible behind curves that follow the diagonal."""
+"""Style of the diagonal, where all requests are answered: a broad band, visible behind curves on the diagonal."""
 
 SATURATED = 0.98
 """Least answered ÷ offered of a server that keeps up. Under this ratio the queue grows, and markers are hollow."""
@@ -34,7 +34,7 @@ SATURATED = 0.98
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One rate: requests due a second, replies in time a second, and the response times."""
+    """One rate of an open loop: requests due a second, replies in time a second, and the response times."""
 
     offered_hz: float
     answered_hz: Estimate | None
@@ -56,7 +56,7 @@ class Curve:
 
 
 def load_of(judgement: Judgement, arm: Arm, point: Point) -> Load:
-    """Windows of an arm with a rate, over all blocks. An arm is a server under a load."""
+    """Load of an arm with a rate, over all blocks. An arm is a server under a load."""
     seen = (block.arms[judgement.sweep.places[arm]].windows for block in judgement.blocks)
     answered = [sum(window.answered_hz for window in windows) / len(windows) for windows in seen if windows]
     rate_hz = arm.setting["rate_hz"]
@@ -143,7 +143,7 @@ def _entries(curves: Sequence[Curve], drawn: style.Strokes) -> Iterator[Artist]:
 
 
 def _told(curve: Curve) -> str:
-    """Replies and response times at each rate of a curve, in words."""
+    """Sentence with the replies and response times at each rate of a curve."""
     loads = []
     for load in curve.loads:
         p50, p99 = load.point.percentile_us(50), load.point.percentile_us(99)

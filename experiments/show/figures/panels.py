@@ -1,7 +1,7 @@
 """Panels: marks with intervals, lines, rows, stacked bars and axes, which all figures share.
 
-An interval that is longer than its panel is cut, and ends in an arrow. A value that a gate refuses is a grey cross. A
-missing point breaks a line. Left out: titles, legends and colours, which ``style`` has.
+An interval that is longer than its panel is cut, and ends in an arrow. A value that a gate refuses is a cross, in
+the colour of its line. A missing point breaks a line. Left out: titles, legends and colours, which ``style`` has.
 """
 
 import math
@@ -23,10 +23,10 @@ CUT = 2.0
 """A scale ends at this multiple of its highest value, even if an interval is longer."""
 
 EVEN = 4.0
-"""A logarithmic axis over a smaller factor has even ticks."""
+"""Ratio of the ends of a logarithmic axis under which the axis has evenly spaced ticks."""
 
 STACKED = (("0.88", ""), ("C0", ""), ("C4", ""), ("C1", ""), ("C6", "////"), ("0.35", "...."))
-"""Colours and hatching of the parts of a stacked bar. The parts differ in grey too."""
+"""Colours and hatching of the parts of a stacked bar. The parts differ on a grey print too."""
 
 HALO = [patheffects.withStroke(linewidth=3, foreground="white")]
 """White edge around a line, so that the line is visible on any bar."""
@@ -39,7 +39,10 @@ def pictured(
     draw: Callable[[], Figure],
     nothing: str = "Nothing was measured for this figure.",
 ) -> Picture:
-    """Picture with this content in sentences (``told``). Without any sentence, the figure shows ``nothing``."""
+    """Picture that ``draw`` draws, in the house style. ``told``: the figure's content in sentences.
+
+    Without any sentence, the figure shows the text ``nothing``, and ``draw`` is not called.
+    """
     head, sentences = title if title.endswith("?") else f"{title}.", [*told]
 
     def empty() -> Figure:
@@ -67,9 +70,10 @@ def span(
     width: float = 1.2,
     halo: bool = False,
 ) -> None:
-    """Draw the interval of an estimate at a place, if any: along the x-axis if ``across``, else upright.
+    """Draw the interval of an estimate at a place: along the x-axis if ``across``, else upright.
 
-    With a halo, the interval is visible on a bar.
+    For an estimate without an interval nothing is drawn. ``ends``: the ends of the scale. An interval beyond an end is
+    cut, and ends in an arrow. ``halo``: a white edge, which makes the interval visible on a bar.
     """
     if not has_interval(of):
         return
@@ -99,8 +103,8 @@ def mark(
     refused: bool = False,
     hollow: bool = False,
 ) -> None:
-    """Draw an estimate's marker and interval at a place. The marker of a refused estimate is a cross, in the stroke's
-    colour."""
+    """Draw an estimate's marker and interval at a place (``span``). The marker of an estimate that a gate refuses is a
+    cross, in the stroke's colour."""
     span(axes, place, of, stroke.colour, ends, across)
     x, y = (of.value, place) if across else (place, of.value)
     look: Mapping[str, Any] = REFUSED if refused else {"marker": stroke.marker, "markersize": stroke.size}
@@ -115,13 +119,14 @@ def line(axes: Axes, points: Iterable[tuple[float, float | None]], stroke: Strok
 
 
 def columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Places and values of points, as two lists."""
+    """Places and values of points, as two lists for ``plot``."""
     every = [*points]
     return [x for x, _ in every], [y for _, y in every]
 
 
 def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence[Axis]:
-    """Set up named rows, from the top. ``said``: texts at the right ends. Returns the axis of these texts, if any."""
+    """Set up named rows, from the top. ``said``: texts at the right ends of rows. Returns the axis of these texts, if
+    any."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.grid(visible=True, axis="x")
@@ -167,7 +172,7 @@ def stack_keys(names: Iterable[str]) -> Iterable[Patch]:
 
 
 def say(axes: Axes, text: str, letters: int = 34) -> None:
-    """Write words in the place of data."""
+    """Write a sentence in a panel without data. ``letters``: width of a line."""
     axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
     axes.set_facecolor(PALE)
     for axis in (axes.xaxis, axes.yaxis):
@@ -176,7 +181,7 @@ def say(axes: Axes, text: str, letters: int = 34) -> None:
 
 
 def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
-    """Set a few round ticks, as plain numbers, none beyond ``end``."""
+    """Set a few round, evenly spaced ticks, as plain numbers: about ``most`` ticks, and none beyond ``end``."""
     ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
     found = ticks if end == math.inf else FixedLocator([at for at in ticks.tick_values(0, end) if at <= end])
     axis.set_major_locator(found)
@@ -186,7 +191,7 @@ def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
 def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
     """Set a few round ticks on a logarithmic axis from ``low`` to ``high``, as plain numbers.
 
-    An axis over a factor of ``dense`` has ticks at decades alone.
+    If ``high`` ÷ ``low`` is ``dense`` or more, only the powers of ten have ticks.
     """
     if high / low < EVEN:
         axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))

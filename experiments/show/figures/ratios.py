@@ -1,9 +1,10 @@
 """Forest plot of judged comparisons: each ratio with its interval around 1, and the verdict in words.
 
 The axis is logarithmic, so that 0.5 and 2 are equally far from 1. The band is the zone of ratios that count as no
-difference. A diamond in the band is a sure difference of less than 5 %. The verdict is on the typical ratio. The thin
-line below is the ratio of whole means. A ratio without a verdict is grey and hollow. A triangle is a ratio that the
-client limits too. An interval that is longer than the axis ends in an arrow.
+difference. A diamond in the band is a proved difference of less than 5 %. The verdict is on the typical ratio, whose
+interval is the thick line. The thin line below is the interval of the ratio of whole means. A ratio without a verdict
+is grey and hollow. A triangle is a ratio that client and server together determine. An interval that is longer than the
+axis ends in an arrow.
 """
 
 import math
@@ -25,12 +26,12 @@ NARROWEST = 1.15
 """Least ratio at the right end of the axis; its inverse is at the left end."""
 
 FARTHEST = 3.0
-"""The axis ends at this multiple of the farthest ratio, even if an interval is longer."""
+"""Multiple of the farthest ratio at which the axis ends, even if an interval is longer."""
 
 NAME_LETTERS = 31
 
 ROUND = (1.0, 2.0, 3.0, 5.0, 10.0)
-"""Ticks of a decade. A long axis begins at a tick, so that every ratio has a number on its left."""
+"""Ticks of a decade. A long axis begins at a tick, so that every ratio has a tick on its left."""
 
 QUANTITIES: Mapping[Measure, str] = {
     "response": "time of a request",
@@ -94,13 +95,14 @@ def _span(judged: Sequence[Judged]) -> tuple[float, float]:
 
 
 def _colour(judged: Judged) -> str:
+    """Colour for a verdict: of a difference, of equality, or of no verdict."""
     if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
         return style.QUIET
     return style.SAME if judged.verdict in _SAME_VERDICTS else style.DIFFERENT
 
 
 def _marker(judged: Judged) -> str:
-    """Marker for the kind of a verdict: the kinds differ in grey too."""
+    """Marker for the kind of a verdict. The kinds differ on a grey print too."""
     if judged.load_share is not None:
         return "^"
     if _colour(judged) == style.SAME:
@@ -144,5 +146,5 @@ def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
 
 
 def _told(judged: Judged) -> str:
-    """Ratio, interval and verdict of a comparison, in words."""
+    """Sentence with the ratio, the interval and the verdict of a comparison."""
     return f"{judged.comparison.title}: {_said(judged).replace(chr(10), ', ', 1).replace(chr(10), ' ')}."

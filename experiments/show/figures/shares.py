@@ -1,7 +1,7 @@
-"""Parts of a cost: a stacked bar for each setting, in the unit of the cost, and a second bar in shares of the whole.
+"""Parts of a cost: a stacked bar for each setting in the unit of the cost, and a second bar in shares of the whole.
 
-The sum is written at the end of the bar. A part that is a difference of two large numbers may be under 0. Such a part
-is not drawn, but the words have its number. These values have no verdicts.
+The sum is written at the end of the first bar. A part that is a difference of two large numbers may be under 0. A part
+under 0 is not drawn, but the figure's sentences have its number. These values have no verdicts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ def _draw(title: str, quantity: str, bars: Sequence[Bar]) -> Figure:
 
 
 def _told(quantity: str, bars: Sequence[Bar]) -> Iterator[str]:
-    """Parts of each setting, in words."""
+    """Sentences with the parts of each setting."""
     if bars:
         yield f"{quantity}."
     for bar in bars:

@@ -1,8 +1,8 @@
 """Style of all figures: the style sheet, a grid of panels with title and legend, colours, labels and files.
 
-The place of a transport in ``PROTOCOLS`` gives the colour and the marker. The transport's module gives the label. Lines
+The index of a transport in ``PROTOCOLS`` gives the colour and the marker. The transport's module gives the label. Lines
 of one transport differ in shade, dashes and marker, so that a grey print of a figure is readable. ``panels`` draws
-within a panel. Equal data give equal bytes: files have no dates and no random ids.
+within a panel. Equal data give equal bytes, since files have no dates and no random ids.
 """
 
 import io
@@ -41,17 +41,17 @@ WIDTH = 6.8
 """Width of every figure in inches: the width of a page's text."""
 
 TITLE_LETTERS, LEGEND_LETTERS = 78, 88
-"""Letters that fit across a figure, in the sizes of the title and of the legend."""
+"""Letters that fit across a figure, in the font sizes of the title and of the legend."""
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
-"""Dots per inch and number of colours of a small picture. It has some 20 kB; with all colours, four times that."""
+"""Dots per inch and number of colours of a small picture, which has some 20 kB. With all colours it has some 80 kB."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
-"""Height of a legend's row in inches, and the number of rows that every figure has space for."""
+"""Height of a legend's row in inches, and the number of rows for which every figure has space."""
 
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
-"""Colours of verdicts, as on the report's page. An undecided verdict has a quiet colour."""
+"""Colours of verdicts, as on the report's page. An undecided comparison has the colour ``QUIET``."""
 
 _CLIP = re.compile(rb'<clipPath id="(\w+)">(.*?)</clipPath>', re.DOTALL)
 """Pattern of a clip path in matplotlib's SVG: the name, and the printed numbers."""
@@ -74,10 +74,11 @@ DASHES: tuple[Dashes, ...] = ("-", (0, (4, 1.4)), (0, (1.2, 1.1)), (0, (5, 1.3, 
 """Dashes of the lines of one transport, in the order of the lines."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Markers of transports, by the transports' places."""
+"""Markers of transports, by the transports' indices in ``PROTOCOLS``."""
 
 SIZES = ((6.6, 2.4), (4.8, 1.6), (3.6, 1.3))
-"""Marker sizes and line widths, in the order of the lines: a line below another line stays visible."""
+"""Marker sizes and line widths, in the order of the lines. Later lines are thinner, so that earlier lines stay
+visible."""
 
 SHADES = (0.0, 0.5, -0.75, 0.25)
 """Shades of the lines of one transport, in the order of the lines: shares of white; under 0, shares of ink."""
@@ -113,14 +114,14 @@ class Picture:
 
 @contextmanager
 def house() -> Iterator[None]:
-    """Context, and decorator: new figures have the style sheet ``HOUSE``. Afterwards the old settings return."""
+    """Context, also usable as a decorator, in which new figures have the style sheet ``HOUSE``."""
     with style.context(HOUSE):
         yield
 
 
 @cache
 def label(transport: str) -> str:
-    """Name of a transport for readers."""
+    """Name of a transport for readers, such as ``gRPC``."""
     if transport in TRANSPORTS:
         return str(getattr(load(transport), "LABEL", transport))
     return LABELS.get(transport, transport)
@@ -158,17 +159,19 @@ def overlaid(drawn: Strokes) -> Strokes:
 
 
 def _look(transport: str) -> tuple[str, str]:
+    """Colour and marker of a transport; grey and a thin diamond for an unknown transport."""
     return _nth(PROTOCOLS.index(transport)) if transport in PROTOCOLS else (QUIET, "d")
 
 
 def _nth(place: int) -> tuple[str, str]:
+    """Colour and marker of the line or transport with this index."""
     with house():
         colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     return to_hex(colours[place % len(colours)]), MARKERS[(place + place // len(colours)) % len(MARKERS)]
 
 
 def shaded(colour: str, shade: float) -> str:
-    """Colour mixed with white, or with ink for a ``shade`` under 0. A shade of 1 is white, and -1 is ink."""
+    """Colour mixed with white, or with ink for a ``shade`` under 0. A shade of 1 is white, and a shade of -1 is ink."""
     other = to_rgb("white" if shade > 0 else INK)
     red, green, blue = (own + (to - own) * abs(shade) for own, to in zip(to_rgb(colour), other, strict=True))
     return to_hex((red, green, blue))
@@ -199,7 +202,7 @@ def interval_key(where: str = ", or within its marker", across: bool = False) ->
 
 
 def refused_key() -> Line2D:
-    """Legend entry for refused values."""
+    """Legend entry for values that a gate refuses."""
     return key("refused: a check of the measurement failed", **REFUSED)
 
 
@@ -235,7 +238,7 @@ def wrapped(text: str, letters: int) -> str:
 
 
 def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
-    """Bytes of the figure's file."""
+    """Bytes of the figure as an SVG or PNG file."""
     buffer = io.BytesIO()
     with house():
         if kind == "svg":  # ``savefig`` would draw the figure twice, for the layout

@@ -1,9 +1,10 @@
 """Report of a sweep: ``report.html``, one file that works offline, and ``report.md`` with the same content.
 
-Questions come first, each with a sentence, a figure and a table. The meaning of the numbers is folded below a question.
-Then come the replication card, further sections, the refusals by gates, the lost slices, the machine, and the method.
-``page.html.j2`` and ``report.md.j2`` are the two templates, and ``page.css`` is the style of the page. All texts are
-Markdown. This module measures and concludes nothing.
+Questions come first, each with a sentence, a figure and a table. Below a question the meaning of the numbers is folded
+away. Then come the replication card (the claims of the reproduced document, with verdicts), further sections, the
+refusals by gates, the lost slices, the machine, and the method. ``page.html.j2`` and ``report.md.j2`` are the two
+templates, and ``page.css`` is the style of the page. All texts are Markdown. This module measures and concludes
+nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS
 
 FAMILIES = {"same": tables.TWINS_HEADING}
-"""Headings of families of comparisons."""
+"""Headings of families of comparisons, by the family's name. Another family's heading is its name."""
 
 MARKDOWN, HTML = "report.md", "report.html"
 
@@ -51,7 +52,7 @@ def html(content: Content, drawn: Mapping[str, str]) -> str:
 
 
 def _given(content: Content) -> dict[str, object]:
-    """Values for the two templates."""
+    """Values for the two templates, by the names in the templates."""
     judgement = content.judgement
     return {
         "title": content.title,
@@ -75,7 +76,7 @@ def _given(content: Content) -> dict[str, object]:
 
 
 def _questions(content: Content) -> Iterator[dict[str, object]]:
-    """Answers, each with the figure, the tables, and the meanings of the verdicts."""
+    """Values for each question: the answer, the figure, the tables, and the meanings of the verdicts."""
     for answer in content.answers:
         all_ = (*answer.deciding, *answer.further)
         verdicts = dict.fromkeys(ruling.verdict for judged in all_ for ruling in judged.rulings)
@@ -100,7 +101,7 @@ def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]
 
 
 def _others(content: Content) -> Iterator[tuple[str, str]]:
-    """Comparisons without a question, in a table for each family, since Holm's correction covers a family."""
+    """Comparisons that no answer shows: heading and table of each family, since Holm's correction covers a family."""
     shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]
@@ -109,13 +110,14 @@ def _others(content: Content) -> Iterator[tuple[str, str]]:
 
 
 def _points(content: Content) -> Iterator[tuple[str, str]]:
-    """Points of the sweep's arms, and of the sweeps that were measured before or after it."""
+    """Name and table of the points of each sweep: of the part's sweep, and of the sweeps before or after it."""
     for name, judgement in (("All arms", content.judgement), *content.seen.after.items()):
         found = tuple(points(judgement.sweep, judgement.blocks).values())
         yield name.replace("_", " ").capitalize(), tables.points(found).markdown
 
 
 def _compared(judgement: Judgement, judged: Sequence[Judged]) -> str:
+    """Table of comparisons in Markdown; empty without comparisons."""
     return _unless_empty(tables.comparisons(judgement, judged))
 
 
@@ -124,7 +126,7 @@ def _unless_empty(table: tables.Table) -> str:
 
 
 def reading(judgement: Judgement) -> Iterator[str]:
-    """Explanations of the tables' columns and marks."""
+    """Explanations of the columns and marks of the tables, each in Markdown."""
     sweep = judgement.sweep
     yield "**Ratio**: A ÷ B, typical of pairs of turns in one round. Under 1, A takes less."
     if len(sweep.looks) > 1:
@@ -141,7 +143,7 @@ def reading(judgement: Judgement) -> Iterator[str]:
 
 
 def method(judgement: Judgement) -> Iterator[str]:
-    """Method of measuring and judging this sweep, in ten lines."""
+    """Method of measuring and judging this sweep, in ten lines or more."""
     sweep, limits = judgement.sweep, judgement.sweep.limits
     looks = "one look" if len(sweep.looks) == 1 else f"each of {len(sweep.looks)} looks"
     yield "A block starts every server afresh, warms it up, and stops it at the end."
@@ -162,7 +164,7 @@ def method(judgement: Judgement) -> Iterator[str]:
 
 
 def _drawn(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the values that the seed drew, for blocks with pinned servers."""
+    """Sentence on the values that the seed drew, for blocks whose servers were pinned to cores."""
     first = next((block for block in judgement.blocks if block.server_cores), None)
     if first is None:
         return
@@ -172,6 +174,7 @@ def _drawn(judgement: Judgement) -> Iterator[str]:
 
 
 def _turns(sweep: Sweep) -> str:
+    """Sentence on the length of a turn: of a slice, or of a window."""
     if isinstance(sweep.turns, Slices):
         return f"Within a block the arms take turns of {1000 * sweep.turns.counted_s:.0f} ms or more, in random order."
     counted = [arm.setting["client"] == PEER_CLIENT and arm.setting["rate_hz"] is None for arm in sweep.arms]
@@ -181,6 +184,7 @@ def _turns(sweep: Sweep) -> str:
 
 
 def _loops(sweep: Sweep) -> str:
+    """Sentences on the closed and open loops of the sweep."""
     rates = {arm.setting["rate_hz"] is None for arm in sweep.arms}
     closed = "A client sends again after each reply. So with more clients each waits longer, by arithmetic alone."
     opened = "Requests are due at a given rate. Response time counts from the due time, also for a late send."

@@ -1,8 +1,8 @@
 """Index of studies: one page, in HTML and in Markdown, with the question and the result of each study.
 
-A study has its question, its first answer, one figure, and the verdicts on its claims. Then comes every claim of every
-document. ``index.html.j2`` and ``index.md.j2`` are the two templates. The HTML page has all answers, and all numbers on
-a claim. The Markdown page has links to the reports, which have all answers and numbers.
+For each study the page has the question, the first answer, one figure, and the verdicts on the claims. Then comes every
+claim of every document. ``index.html.j2`` and ``index.md.j2`` are the two templates. The HTML page has all answers, and
+all numbers on a claim. The Markdown page has links to the reports, which have all answers and numbers.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ TITLE = "The studies: what each asked, and what came out"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Entry of a study. Paths are relative to the page; a missing file has an empty path."""
+    """Entry of a study in the index. Paths are relative to the index; a missing file has an empty path."""
 
     name: str
     question: str
@@ -36,12 +36,13 @@ class Entry:
     readme: str
     """Path from the project's root to the study's page: factors, levels, metrics, tables and figures, with commands."""
     guide: str = ""
-    """Path from this page to that page."""
+    """Path from the index to the study's page."""
     figures: str = ""
     """Folder of the study's figures."""
     report: str = ""
+    """Path of the study's report in Markdown."""
     page: str = ""
-    """Paths of the study's report, in Markdown and in HTML."""
+    """Path of the study's report in HTML."""
 
     @property
     def picture(self) -> Picture | None:
@@ -56,7 +57,7 @@ class Entry:
 
     @property
     def verdicts(self) -> str:
-        """Text of the number of claims by verdict: ``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
+        """Numbers of claims by verdict, as a text: ``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
         counts = Counter(claim.verdict for claim in self.claims)
         return ", ".join(f"{counts[verdict]} **{verdict}**" for verdict in get_args(ClaimVerdict) if counts[verdict])
 
@@ -72,12 +73,12 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Content of the page: all studies."""
+    """Content of the index: all studies."""
 
     entries: tuple[Entry, ...]
     missing: tuple[Missing, ...] = ()
     words: str = ""
-    """Path from the page to the explanation of words and verdicts."""
+    """Path from the index to the explanation of words and verdicts."""
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
@@ -94,12 +95,12 @@ def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
 
 
 def markdown(index: Index) -> str:
-    """Page in Markdown, with paths to figures and reports."""
+    """Index in Markdown, with paths to figures and reports."""
     return markdown_of("index.md.j2", **_given(index), claims=_claims(index.entries, is_short=True).markdown)
 
 
 def html(index: Index) -> str:
-    """Page in HTML, with the figures inside. Drawing the figures takes seconds."""
+    """Index in HTML, with the figures inside. Blocks for seconds, while the figures are drawn."""
     pictures = {entry.name: replace(entry.picture, name=entry.name) for entry in index.entries if entry.picture}
     drawn, claims = gallery.svg_texts(pictures.values()), _claims(index.entries).markdown
     return html_of("index.html.j2", drawn, **_given(index), claims=claims, pictures=pictures)
@@ -127,7 +128,7 @@ def _glance(entries: Sequence[Entry]) -> Table:
 
 
 def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
-    """Table of every claim of every document. A short table has one sentence on the numbers of a claim."""
+    """Table of every claim of every document. A short table has only the first sentence on the numbers of a claim."""
     told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
     cards = [(name, card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)
@@ -135,6 +136,6 @@ def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
 
 
 def _first(claim: Claim) -> Claim:
-    """Claim with the first sentence on the numbers alone."""
+    """Copy of the claim with only the first sentence on the numbers."""
     first, end, _ = claim.said.partition(". ")
     return replace(claim, said=f"{first}{end.strip()}")

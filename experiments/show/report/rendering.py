@@ -1,4 +1,4 @@
-"""Parts of all pages: templates, Markdown as HTML, embedded figures. A page is one file that works offline."""
+"""Rendering of all pages: templates, Markdown as HTML, embedded figures. An HTML page is one file, for offline use."""
 
 import base64
 import re
@@ -22,7 +22,7 @@ _CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"), "open"),
     "CONTRADICTED": "different",
 }
-"""CSS class of a verdict in bold."""
+"""CSS class of each verdict, which colours the verdict in bold."""
 
 
 def markdown_of(template: str, **given: object) -> str:
@@ -43,6 +43,7 @@ def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
 
 
 def _templates() -> Environment:
+    """Templates of this folder, with the filter ``html`` for Markdown."""
     found = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(("html.j2",)),
@@ -55,7 +56,8 @@ def _templates() -> Environment:
 
 
 def rendered(text: str, label: str = "Table") -> Markup:
-    """Markdown as HTML: a table scrolls in a box, and a verdict in bold has a colour."""
+    """Markdown as HTML: a table scrolls in a box, and a verdict in bold has a colour. ``label``: name of the tables for
+    screen readers."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(text)
     for token in tokens:
@@ -66,6 +68,7 @@ def rendered(text: str, label: str = "Table") -> Markup:
 
 
 def _mark_verdicts(children: Sequence[Token]) -> None:
+    """Give each verdict in bold among these tokens its CSS class."""
     for opening, text in pairwise(children):
         word = text.content.split(",")[0]
         if opening.type == "strong_open" and word in _CLASSES:
