@@ -13,9 +13,9 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.3, 0.35
-"""Errors of the model, as shares, where the demands are known. Nine of ten predicted rates are within
-``DESCRIBED_ERROR``. Six of seven p99, at up to 70 % of the capacity, are within ``DESCRIBED_TAIL_ERROR``. In the
-recording of the study ``pool_size`` 21 of 33 rates are within 10 %."""
+"""Errors of the model, as shares, where the demands are known. Most predicted rates of the study ``pool_size`` are within
+``DESCRIBED_ERROR``, and most p99 at up to 70 % of the capacity within ``DESCRIBED_TAIL_ERROR``; the page of
+``recommend`` has the numbers."""
 
 MEASURED_ERROR = 0.15
 """Error of a measured rate, as a share. Nine of ten repeated measurements are within this error
