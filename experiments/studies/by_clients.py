@@ -135,7 +135,7 @@ def _reachable(base: Setting) -> bool:
 def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
     """Pairs of servers that differ in the transport alone; sockets stand first."""
     for one, other in combinations(bases, 2):
-        if [name for name, level in one.levels if other[name] != level] == ["transport"]:
+        if one.unlike(other) == ("transport",):
             yield (one, other) if one["transport"] == "sockets" else (other, one)
 
 

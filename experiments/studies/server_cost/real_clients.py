@@ -89,7 +89,7 @@ def sweep(scale: Scale) -> Sweep:
         own, arms = _arm(OWN, load, headers), []
         for name, server in others.items():
             arms.append(other := _arm(server, load, headers))
-            differ = tuple(factor for factor, level in own.setting.levels if other.setting[factor] != level)
+            differ = own.setting.unlike(other.setting)
             title = f"Lookup, {load}, {calls}: time on {name} ÷ time on grpc_static"
             family = HEADLINE if headers in DECIDING else "further"
             family = family if server is ON_GRPCIO else f"{name}, {load}"

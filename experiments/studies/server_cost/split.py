@@ -173,8 +173,7 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
     """Ratio of processor times, typical of pairs; None where no pair is whole, or a gate refuses an arm."""
     if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
         return None
-    levels = zip(above.setting.levels, below.setting.levels, strict=True)
-    differ = tuple(name for (name, level), (_, other) in levels if level != other)
+    differ = above.setting.unlike(below.setting)
     log_ratio = ratios.typical(judgement.sweep, block, Comparison("", "", above, below, differ, measure="cpu"))
     return None if log_ratio is None else math.exp(log_ratio)
 
