@@ -1,9 +1,10 @@
 """Latency against the number of clients: a panel for each setting, a line for each request type or level.
 
-Points are means over blocks, with 95 % intervals. The median and the 99th percentile may have a panel of their own. All
-panels of the compared figures share one scale from 0, so that growth in proportion to the clients is a straight line. A
-client without any reply (a starved client) is in no latency. A cross stands for each starved client, in a strip over
-the scale, above the number of clients. Left out: N ÷ throughput, which in a closed loop is the latency itself.
+Points are geometric means over blocks, with 95 % intervals. The median and the 99th percentile may have a panel of
+their own. All panels of the compared figures share one scale from 0, so that growth in proportion to the clients is a
+straight line. A client without any reply (a starved client) is in no latency. A cross stands for each starved client,
+in a strip over the scale, above the number of clients. Left out: N ÷ throughput, which in a closed loop is the latency
+itself.
 """
 
 import math

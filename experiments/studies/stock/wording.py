@@ -60,8 +60,8 @@ def absence(judgement: Judgement, name: str) -> str:
 
 
 def mean_us(judgement: Judgement, arm: Arm) -> float | None:
-    """Mean over blocks of an arm's mean latency, as in figures. None without a value, or where a gate refuses a
-    block."""
+    """Geometric mean over blocks of an arm's mean latency, as in figures. None without a value, or where a gate refuses
+    a block."""
     means = (point.mean_us for point in points_of(judgement, [arm]) if not point.refusals)
     return next((each.value for each in means if each is not None), None)
 
