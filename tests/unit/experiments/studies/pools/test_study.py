@@ -188,6 +188,20 @@ def test_a_pool_saves_threads_where_a_thread_a_request_is_slower(times: float | 
     assert claim.verdict == verdict
 
 
+def test_a_comparison_without_a_value_does_not_confirm_that_a_pool_saves_threads() -> None:
+    """The gates left no block of one of two comparisons, so that the claim stays open."""
+    executors = {"thread-per-task": 200.0, "thread-pool": 100.0}
+    means = {Arm(read(f"sockets clients={n} executor={each}")): us for n in (1, 5) for each, us in executors.items()}
+    one, one_pool, five, five_pool = means
+    of = sweep(asked_of(one, one_pool, "one"), asked_of(five, five_pool, "five"))
+    whole = judge(of, synthetic(of, means))
+    lacking = replace(whole, judged={"one": whole.judged["one"]})
+    for beside, verdict in ((whole, "CONFIRMED"), (lacking, "INCONCLUSIVE")):
+        found = claims(replace(seen(cells=judged()), beside={EXECUTORS: beside}))
+        (claim,) = [each for each in found if "saves" in each.text]
+        assert (claim.verdict, "of 2 comparisons" in claim.said) == (verdict, True)
+
+
 def test_a_wrong_key_contradicts_the_stress_test() -> None:
     """A wrong key contradicts the claim, though no request ended in an error."""
     (claim,) = [each for each in claims(seen(wrong=1, cells=judged())) if each.text.startswith("Stress")]
