@@ -59,6 +59,11 @@ class Split:
     """Processor time of a Lookup in µs, by share."""
 
     @property
+    def blocks(self) -> int:
+        """Number of blocks that have every share."""
+        return self.shares[SHARES[0]].n
+
+    @property
     def total_us(self) -> float:
         """Processor time of a Lookup."""
         return sum(each.value for each in self.shares.values())
@@ -79,6 +84,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answer with the shares of each server, without a verdict."""
     found = splits(seen.main)
     told = [_told(each) for each in found]
+    blocks = " or ".join(counted(each, "block") for each in sorted({each.blocks for each in found})) or "no block"
     executors = " or the ".join(
         dict.fromkeys(arm.setting.executor for arm in seen.main.sweep.arms if arm.setting["service"] == STOCK)
     )
@@ -94,7 +100,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             ),
             estimand=(
                 "processor time of the server process for each Lookup, and its shares. Connections are kept, and every "
-                f"Lookup is on the {executors}. Numbers are means over {counted(len(seen.main.blocks), 'block')}."
+                f"Lookup is on the {executors}. Numbers are means over {blocks}."
             ),
             not_concluded=(
                 "That the interpreter takes no more on grpcio than elsewhere: the null server gives its share.",

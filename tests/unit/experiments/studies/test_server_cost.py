@@ -187,6 +187,14 @@ def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
     assert SERVER_COST.parts["split"].answers(seen)[0].sentence.startswith("Not known")
 
 
+def test_blocks_without_every_share_are_not_counted() -> None:
+    """One block of three lacks a share: the numbers are means over two blocks."""
+    first, *others = split_seen().main.blocks
+    lacking = replace(first, servers=[each and replace(each, kernel_share=None) for each in first.servers])
+    (answer,) = SERVER_COST.parts["split"].answers(Seen(judge(split_sweep(SMALL), [lacking, *others])))
+    assert answer.estimand.endswith("Numbers are means over 2 blocks.")
+
+
 def test_an_option_is_held_against_its_goal() -> None:
     """TLS at 1.25 and metrics at 1.02 meet their goals, and a token at 1.2 misses its goal. A store has no goal."""
     sweep = options(SMALL)
