@@ -17,6 +17,7 @@ from experiments.kinds.stress import FinalSeen, KindSeen, StressSeen
 from experiments.kinds.table import Cell, CellRatio, CellSeen
 from experiments.show.content import Seen, content
 from experiments.studies.pools import POOLS, design, original
+from experiments.studies.pools.answers import answers
 from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, MUCH_LESS, all_are, claims
 from experiments.studies.pools.figures import cell_table
 from experiments.studies.study import Scale
@@ -215,6 +216,13 @@ def test_few_blocks_decide_no_claim() -> None:
     assert {claim.verdict for claim in told.claims[1:]} == {"INCONCLUSIVE"}
     assert len(told.answers) == 5
     assert len(told.sections) == 9
+
+
+def test_cells_without_a_block_are_said_to_be_not_measured() -> None:
+    """Before the first block no ratio has a value, and both answers on cells say so."""
+    nothing = table.judged(design.cells(QUICK), ())
+    said = [each.sentence for each in answers(seen(cells=nothing)) if "threads do" in each.question]
+    assert [each.rpartition(": ")[2] for each in said] == ["not measured."]
 
 
 def test_all_tables_and_figures_are_there() -> None:
