@@ -190,7 +190,7 @@ def hints(sides: Sequence[Setting]) -> Iterator[str]:
     a, b = sides
     if len(started) < len(sides) and "trade" in a.text("mix"):
         yield ON_DISK
-    differ = {name for name, level in a.levels if b[name] != level}
+    differ = set(a.unlike(b))
     is_one = a["clients"] == a["connections"] == 1 and a["rate_hz"] is None
     if is_one and differ and differ <= _OF_A_POOL:
         yield ONE_AT_A_TIME.format(what=", ".join(sorted(differ)))

@@ -65,7 +65,7 @@ def sweep(
         raise UsageError("a server", b.text("service"), "another address than A's")
     first, second = Arm(a), Arm(b, 1 if a == b else 0)
     same_transport = a["transport"] == b["transport"]
-    differ = tuple(name for name, level in a.levels if b[name] != level)
+    differ = a.unlike(b)
     kind: Kind = "ratio" if differ else "same"
     comparisons = [Comparison(COMPARED, "B ÷ A", second, first, differ, kind, family="headline")]
     for arm in (first,) if same_transport else (first, second):

@@ -88,8 +88,7 @@ class Comparison:
     family ``headline`` is decided."""
 
     def __post_init__(self) -> None:
-        above, below = dict(self.above.setting.levels), dict(self.below.setting.levels)
-        differ = tuple(name for name in above if above[name] != below[name])
+        differ = self.above.setting.unlike(self.below.setting)
         if set(differ) != set(self.differ):
             raise ValueError(f"{self.name}: the arms differ in {differ}, declared: {self.differ}")
         if (self.kind == "same") != (not differ) or (not differ and self.above.copy == self.below.copy):

@@ -67,6 +67,11 @@ class Setting:
         UsageError."""
         return setting(**(dict(self.said()) | levels))
 
+    def unlike(self, other: "Setting") -> tuple[str, ...]:
+        """Factors in which another setting has another level."""
+        levels = zip(self.levels, other.levels, strict=True)
+        return tuple(name for (name, own), (_, level) in levels if own != level)
+
     @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
     def said(self) -> tuple[tuple[str, Level], ...]:
         """Levels of the transport, and of every factor that is not at its default."""

@@ -50,10 +50,10 @@ NAMES = {
     6: "the times do not fill the time",
     7: "the load was off its rate",
     8: "arrivals not as declared",
-    13: "a percentile beyond its sample",
     20: "smaller than equal arms differ",
 }
-"""Subject of each gate in a few words, by the gate's number."""
+"""Subject of each gate with refusals in a few words, by the gate's number. Gate 13 refuses no comparison: ``points``
+leaves out its percentiles."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:

@@ -1,13 +1,13 @@
 """Points: the values of one arm over the blocks, for figures and tables.
 
-An arm is a server under a load. A point has whole means, percentiles and processor time. The interval of a mean is
-Student's t over the logarithms of the blocks' means, so that both ends are above 0. Percentiles come from the
-histograms of all blocks together. A percentile is given only where enough independent requests are slower (gate 13).
-Pure.
+An arm is a server under a load. A point has whole means, percentiles and processor time. A mean is the geometric mean
+of the blocks' means, and its interval is Student's t over their logarithms. So both ends are above 0, and the mean lies
+between them. Percentiles come from the histograms of all blocks together. A percentile is given only where enough
+independent requests are slower (gate 13). Pure.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -32,7 +32,7 @@ class Point:
     arm: Arm
     request: str
     mean_us: Estimate | None
-    """Whole mean of the response times; None where no request was answered."""
+    """Geometric mean over blocks of the whole mean response time; None where no request was answered."""
     times: Times
     """Histogram of the response times of all blocks."""
     errors: int
@@ -91,11 +91,11 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
     return Point(
         arm=arm,
         request=request,
-        mean_us=_over_blocks(blocks, lambda block: ratios.arm_mean_us(sweep, block, place, request)),
+        mean_us=geometric_interval((ratios.arm_mean_us(sweep, block, place, request) for block in blocks), CONFIDENCE),
         times=total([each.times for each in answered]),
         errors=sum(sum(each.errors.values()) for each in answered),
         effective=sum(each.effective for each in answered),
-        server_cpu_us=_over_blocks(blocks, lambda block: ratios.arm_cpu_us(sweep, block, place)),
+        server_cpu_us=geometric_interval((ratios.arm_cpu_us(sweep, block, place) for block in blocks), CONFIDENCE),
         load_share=gates.load_share(sweep, blocks, arm),
         lost_share=fmean(ratios.lost_share(block, place) for block in blocks),
         load_limited=gates.is_load_limited(sweep, blocks, arm),
@@ -103,13 +103,6 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
         starved_clients=sum(window.starved_clients for window in windows),
         refusals=tuple(dict.fromkeys(refusals)),
     )
-
-
-def _over_blocks(blocks: Sequence[Block], value: Callable[[Block], float | None]) -> Estimate | None:
-    """Mean of the blocks' values, with the interval of their geometric mean, whose ends are above 0 (rule 12)."""
-    values = [each for each in map(value, blocks) if each]
-    ends = geometric_interval(values, CONFIDENCE)
-    return None if ends is None else replace(ends, value=fmean(values))
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:

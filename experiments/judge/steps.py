@@ -41,10 +41,10 @@ class Step:
     def verdict(self, judgement: Judgement) -> Verdict:
         """Verdict on the step; INCONCLUSIVE in a sweep that is at no look.
 
-        A step whose whole interval is above 1 is never FLAT, not even a small step.
+        A step whose interval excludes 1 is never FLAT, not even a small step.
         """
         verdict = ruled(OF_GROWTH, self.ratio, self.p_holm, judgement.sweep.level, judgement.sweep.limits)
-        is_open = judgement.look is None or (verdict is Verdict.FLAT and self.ratio.low > 1)
+        is_open = judgement.look is None or (verdict is Verdict.FLAT and not self.ratio.low <= 1 <= self.ratio.high)
         return Verdict.INCONCLUSIVE if is_open else verdict
 
     def is_small(self, limits: Limits) -> bool:

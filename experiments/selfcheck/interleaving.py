@@ -101,7 +101,7 @@ def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
 def design(condition: Condition, turn: int) -> Sweep:
     """Plan of the sweep of a condition. The number of the turn is the seed of the sweep."""
     above, below = Arm(read("sockets")), Arm(read("grpc executor=static-pool"))
-    differ = tuple(name for name, level in above.setting.levels if below.setting[name] != level)
+    differ = above.setting.unlike(below.setting)
     comparison = Comparison("pair", "sockets ÷ gRPC", above, below, differ, family="headline")
     beside = [Arm(read("sockets"), 1 + number) for number in range(SERVERS_MAX - 2)] if condition.among else []
     rounds = min(_ROUNDS, condition.pairs)

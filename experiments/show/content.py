@@ -249,16 +249,17 @@ def content(part: Shows, seen: Seen) -> Content:
     """Make the content of a part from the measurements.
 
     An answer without a figure gets the forest plot of its comparisons. If gates refused every block of an answer, the
-    answer's sentence becomes ``NO_VALUE``, and its figure has no data.
+    answer's sentence becomes ``NO_VALUE``, and its forest plot has no data.
     """
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
-        empty = not answer.sentence
-        if answer.figure is None and (answer.deciding or empty):
+        figure = answer.figure
+        if figure is None and (answer.deciding or not answer.sentence):
             drawn = list(_pictures(f"question_{number}", answer))
             pictures += drawn
-            answer = replace(answer, figure=drawn[0].name, sentence=NO_VALUE if empty else answer.sentence)
-        answers.append(replace(answer, details=(*answer.details, *reach_sentences(answer.deciding))))
+            figure = drawn[0].name
+        details = (*answer.details, *reach_sentences(answer.deciding))
+        answers.append(replace(answer, figure=figure, sentence=answer.sentence or NO_VALUE, details=details))
     return Content(
         title=part.title,
         seen=seen,

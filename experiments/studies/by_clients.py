@@ -140,7 +140,7 @@ def _reachable(base: Setting) -> bool:
 def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
     """Pairs of servers that differ in the transport alone. In a pair with sockets, sockets are first."""
     for one, other in combinations(bases, 2):
-        if [name for name, level in one.levels if other[name] != level] == ["transport"]:
+        if one.unlike(other) == ("transport",):
             yield (one, other) if one["transport"] == "sockets" else (other, one)
 
 

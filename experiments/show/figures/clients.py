@@ -1,10 +1,10 @@
 """Latency against the number of clients: a panel for each setting, a line for each request type or level.
 
-Points are means over blocks, with 95 % intervals. The median and the 99th percentile may have a panel of their own. All
-panels of the compared figures share one scale from 0, so that growth in proportion to the clients is a straight line. A
-starved client is a client without any reply, and no latency includes it. Each starved client is a cross in a strip at
-the top of the panel, above the number of clients. Left out: N ÷ throughput, which for N clients in a closed loop equals
-the mean latency.
+Points are geometric means over blocks, with 95 % intervals. The median and the 99th percentile may have a panel of
+their own. All panels of the compared figures share one scale from 0, so that growth in proportion to the clients is a
+straight line. A starved client is a client without any reply, and no latency includes it. Each starved client is a
+cross in a strip at the top of the panel, above the number of clients. Left out: N ÷ throughput, which for N clients in
+a closed loop equals the mean latency.
 """
 
 import math

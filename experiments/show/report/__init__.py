@@ -138,6 +138,7 @@ def reading(judgement: Judgement) -> Iterator[str]:
         )
     yield "**Thin lines** in figures of ratios: the ratio of plain means, pauses included. This ratio has no verdict."
     yield "**p (Holm)**: how often equal servers would show such a ratio, corrected for the number of comparisons."
+    yield "**Mean** of an arm: the geometric mean of the blocks’ means, with an interval of 95 %."
     yield "**A/A pair**: one setting, started as two servers. A difference between the two is noise, or our fault."
     yield f"**{NOTHING}**: not measured, too few blocks for an interval, or too few requests for a percentile."
 

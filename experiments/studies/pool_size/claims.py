@@ -9,7 +9,7 @@ sweep is at a look.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from experiments.design.arms import Arm
+from experiments.design.arms import Arm, Comparison
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.recommend.advice import USUAL
 from experiments.show.content import Answer, Claim, Entry, Finding, Seen
@@ -264,11 +264,11 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 def _lookups_gain_nothing(seen: Seen) -> Finding:
     lookups = seen.after.get("pool_lookups")
-    return _NOT_MEASURED if lookups is None else _all(lookups, compared(lookups), gain=False)
+    return _NOT_MEASURED if lookups is None else _all(lookups, _asked(lookups), gain=False)
 
 
 def _without_gil(seen: Seen) -> Finding:
-    own = [judged for judged, work in _works(seen, with_gil=False) if work.cpu_ms > 0 and not work.io_ms]
+    own = [each for each, work in _works(seen, with_gil=False) if work.cpu_ms > 0 and not work.io_ms]
     if not own:
         return _NO_FREE_THREADED
     return _ONE_CORE if _has_one_core(seen) else _all(seen.main, own, gain=True)
@@ -286,16 +286,22 @@ def _of_work(
     def finding(seen: Seen) -> Finding:
         if needs_cores and _has_one_core(seen):
             return _ONE_CORE
-        own = [judged for judged, work in _works(seen, with_gil=True) if is_asked(work)]
+        own = [each for each, work in _works(seen, with_gil=True) if is_asked(work)]
         return _all(seen.main, own, gain)
 
     return finding
 
 
-def _works(seen: Seen, with_gil: bool) -> Iterator[tuple[Judged, Work]]:
-    """Comparisons of pools, each with the work of its requests, on an interpreter with a GIL or without a GIL."""
-    for each in compared(seen.main):
-        of = each.comparison.above.setting
+def _asked(judgement: Judgement) -> tuple[Comparison, ...]:
+    """Declared comparisons of pools, also those without a value."""
+    return tuple(each for each in judgement.sweep.comparisons if each.kind != "same")
+
+
+def _works(seen: Seen, with_gil: bool) -> Iterator[tuple[Comparison, Work]]:
+    """Declared comparisons of pools, each with the work of its requests, on an interpreter with a GIL or without a
+    GIL."""
+    for each in _asked(seen.main):
+        of = each.above.setting
         if (model_of(of) != NO_GIL) == with_gil:
             yield each, work_of(of)
 
@@ -304,16 +310,19 @@ def _has_one_core(seen: Seen) -> bool:
     return bool(seen.main.blocks) and seen.main.blocks[0].cores < 2
 
 
-def _all(judgement: Judgement, own: Sequence[Judged], gain: bool) -> Finding:
+def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding:
     """Finding on a claim that more threads gain in all these comparisons (``gain`` is True), or in none of them
-    (``gain`` is False)."""
-    if not own:
+    (``gain`` is False). A comparison without a value keeps the claim open."""
+    judged = [judgement.judged[each.name] for each in own if each.name in judgement.judged]
+    if not judged:
         return _NOT_MEASURED
-    said = " ".join(f"{each.comparison.title}: {ratio_words(each.typical)[0]}, {verdict_words(each)}." for each in own)
-    found = [gains_from_threads(each) for each in own]
+    told = [f"{each.comparison.title}: {ratio_words(each.typical)[0]}, {verdict_words(each)}." for each in judged]
+    missing = len(own) - len(judged)
+    said = " ".join((*told, *[f"Of {counted(missing, 'comparison')} the gates left no block."] * bool(missing)))
+    found = [gains_from_threads(each) for each in judged]
     if judgement.look is not None and (not gain) in found:
         return "CONTRADICTED", said
-    return ("INCONCLUSIVE" if judgement.look is None or None in found else "CONFIRMED"), said
+    return ("INCONCLUSIVE" if judgement.look is None or None in found or missing else "CONFIRMED"), said
 
 
 def _throughput(seen: Seen) -> Finding:

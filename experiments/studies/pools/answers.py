@@ -143,7 +143,7 @@ def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> I
     for quantity in quantities:
         found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
         told = "; ".join(words(each) for each in found if each is not None)
-        yield f"{QUANTITIES[quantity].capitalize()}: {told}."
+        yield f"{QUANTITIES[quantity].capitalize()}: {told or 'not measured'}."
 
 
 def _connections(cells: TableJudged) -> Answer:

@@ -79,22 +79,23 @@ def _pool_saves_threads(seen: Seen) -> Claim:
     each request with the thread pool, on each transport and number of clients of the part ``executors``."""
     if EXECUTORS not in seen.beside:
         return not_measured(POOL_SAVES, EXECUTORS)
-    judged = [
-        one
-        for one in seen.beside[EXECUTORS].judged.values()
-        for arms in ((one.comparison.above, one.comparison.below),)
-        if [arm.setting["executor"] for arm in arms] == ["thread-per-task", "thread-pool"]
+    judgement = seen.beside[EXECUTORS]
+    asked = [
+        each.name
+        for each in judgement.sweep.comparisons
+        if [arm.setting["executor"] for arm in (each.above, each.below)] == ["thread-per-task", "thread-pool"]
     ]
+    judged = [judgement.judged[name] for name in asked if name in judgement.judged]
     if not judged:
         return Claim(POOL_SAVES, "INCONCLUSIVE", "No block of it counts.")
     values, verdicts = [one.typical.value for one in judged], [one.verdict for one in judged]
     slower = verdicts.count(Verdict.SLOWER)
     said = (
         f"In Python: a new thread for each request takes {number(min(values))} to {number(max(values))} times the time "
-        f"of a thread pool; of {len(judged)} comparisons it is SLOWER in {slower}. From the part `{EXECUTORS}`. In "
+        f"of a thread pool; of {len(asked)} comparisons it is SLOWER in {slower}. From the part `{EXECUTORS}`. In "
         "Rust and Go it was not varied."
     )
-    if slower == len(judged):
+    if slower == len(asked):
         return Claim(POOL_SAVES, "CONFIRMED", said)
     refuted = Verdict.FASTER in verdicts or Verdict.EQUIVALENT in verdicts
     return Claim(POOL_SAVES, "CONTRADICTED" if refuted else "INCONCLUSIVE", said)

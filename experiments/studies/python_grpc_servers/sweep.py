@@ -106,7 +106,7 @@ def cost_name(connections: int, client: str) -> str:
 
 def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
     """Comparison of two servers under one load. The comparisons under a load are one family for Holm's correction."""
-    differ = tuple(factor for factor, level in above.setting.levels if below.setting[factor] != level)
+    differ = above.setting.unlike(below.setting)
     load = above.setting.whole("connections"), above.setting.text("client")
     what = "time" if measure == "response" else "processor time a call"
     sides = (next(each for each in SERVERS if arm_of(each, *load) == arm) for arm in (above, below))

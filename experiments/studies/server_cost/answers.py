@@ -207,7 +207,7 @@ def _lookup_on(arm: Arm) -> str:
 
 
 def arm_table(judgement: Judgement) -> str:
-    """Table of the processor time of a request on each arm: the mean over blocks with its 95 % interval."""
+    """Table of the processor time of a request on each arm: the geometric mean over blocks, with its 95 % interval."""
     lines = []
     for (arm, request), point in points(judgement.sweep, judgement.blocks).items():
         if request == ALL and point.server_cpu_us:

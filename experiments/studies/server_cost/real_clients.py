@@ -74,6 +74,8 @@ GOALS = tuple(
 )
 """Goals: name of the comparison, words for the goal, least value, greatest value."""
 
+NO_BOUND = f"{LIMITED_MARK} The client was at its limit on both servers: the ratio tells nothing of the servers alone."
+
 QUESTION = "How many times the calls of a plain grpcio server does grpc_static answer, for clients on grpc-go?"
 
 
@@ -87,7 +89,7 @@ def sweep(scale: Scale) -> Sweep:
         own, arms = _arm(OWN, load, headers), []
         for name, server in others.items():
             arms.append(other := _arm(server, load, headers))
-            differ = tuple(factor for factor, level in own.setting.levels if other.setting[factor] != level)
+            differ = own.setting.unlike(other.setting)
             title = f"Lookup, {load}, {calls}: time on {name} ÷ time on grpc_static"
             family = HEADLINE if headers in DECIDING else "further"
             family = family if server is ON_GRPCIO else f"{name}, {load}"
@@ -144,7 +146,7 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
     for load in LOADS:
         judged = {headers: judgement.judged.get(_name(load, headers)) for headers in CALLS}
         ratios = {headers: one.typical.value for headers, one in judged.items() if one is not None}
-        bounds = {headers for headers in ratios if _is_limited(judgement, load, headers, ON_GRPCIO)}
+        bounds = {headers for headers in ratios if _limited(judgement, load, headers, ON_GRPCIO)[0]}
         exact = ratios.keys() - bounds
         if not ratios:
             continue
@@ -170,18 +172,24 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
             if _name(load, headers, server) in judgement.judged
         ]
         if shown:
-            yield f"{_at_once(load)}, times the calls of {name}: {', '.join(shown)}."
+            no_bound = f" {NO_BOUND}" * any(LIMITED_MARK in each for each in shown)
+            yield f"{_at_once(load)}, times the calls of {name}: {', '.join(shown)}.{no_bound}"
 
 
 def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
-    """Text of a ratio, with "at least" before it where the client was at its limit on ``grpc_static``."""
-    return f"{'at least ' * _is_limited(judgement, load, headers, server)}{_ratio(judgement, load, headers, server)}"
+    """Text of a ratio. Where the client was at its limit on one server, this server could answer more calls: the ratio
+    is a bound, with "at least" or "at most" before it. Where the client was at its limit on both servers, the ratio is
+    no bound, and has a mark."""
+    ours, other = _limited(judgement, load, headers, server)
+    bound = "" if ours == other else "at least " if ours else "at most "
+    return f"{bound}{_ratio(judgement, load, headers, server)}" + f" {LIMITED_MARK}" * (ours and other)
 
 
-def _is_limited(judgement: Judgement, load: str, headers: str, server: Setting) -> bool:
-    """True where the client was at its limit on ``grpc_static``, so that the ratio is a lower bound."""
-    one = judgement.judged[_name(load, headers, server)]
-    return is_load_limited(judgement.sweep, judgement.blocks, one.comparison.below)
+def _limited(judgement: Judgement, load: str, headers: str, server: Setting) -> tuple[bool, bool]:
+    """Two answers, for ``grpc_static`` and for the other server: True where the client was at its limit."""
+    one = judgement.judged[_name(load, headers, server)].comparison
+    ours, other = (is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (one.below, one.above))
+    return ours, other
 
 
 def _at_once(load: str) -> str:

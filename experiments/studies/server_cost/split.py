@@ -63,6 +63,11 @@ class Split:
     """Processor time of a Lookup in µs, by share."""
 
     @property
+    def blocks(self) -> int:
+        """Number of blocks that have every share."""
+        return self.shares[SHARES[0]].n
+
+    @property
     def total_us(self) -> float:
         """Whole processor time of a Lookup in µs, the sum of all shares."""
         return sum(each.value for each in self.shares.values())
@@ -83,6 +88,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answer with the shares of each server, without a verdict."""
     found = splits(seen.main)
     told = [_told(each) for each in found]
+    blocks = " or ".join(counted(each, "block") for each in sorted({each.blocks for each in found})) or "no block"
     executors = " or the ".join(
         dict.fromkeys(arm.setting.executor for arm in seen.main.sweep.arms if arm.setting["service"] == STOCK)
     )
@@ -98,7 +104,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             ),
             estimand=(
                 "processor time of the server process for each Lookup, and its shares. Connections are kept, and every "
-                f"Lookup is on the {executors}. Numbers are means over {counted(len(seen.main.blocks), 'block')}."
+                f"Lookup is on the {executors}. Numbers are means over {blocks}."
             ),
             not_concluded=(
                 "That the interpreter takes no more on grpcio than elsewhere: the null server gives its share.",
@@ -179,8 +185,7 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
     gate refuses an arm."""
     if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
         return None
-    levels = zip(above.setting.levels, below.setting.levels, strict=True)
-    differ = tuple(name for (name, level), (_, other) in levels if level != other)
+    differ = above.setting.unlike(below.setting)
     log_ratio = ratios.typical(judgement.sweep, block, Comparison("", "", above, below, differ, measure="cpu"))
     return None if log_ratio is None else math.exp(log_ratio)
 

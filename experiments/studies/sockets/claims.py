@@ -31,6 +31,7 @@ from experiments.studies.sockets.wording import (
     spread,
     spread_log_ratios,
     standing,
+    timed,
     told_log_ratios,
 )
 
@@ -107,9 +108,10 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
         if not all(others):
             return "NOT TESTABLE", f"The receivers reported no times of it. {beside}"
         intervals = [ratio_interval(each, 1 - LEVEL) for each in others]
-        runs = {api: [row for row in delivered(seen).rows if row.cell.setting == of(api, *cell)] for api in NAMES}
-        told = [f"{NAMES[api]} {number(stdev(row.cycle_us or 0.0 for row in runs[api]))} µs" for api in _THREE]
-        few, each_s = len(runs["zeromq"]), runs["zeromq"][0].cell.seconds
+        runs = {api: timed(delivered(seen).rows, of(api, *cell)) for api in _THREE}
+        told = [f"{NAMES[api]} {number(stdev(runs[api].values()))} µs" for api in _THREE]
+        few = min(map(len, runs.values()))
+        each_s = next(row.cell.seconds for row in delivered(seen).rows if row.cell.setting == of("zeromq", *cell))
         text = (
             f"Standard deviation of the thesis' timer, at the receiver: {', '.join(told)}, of {few} means of {each_s} "
             f"s an API; the thesis had 3,600 of a second. {beside}"

@@ -12,6 +12,7 @@ from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.judge import ratios
 from experiments.judge.delivery import DeliveryJudged, interval
+from experiments.judge.gates import arm_refusals
 from experiments.judge.stats import Estimate, ratio_interval
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.kinds.delivery import DeliveryRow
@@ -94,11 +95,13 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
     """Mean response time in µs of each window of an arm in a block, without the windows that plain means leave out.
-    ``block``: place of the block in the judgement."""
+    Empty where a gate refuses the arm in the block. ``block``: place of the block in the judgement."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return []
     seen = judgement.blocks[block]
+    if arm_refusals(judgement.sweep, seen, arm):
+        return []
     place = judgement.sweep.arms.index(arm)
     own = np.flatnonzero(
         ratios.used_whole(judgement.sweep.limits, seen) & (ratios.column(seen.slices.arm) == place)
@@ -116,13 +119,18 @@ def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> l
     return _log_ratios(*(_deviations(judgement, each) for each in (above, below)))
 
 
+def timed(rows: Sequence[DeliveryRow], api: Setting) -> dict[int, float]:
+    """Means of the document's timer at the receiver, by block. A run without timed messages has no mean."""
+    return {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
+
+
 def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting) -> list[float]:
     """Logarithms of the ratio of two APIs' spreads by the document's timer at the receiver, above ÷ below, a value for
     each block that has both APIs. The spread of an API in a block is the distance of the block's mean from the median
     of all blocks."""
     far = []
     for api in (above, below):
-        cycles = {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
+        cycles = timed(rows, api)
         median = float(np.median([*cycles.values()])) if cycles else 0.0
         far.append({block: abs(each - median) for block, each in cycles.items()})
     return _log_ratios(*far)

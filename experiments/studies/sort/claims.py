@@ -209,7 +209,7 @@ def _merge_is_slower(found: Measured) -> Finding:
         return "INCONCLUSIVE", said
     if all(each.low > HALF_AS_LONG_AGAIN for each in seen):
         return "CONFIRMED", said
-    return ("CONTRADICTED" if all(each.high < HALF_AS_LONG_AGAIN for each in seen) else "INCONCLUSIVE"), said
+    return ("CONTRADICTED" if any(each.high < HALF_AS_LONG_AGAIN for each in seen) else "INCONCLUSIVE"), said
 
 
 def _listed(ratios: Mapping[str, Estimate | None]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm
+from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.points import CONFIDENCE
 from experiments.judge.stats import mean_interval, ratio_interval, sign_flip_p
 from experiments.judge.steps import Step, mean_log_ratios, steps
@@ -182,7 +183,7 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
     apart = {name: mean_log_ratios(judgement, (arm, "trade"), (arm, "lookup")) for name, arm in arms.items()}
     one, other = apart["read-write"], apart["mutex"]
     beside = [one[block] - other[block] for block in one if block in other]
-    if judgement.look is None or not beside:
+    if judgement.look is None or len(beside) < BLOCKS_MIN:
         return "INCONCLUSIVE", "There are too few blocks for a verdict."
     told = [
         f"{name} {ratio_with_ends(ratio_interval([*apart[name].values()], judgement.confidence))}"

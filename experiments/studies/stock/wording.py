@@ -62,8 +62,8 @@ def absence(judgement: Judgement, name: str) -> str:
 
 
 def mean_us(judgement: Judgement, arm: Arm) -> float | None:
-    """Mean over blocks of an arm's mean latency in µs, as in figures. None without a value, and where a gate refuses
-    the arm."""
+    """Geometric mean over blocks of an arm's mean latency in µs, as in figures. None without a value, and where a gate
+    refuses the arm."""
     means = (point.mean_us for point in points_of(judgement, [arm]) if not point.refusals)
     return next((each.value for each in means if each is not None), None)
 

@@ -108,6 +108,15 @@ def test_what_is_not_said_is_as_in_the_base() -> None:
     assert read("workers=3", {"clients": 5, "workers": 4}) == setting(clients=5, workers=3)
 
 
+def test_two_settings_are_unlike_in_the_factors_whose_levels_differ() -> None:
+    """The factors are in the order of ``FACTORS``, from both sides. Equal settings are unlike in none."""
+    one = read("sockets workers=4 clients=5")
+    other = one.but(clients=2, workers=3)
+    differ = tuple(name for name in FACTORS if name in ("clients", "workers"))
+    assert one.unlike(other) == other.unlike(one) == differ
+    assert one.unlike(read("sockets clients=5 workers=4")) == ()
+
+
 def test_server_and_load_share_the_factors_out() -> None:
     """Every factor belongs either to the server or to the load."""
     one = read("grpc clients=5 workers=4")

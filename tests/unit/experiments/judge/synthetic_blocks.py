@@ -25,8 +25,7 @@ CPU_NS = 40_000
 
 def ratio(above: Arm = SOCKETS, below: Arm = GRPC, name: str = "sockets ÷ gRPC", **fields: Any) -> Comparison:
     """Headline comparison of two arms. The declared factors are those in which the arms differ."""
-    levels = dict(below.setting.levels)
-    differ = tuple(factor for factor, level in above.setting.levels if level != levels[factor])
+    differ = above.setting.unlike(below.setting)
     return Comparison(name, name, above, below, differ, **({"family": "headline"} | fields))
 
 

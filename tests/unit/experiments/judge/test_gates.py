@@ -252,7 +252,7 @@ def test_a_refusal_says_what_was_seen_and_what_is_allowed() -> None:
     """A refusal has the measured and the allowed value in one line. Every gate has a name."""
     (said,) = gates.block_refusals(OF, with_errors(20), POOLS)
     assert said.said == "sockets workers=4: 20 unavailable of 10,020 requests, allowed: 0.1%"
-    assert set(gates.NAMES) == {2, 3, 4, 5, 6, 7, 8, 13, 20}
+    assert set(gates.NAMES) == {2, 3, 4, 5, 6, 7, 8, 20}
 
 
 def halves(first: float, second: float, noise: float = 0.01, number: int = 10) -> list[Block]:

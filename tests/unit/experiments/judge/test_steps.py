@@ -5,7 +5,8 @@ import pytest
 from experiments.design.arms import Arm, Group
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
-from experiments.judge.steps import steps
+from experiments.judge.stats import Estimate
+from experiments.judge.steps import Step, steps
 from experiments.judge.verdicts import Judgement, Verdict, judge
 from tests.unit.experiments.blocks import World, blocks
 
@@ -45,6 +46,16 @@ def test_each_step_leads_somewhere_by_itself(means_us: tuple[float, ...], expect
     assert directions(found) == expected
     ratios = [means_us[1] / means_us[0], means_us[2] / means_us[1]]
     assert [each.is_small(found.sweep.limits) for each in steps(found, ARMS)] == [0.95 < each < 1.05 for each in ratios]
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [((1.01, 1.03), Verdict.INCONCLUSIVE), ((0.97, 0.99), Verdict.INCONCLUSIVE), ((0.98, 1.02), Verdict.FLAT)],
+)
+def test_a_step_whose_interval_excludes_1_is_not_flat(ends: tuple[float, float], expected: Verdict) -> None:
+    """A small step is FLAT only if its interval has 1, whether the step rises or falls."""
+    step = Step(ARMS[1], ARMS[0], Estimate(sum(ends) / 2, *ends, 10), p_holm=0.2)
+    assert step.verdict(curve(100.0, 100.0, 100.0)) is expected
 
 
 def test_a_step_is_open_where_it_is_not_certain_and_at_no_look() -> None:

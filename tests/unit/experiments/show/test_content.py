@@ -24,6 +24,17 @@ def test_an_answer_without_a_value_says_so_and_has_a_figure() -> None:
     assert "no" in shown.picture("question_1").alternative.lower()
 
 
+def test_an_answer_with_a_figure_of_its_own_says_that_it_has_no_value() -> None:
+    """An empty answer that names a figure keeps the figure, and says so in words."""
+
+    class Drawn(Silent):
+        def answers(self, seen: Seen) -> tuple[Answer, ...]:
+            return tuple(replace(each, figure="latency") for each in super().answers(seen))
+
+    (answer,) = content(Drawn(), Seen(judge(sweep(), ()))).answers
+    assert (answer.sentence, answer.figure) == (NO_VALUE, "latency")
+
+
 @dataclass(frozen=True)
 class Twofold(FakePart):
     """A part whose answer has a comparison of times and one of processor time."""

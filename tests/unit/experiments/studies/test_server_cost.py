@@ -187,6 +187,14 @@ def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
     assert SERVER_COST.parts["split"].answers(seen)[0].sentence.startswith("Not known")
 
 
+def test_blocks_without_every_share_are_not_counted() -> None:
+    """One block of three lacks a share: the numbers are means over two blocks."""
+    first, *others = split_seen().main.blocks
+    lacking = replace(first, servers=[each and replace(each, kernel_share=None) for each in first.servers])
+    (answer,) = SERVER_COST.parts["split"].answers(Seen(judge(split_sweep(SMALL), [lacking, *others])))
+    assert answer.estimand.endswith("Numbers are means over 2 blocks.")
+
+
 def test_an_option_is_held_against_its_goal() -> None:
     """TLS at 1.25 and metrics at 1.02 meet their goals, and a token at 1.2 misses its goal. A store has no goal."""
     sweep = options(SMALL)
@@ -220,8 +228,11 @@ OURS_US = {"same": 100.0, "token": 850.0, "deadline": 200.0, "traceparent": 800.
 """Times of a call on our gRPC server, by ``headers``."""
 
 
-def clients_seen(ours_us: Mapping[str, float], limited: Sequence[str], scale: Scale = SMALL, number: int = 10) -> Seen:
-    """Blocks of clients on grpc-go. Some kinds of call have the client at its limit, on our server."""
+def clients_seen(
+    ours_us: Mapping[str, float], limited: Sequence[str], scale: Scale = SMALL, number: int = 10, also: str = ""
+) -> Seen:
+    """Blocks of clients on grpc-go. Some kinds of call have the client at its limit, on our server. All calls to the
+    server in the language ``also`` have the client at its limit, too."""
     others_us = {"python": 400.0, "go": 200.0, "rust": 50.0}
 
     def mean_us(arm: Arm, _: str) -> float:
@@ -229,7 +240,9 @@ def clients_seen(ours_us: Mapping[str, float], limited: Sequence[str], scale: Sc
         return ours_us[arm.setting.text("headers")] if own else others_us[arm.setting.text("language")]
 
     def busy(arm: Arm) -> float:
-        return 0.9 if arm.setting["headers"] in limited and arm.setting["transport"] == "grpc_static" else 0.4
+        if arm.setting["transport"] != "grpc_static":
+            return 0.9 if arm.setting["language"] == also else 0.4
+        return 0.9 if arm.setting["headers"] in limited else 0.4
 
     def answered(arm: Arm) -> tuple[Window, ...]:
         return tuple(Window(None, 0.0, hz, 0, 0, None) for hz in (20_000 / arm.connections, 40_000 / arm.connections))
@@ -263,6 +276,20 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     assert {each.setting["service"] for each in seen.main.sweep.arms} == {"stock", PLAIN}
     alone = clients_seen(OURS_US, [], replace(SMALL, peers=frozenset()), 2)
     assert [each.title for each in part.sections(alone)] == ["Goals", section.title]
+
+
+@pytest.mark.slow
+def test_a_client_at_its_limit_on_the_other_server_makes_an_upper_bound() -> None:
+    """The ratio is "at most" with the client at its limit on tonic alone. On both servers it is no bound."""
+    seen = clients_seen(OURS_US, ["same"], also="rust")
+    details = SERVER_COST.parts["real_clients"].answers(seen)[0].details
+    tonic = [line for line in details if "of tonic: " in line]
+    assert len(tonic) == len(real_clients.LOADS)
+    for line in tonic:
+        assert re.search(r"of tonic: 0\.\d+ \([^)]*\) † with equal calls, at most 0\.0\d+ \([^)]*\) with a token", line)
+        assert line.endswith(real_clients.NO_BOUND)
+        assert "at least" not in line
+    assert all("at most" not in line and "†" not in line for line in details if line not in tonic)
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,23 @@ def test_a_lookup_that_gains_contradicts(eight: float, sixty_four: float, verdic
     assert lookups(Seen(judged))[0].sentence.startswith(head)
 
 
+def test_a_comparison_without_a_value_keeps_its_claim_open() -> None:
+    """Of the comparisons of pools on one server the gates left no block: the other server's confirm nothing."""
+    whole = of_lookups(lambda _: 1.0)
+    lacking = replace(whole, judged={name: each for name, each in whole.judged.items() if "sockets" in name})
+    first, second = (ENTRIES[LOOKUPS].claim(Seen(each, {"pool_lookups": each})) for each in (whole, lacking))
+    assert (first.verdict, second.verdict) == ("CONFIRMED", "INCONCLUSIVE")
+    assert second.said.endswith("Of 2 comparisons the gates left no block.")
+
+
 def test_an_interpreter_without_a_gil_that_is_not_here_is_not_judged() -> None:
     """Without a free-threaded interpreter its claim says how to get one, and the report names it as left out. Other
     claims are judged as before."""
     found = seen()
-    judged = {name: each for name, each in found.main.judged.items() if "without a GIL" not in each.comparison.title}
+    asked = tuple(each for each in found.main.sweep.comparisons if "without a GIL" not in each.title)
+    judged = {each.name: found.main.judged[each.name] for each in asked}
     assert len(judged) < len(found.main.judged)
-    absent = replace(found, main=replace(found.main, judged=judged))
+    absent = replace(found, main=replace(found.main, judged=judged, sweep=replace(found.main.sweep, comparisons=asked)))
     assert [claims(absent)[claim].verdict for claim in (NO_GIL, HOLDING)] == ["NOT TESTABLE", "CONFIRMED"]
     assert "make peers" in claims(absent)[NO_GIL].said
     peers = POOL_SIZE.parts["pool_size"].peers

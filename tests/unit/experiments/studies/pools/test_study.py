@@ -17,6 +17,7 @@ from experiments.kinds.stress import FinalSeen, KindSeen, StressSeen
 from experiments.kinds.table import Cell, CellRatio, CellSeen
 from experiments.show.content import Seen, content
 from experiments.studies.pools import POOLS, design, original
+from experiments.studies.pools.answers import answers
 from experiments.studies.pools.claims import EXECUTORS, FAR_LESS, MUCH_LESS, all_are, claims
 from experiments.studies.pools.figures import cell_table
 from experiments.studies.study import Scale
@@ -188,6 +189,20 @@ def test_a_pool_saves_threads_where_a_thread_a_request_is_slower(times: float | 
     assert claim.verdict == verdict
 
 
+def test_a_comparison_without_a_value_does_not_confirm_that_a_pool_saves_threads() -> None:
+    """The gates left no block of one of two comparisons, so that the claim stays open."""
+    executors = {"thread-per-task": 200.0, "thread-pool": 100.0}
+    means = {Arm(read(f"sockets clients={n} executor={each}")): us for n in (1, 5) for each, us in executors.items()}
+    one, one_pool, five, five_pool = means
+    of = sweep(asked_of(one, one_pool, "one"), asked_of(five, five_pool, "five"))
+    whole = judge(of, synthetic(of, means))
+    lacking = replace(whole, judged={"one": whole.judged["one"]})
+    for beside, verdict in ((whole, "CONFIRMED"), (lacking, "INCONCLUSIVE")):
+        found = claims(replace(seen(cells=judged()), beside={EXECUTORS: beside}))
+        (claim,) = [each for each in found if "saves" in each.text]
+        assert (claim.verdict, "of 2 comparisons" in claim.said) == (verdict, True)
+
+
 def test_a_wrong_key_contradicts_the_stress_test() -> None:
     """A wrong key contradicts the claim, though no request ended in an error."""
     (claim,) = [each for each in claims(seen(wrong=1, cells=judged())) if each.text.startswith("Stress")]
@@ -201,6 +216,13 @@ def test_few_blocks_decide_no_claim() -> None:
     assert {claim.verdict for claim in told.claims[1:]} == {"INCONCLUSIVE"}
     assert len(told.answers) == 5
     assert len(told.sections) == 9
+
+
+def test_cells_without_a_block_are_said_to_be_not_measured() -> None:
+    """Before the first block no ratio has a value, and both answers on cells say so."""
+    nothing = table.judged(design.cells(QUICK), ())
+    said = [each.sentence for each in answers(seen(cells=nothing)) if "threads do" in each.question]
+    assert [each.rpartition(": ")[2] for each in said] == ["not measured."]
 
 
 def test_all_tables_and_figures_are_there() -> None:

@@ -68,6 +68,14 @@ def test_zeromq_spreads_most_by_the_thesis_own_timer() -> None:
         assert verdicts(_wide(seen(), LONG, api), *spread) == [expected] * 2
 
 
+def test_a_run_without_timed_messages_is_in_no_spread() -> None:
+    """A run in which the receiver timed no message is left out, as if it had no report."""
+    wide = _wide(seen(), LONG, "zeromq")
+    lacking = [replace(row, cycle_us=None) if row.block == 1 else row for row in delivered(wide).rows]
+    without = [row for row in delivered(wide).rows if row.block != 1]
+    assert the(with_rows(wide, lacking), "Graph 1: ZeroMQ") == the(with_rows(wide, without), "Graph 1: ZeroMQ")
+
+
 def _berkeley_pauses(arm: Arm) -> float:
     return 3.0 if arm.setting["transport"] == "berkeley" else 1.0
 
@@ -139,6 +147,12 @@ def test_size_shows_where_it_does() -> None:
         world = World(_at_100_kb(larger_us), block_noise=0.05, slice_noise=0.06)
         (claim,) = the(of_world(world), "10 and 100 KB")
         assert (claim.verdict, "INCONCLUSIVE" in claim.said) == (expected, True)
+
+
+def test_blocks_that_a_gate_refuses_show_no_size() -> None:
+    """Every block of ZeroMQ has too many errors, so that no block has the three APIs."""
+    world = World(_at_100_kb(150.0), errors=lambda arm: 100 * (arm.setting["transport"] == "zeromq"))
+    assert verdicts(of_world(world), "10 and 100 KB") == ["NOT TESTABLE"]
 
 
 def _at_100_kb(larger_us: float) -> Callable[[Arm, str], float]:

@@ -110,6 +110,13 @@ def test_cold_runs_that_say_the_opposite(ours: Seen) -> None:
     assert the(with_cold(ours, cold_rows(slower={"merge": 1.8})), MERGE_LONGER).verdict == "CONFIRMED"
 
 
+def test_a_claim_on_both_mechanisms_is_contradicted_by_one(ours: Seen) -> None:
+    """Merge sort takes 1.8 times as long on net/rpc, and as long as quicksort on gRPC: not on both mechanisms."""
+    pairs = zip(cold_rows(), cold_rows(slower={"merge": 1.8}), strict=True)
+    rows = [one if one.cell.setting["transport"] == "grpc" else other for one, other in pairs]
+    assert the(with_cold(ours, rows), MERGE_LONGER).verdict == "CONTRADICTED"
+
+
 def test_cold_runs_that_are_few_or_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
     """A verdict needs all four cells of mechanism and algorithm, at least six blocks, and all planned blocks."""
     open_ = dict.fromkeys(OF_COLD_RUNS, "INCONCLUSIVE")

@@ -210,6 +210,13 @@ def test_a_read_lock_is_faster(ratio: float, verdict: str) -> None:
     assert [claim.verdict for claim in found] == [verdict, "CONTRADICTED"]
 
 
+def test_five_blocks_that_gates_left_do_not_decide_on_a_read_lock() -> None:
+    """A gate leaves out five of ten blocks. The other five agree, and are too few."""
+    arm, of = Arm(sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5, locking="read-write")), sweeps.lock_strategies(SCALE)
+    judged = judge(of, [block(of, n, planted(errors=[arm] if n > 5 else [])) for n in range(1, 11)])
+    assert claims(Seen(judged))[1].verdict == "INCONCLUSIVE"
+
+
 def test_a_read_lock_that_sets_them_apart_is_seen() -> None:
     """A larger Trade ÷ Lookup under read and write locks than under one mutex confirms the claim."""
     arm = Arm(sweeps.SOCKETS.but(mix=sweeps.MIXED, clients=5, locking="read-write"))
