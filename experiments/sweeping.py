@@ -1,5 +1,6 @@
-"""A sweep from its first block to its judgement: the judge tells the runner if it goes on.
+"""A sweep from its first block to its judgement: after each look the judge decides if the runner measures more blocks.
 
+A sweep is a measurement in blocks. A look is a number of blocks after which the sweep is judged. The commands
 ``compare`` and ``run`` share this module. No other module joins measuring and judging.
 """
 
@@ -19,14 +20,14 @@ from experiments.results.observed import Block
 from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
-"""Result of the blocks so far, in a few words and without a verdict."""
+"""Function that gives the result of the blocks so far, in a few words and without a verdict."""
 
 SEEDS = 1_000_000
 """Number of possible seeds, small enough that a seed is easy to type."""
 
 
 def add_seed(parser: Parser) -> None:
-    """Adds the option that repeats the draws."""
+    """Adds ``--seed``, the option that repeats the random draws of an earlier run."""
     drawn = "draws cores, requests, and the order of starts and slices (default: drawn anew for each run, and said)"
     parser.add_argument("--seed", type=integer(0, 2**31 - 1), metavar="N", help=drawn)
 
@@ -46,10 +47,11 @@ def seed_for(given: int | None, begun: Path | None = None) -> int:
 
 
 def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Seen, resume: bool = False) -> Judgement:
-    """Measures until the headline comparisons are decided, or until the last look. The blocks are kept in the folder.
+    """Measures until the headline comparisons are decided, or until the last look. Writes each block into the folder.
 
-    Blocks. Raises UsageError, ProgramFailed, a Fault of connecting, OSError; KeyboardInterrupt after Ctrl-C, with every
-    whole block kept.
+    Returns after the last block, in minutes. ``resume`` goes on with the sweep in the folder. Raises UsageError,
+    ProgramFailed, a Fault of connecting, OSError. After Ctrl-C raises KeyboardInterrupt; the folder then has every
+    whole block.
     """
 
     def measure(number: int, attempt: int) -> Block:

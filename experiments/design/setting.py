@@ -30,7 +30,7 @@ class Setting:
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels. The hash is kept, since a judgement uses it some 100,000 times."""
+    """Hash of the levels. The hash is computed once, since a judgement uses the hash some 100,000 times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))
