@@ -1,7 +1,7 @@
-"""Environment of a sweep: the machine, the software, and states of the machine that change ratios from hour to hour.
+"""Environment of a sweep: the machine, the software, and the machine's states, which change ratios from hour to hour.
 
-The folder of results has the environment as ``environment.json``, whose keys are the fields below. The file may be
-shared: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
+A folder of results has the environment as ``environment.json``, whose keys are the fields of ``Environment``. The file
+may be published: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
 """
 
 import hashlib
@@ -47,7 +47,8 @@ class Busy:
     """Processor seconds that the hypervisor gave to other machines."""
     memory_available_mib: float
     fixed_work_us: float
-    """Shortest time of five runs of a fixed computation. A neighbour on the same hardware lengthens this time."""
+    """Shortest time of five runs of a fixed computation. Another virtual machine on the hardware lengthens this
+    time."""
     wake_up_us: float
     """Median time from one thread's signal until another thread wakes. A server that waits for a request needs this
     time."""
@@ -184,9 +185,9 @@ def load(folder: Path) -> Environment:
 
 
 def finish(folder: Path) -> None:
-    """Completes a folder's environment at the end of a run: state of the machine, and changed sources.
+    """Completes a folder's environment at the end of a run, with the machine's state and the sources that changed.
 
-    Later calls keep the first state. Raises UsageError, OSError.
+    A later call keeps the state of the first call. Blocks for some 0.4 s. Raises UsageError, OSError.
     """
     kept = load(folder)
     save(replace(kept, after=kept.after or busy(), sources=fingerprint.lasting(kept.sources)), folder)
