@@ -33,7 +33,8 @@ def add_seed(parser: Parser) -> None:
 
 
 def seed_for(given: int | None, begun: Path | None = None) -> int:
-    """The given seed; else the seed of the sweep in a begun folder; else a new one, which is printed.
+    """The seed ``given``. Without ``given``, the seed of a sweep in the folder ``begun``. Without both, a new random
+    seed, which is printed.
 
     Raises UsageError for a folder that cannot be read.
     """

@@ -99,7 +99,7 @@ class Factor:
     plan: Callable[[Level], Mapping[str, object]] = field(default=lambda _: {})
     """Fields of ``LoadPlan`` for a level."""
     wire: bool = False
-    """True where the factor changes the bytes of a request on the wire."""
+    """True if the factor changes the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
     """True for a level that must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)

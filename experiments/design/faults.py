@@ -16,12 +16,12 @@ class Watched:
     """Observations of an arm and its server in a block, from which faults are found."""
 
     threads: int | None
-    """Number of threads of the server's processes after the last slice. None for a server that was not started here."""
+    """Number of threads of the server's processes after the last slice. None for a server that ran already."""
     processes: int | None
-    """Number of processes of the server, including the parent of several processes. None for a server that was not
-    started here, or in an older recording."""
+    """Number of processes of the server, including the parent of several processes. None for a server that ran already,
+    or in an older recording."""
     connections: int | None
-    """Number of open connections of the server after the last slice. None for a server that was not started here, or if
+    """Number of open connections of the server after the last slice. None for a server that ran already, or if
     connections are closed after each window."""
     updates: int
     """Number of the price updater's updates that the server answered."""

@@ -29,7 +29,7 @@ class Block(Generic[Observed]):
     number: int
     """Number of the block, from 1."""
     started_at: str
-    """Time of the block's start, ISO 8601. Only a label."""
+    """Time of the block's start, ISO 8601 in UTC. No measured value is computed from this time."""
     duration_s: float
     cores: int
     memory_mib: float

@@ -16,7 +16,7 @@ START_S = 0.8
 """Estimated time for the start of a server, in seconds."""
 
 IDLE_S_MAX = 250.0
-"""Longest observation of idle connections, in seconds. Servers here close an idle connection after 300 s."""
+"""Longest observation of idle connections, in seconds. Our servers close an idle connection after 300 s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ EXTRA_S = 30.0
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
-    """Observations of a block's runs. Blocks.
+    """Observes the runs of a block. Each step of the iterator waits for one run.
 
     Raises ProgramFailed if a server or a client fails, or if their reports contradict each other; UsageError for a peer
     that is not built.
@@ -42,7 +42,7 @@ def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivere
 
 
 def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
-    """Runs a cell's server and client, and gives the observation. Blocks for the time of the cell."""
+    """Runs a cell's server and client to their end, and gives the observation."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     if isinstance(rate_hz := of["rate_hz"], float):

@@ -11,7 +11,7 @@ from experiments.results.observed import HostSeen
 
 
 def sent(plan: LoadPlan, hosts: Hosts) -> tuple[LoadResult, tuple[HostSeen, ...]]:
-    """Result of all hosts together, and the share of each host. Blocks for the window and its preparation on the hosts.
+    """Result of all hosts together, and the share of each host. Waits for the hosts' preparation and for the window.
 
     Each host uses the cores of its Dask worker. Raises UsageError if no scheduler answers, and Refused if a host does
     not send its share.

@@ -25,8 +25,8 @@ class HttpAsk:
 
     address: Address
     request: str
-    """Method and route, such as ``GET /entities/5``. The client replaces ``{id}`` and ``{turn}`` here, in ``body`` and
-    in ``expect``, as its C file describes."""
+    """Method and route, such as ``GET /entities/5``. In ``request``, ``body`` and ``expect`` the client replaces
+    ``{id}`` by the key, and ``{turn}`` by the number of the request for this key, from 0."""
     body: str = ""
     connections: int = 1
     kept: bool = False

@@ -161,7 +161,10 @@ def _greets(channel: grpc.Channel) -> bool:
 
 
 def tried(server: str, what: str) -> bool:
-    """Result of one test, which is printed; a ``no`` is printed with its reason. Blocks for some seconds."""
+    """Runs the test ``what`` on a server, and prints the result; a ``no`` with its reason. Blocks for some seconds.
+
+    Raises grpc.RpcError if a method of the server fails.
+    """
     try:
         kept, why = TRIES[what](server), "the server does not do this"
     except (grpc.RpcError, ProgramFailed) as error:
@@ -173,7 +176,10 @@ def tried(server: str, what: str) -> bool:
 
 
 def line(server: str) -> str:
-    """A server's line of the table. Raises ProgramFailed or grpc.RpcError for a server without any answer."""
+    """Tests a server, and gives the server's line of the table.
+
+    Raises ProgramFailed or grpc.RpcError for a server that answers no call without TLS.
+    """
     with started(server) as (_, at), grpc.insecure_channel(at) as channel:
         assert _greets(channel)
     return f"| `{server}` | {' | '.join('yes' if tried(server, what) else 'no' for what in TRIES)} |"

@@ -127,7 +127,7 @@ class Reading:
     late_us_p99: float | None = None
     """99th percentile of the lateness of sends in an open loop. None in a closed loop."""
     reply: bytes | None = None
-    """Body of the first reply, which all other replies have too. None if the program does not report bodies."""
+    """Body of the first reply. All other replies have equal bodies. None if the program does not report bodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadPr
 
 
 def ghz(program: Path, ask: Ask) -> Reading:
-    """Runs ghz, which sends only Lookups here. Raises ProgramFailed."""
+    """Runs ghz, to which this function gives only Lookups. Raises ProgramFailed."""
     name = stock_pb2.LookupRequest.FromString(ask.payload).name
     command = [str(program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
     command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]

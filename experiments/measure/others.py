@@ -1,4 +1,4 @@
-"""Processor time that others took during a measurement: stolen time of the hypervisor, and foreign time of programs.
+"""Processor time that a measurement lost: stolen time of the hypervisor, and foreign time of other programs.
 
 **Foreign time** is the cores' time without idle time, without stolen time, and without the measurement's own time. The
 kernel reports idle and stolen time in ticks of 10 ms. The measurement's own time is the time of this process and of all
@@ -82,7 +82,10 @@ class MachineWatch:
 
 
 def watched(places: Iterable[int], observe: Callable[[int], S]) -> Iterator[Run[S]]:
-    """Observations of these places of a plan. Each has the stolen and foreign time during the observation. Blocks."""
+    """Observes these places of a plan, one after another. Each step of the iterator waits for one observation.
+
+    An observation has the stolen and foreign time while it lasted.
+    """
     for place in places:
         machine = MachineWatch()
         yield Run(place, observe(place), machine.seen())

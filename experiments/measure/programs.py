@@ -39,7 +39,7 @@ from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
 
 READY_S = 15.0
-"""Longest time for a server's ready line, in seconds. The slowest server here needed 1 s."""
+"""Longest time for a server's ready line, in seconds. The slowest server of the studies needed 1 s."""
 
 STOP_S = 10.0
 """Longest time from SIGTERM until a program's exit, in seconds: twice the servers' grace time. After this time the

@@ -168,7 +168,11 @@ def _run(
 
 
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
-    """Blocks of this plan in the folder. Begins the run in a folder without a plan."""
+    """Measured blocks of this plan in the folder, to resume the run. Begins the run in a folder without a plan.
+
+    Raises UsageError if the folder has a plan and ``resume`` is false, and for another plan, other code or another
+    machine.
+    """
     if not (folder / form.plan_file).exists():
         _begin(form, plan, folder)
         return ()

@@ -81,7 +81,7 @@ class Observed:
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in slices. Blocks.
+    """Observes a block in slices. Returns at the end of the block. ``watch`` is called at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails, Unavailable if a client cannot connect or dies.
     """
@@ -117,7 +117,7 @@ def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
 
 
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
-    """Starts these servers, and waits until all are ready. The servers stop with ``running``. Blocks.
+    """Starts these servers, and waits until all are ready. The servers stop at the end of ``running``.
 
     The servers write timelines of their requests into ``timelines_in``; None: no timelines. Raises ProgramFailed.
     """
@@ -192,7 +192,7 @@ class Spent:
 
 
 def look(servers: Servers, key: ServerKey, before: Spent | None = None) -> ServerSeen | None:
-    """State of a server now. None for a server that was not started here. Raises ProgramFailed for an ended server.
+    """State of a server now. None for a server that the sweep did not start. Raises ProgramFailed for an ended server.
 
     ``before`` is the processor time before the first slice. None: the threads at work are computed from all processor
     time since the server's start, and the kernel's share is not computed.
@@ -265,7 +265,7 @@ def _soon_ns() -> int:
 
 
 def _watched(slots: Sequence[Slot], watch: Watch, is_alone: bool) -> Iterator[RoundSeen]:
-    """Stolen and foreign time of each round. Blocks until the end of each round.
+    """Stolen and foreign time of each round. Each step of the iterator waits for the end of a round.
 
     ``is_alone`` is true if this process has started every server. Otherwise foreign time is unknown.
     """

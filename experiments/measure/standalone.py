@@ -37,7 +37,7 @@ _SPARE = 64
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
-    """Observations of every server, in random order. Blocks.
+    """Observes every server, in random order. Each step of the iterator waits for one server.
 
     Raises ProgramFailed if a server does not start or fails; a Fault if a connection or its call fails; UsageError if
     this process may not open enough files.

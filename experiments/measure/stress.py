@@ -26,7 +26,7 @@ READ_S = 5.0
 
 
 def runs(plan: StressPlan, number: int, bench: Bench) -> Iterator[Run[StressSeen]]:
-    """Observations of every server, in random order. Blocks.
+    """Observes every server, in random order. Each step of the iterator waits for one server.
 
     Raises ProgramFailed if a server or a client does not start or fails, or if a request of ``before`` has no reply;
     a Fault if the server cannot be read at the end.

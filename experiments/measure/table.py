@@ -1,4 +1,4 @@
-"""Observes the cells of a table: starts a server, loads it with one cell after another, and samples it meanwhile.
+"""Observes the cells of a table: starts a server, runs the load of one cell after another, and samples the server.
 
 A cell is a server under a number of requests (``kinds/table.py``). A sample has the server's processor time and memory.
 The load is a client in C. This process takes a sample every 10 ms, and after the first second of a cell every 100 ms. A
@@ -30,7 +30,7 @@ from stock_service.rpc.transports import Address
 
 
 def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
-    """Observations of every cell, in random order. Blocks.
+    """Observes every cell, in random order. Each step of the iterator waits for one cell.
 
     Raises ProgramFailed if a server or the client does not start or fails; Unavailable for a wrong reply.
     """

@@ -3,9 +3,9 @@
 A window is a load of one arm by its own clients, and is longer than a slice (``slices.py``). Windows are for loads that
 slices cannot measure: open loops, whose queues must settle; a new connection for each request; a worker for each
 connection; over 64 connections; other load programs than our client; clients of peers. The clients start and connect
-before the window, and end with the window. All servers of the block run meanwhile. With ``Windows.in_turn``, only the
-servers of the window's group run. The order is drawn as for slices, and a block of windows has the form of a block of
-slices.
+before the window, and end with the window. All servers of the block run all the time. With ``Windows.in_turn``, only
+the servers of the window's group run. The order is drawn as for slices, and a block of windows has the form of a block
+of slices.
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ Place = tuple[int, int, int]
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in windows. Blocks.
+    """Observes a block in windows. Returns at the end of the block. ``watch`` is called at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails; KeyboardInterrupt. A window whose clients cannot connect
     is kept as a failed window.
@@ -158,7 +158,7 @@ def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, Serv
 
 
 def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -> Seen:
-    """Runs one window of an arm, by our own client, another load program, or a peer's client. Blocks."""
+    """Runs one window of an arm to its end, by our own client, another load program, or a peer's client."""
     at, pids, of = servers.addresses[arm.server], servers.pids(arm.server), arm.setting
     if of["client"] == PEER_CLIENT:
         return _peer_window(of, at, turns, bench, pids)
@@ -172,7 +172,7 @@ def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -
 
 
 def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with our own client. Blocks.
+    """Runs one window with our own client, to the window's end.
 
     If other hosts send, the load's processor time is that of the busiest core of any host, and the bytes are unknown.
     Raises Refused if a host did not send its share.
@@ -207,7 +207,7 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 
 
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with a load program that is not our client. Blocks. Raises ProgramFailed.
+    """Runs one window with a load program that is not our client, to the program's end. Raises ProgramFailed.
 
     The bytes are unknown. The server's processor time includes the warm-up. So the processor time a request is known
     only if the program also reports the number of requests with the warm-up. The program reports its own processor
@@ -240,7 +240,7 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
 
 
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with the client of a peer. Blocks. Raises Absent and ProgramFailed.
+    """Runs one window with the client of a peer, to the client's end. Raises Absent and ProgramFailed.
 
     The response times leave out the first call of each client. If the program reports the clients' rates and processor
     time, these also leave out the first call. If the program reports the times of its sends, the sends are compared

@@ -39,7 +39,7 @@ class Busy:
     """State of the machine at one moment. Processor seconds are counted from the start of the kernel."""
 
     at: str
-    """Time in ISO 8601, UTC. Only a label."""
+    """Time in ISO 8601, UTC. No measured value is computed from this time."""
     load_1_min: float
     cpu_busy_s: float
     """Processor seconds of all cores together, without idle time."""
@@ -50,8 +50,8 @@ class Busy:
     """Shortest time of five runs of a fixed computation. Another virtual machine on the hardware lengthens this
     time."""
     wake_up_us: float
-    """Median time from one thread's signal until another thread wakes. A server that waits for a request needs this
-    time."""
+    """Median time from one thread's signal until another thread wakes. A server whose thread waits for a request has
+    this delay in each request."""
 
     def __post_init__(self) -> None:
         datetime.fromisoformat(self.at)  # raises ValueError, by which a damaged file is refused
@@ -66,7 +66,7 @@ class Environment:
     cores: int
     """Number of cores that this process may use."""
     smt_siblings: bool | None
-    """True if two of the cores are threads of one physical core, which slow each other."""
+    """True if two of the cores are hardware threads of one physical core, and so slow each other. None if unknown."""
     hypervisor: bool | None
     governor: str
     memory_mib: int
@@ -194,7 +194,10 @@ def finish(folder: Path) -> None:
 
 
 def _smt_siblings() -> bool | None:
-    """True if two of the process's cores are threads of one physical core. Such cores have equal lists of siblings."""
+    """True if two of this process's cores are hardware threads of one physical core. None if unknown.
+
+    Hardware threads of one physical core have equal lists of siblings.
+    """
     lists = [_read(Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")) for core in cores()]
     return None if UNKNOWN in lists else len(set(lists)) < len(lists)
 

@@ -176,8 +176,8 @@ class RoundSeen:
 def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozenset[int]:
     """Numbers of the rounds that are left out for all arms, since other processes took the cores.
 
-    Empty if over half of the rounds would be left out: such a block counts whole, and is marked. So a machine that is
-    always busy gives results too.
+    Empty if over half of the rounds would be left out. The block then counts whole, and is marked. So a machine that is
+    always busy also gives results.
     """
     robbed = [number for number, each in enumerate(rounds) if limits.robbed(each.lost_ticks, each.duration_s, cores)]
     return frozenset() if 2 * len(robbed) > len(rounds) else frozenset(robbed)
@@ -192,7 +192,7 @@ class Block:
     """Number of the block, from 1."""
     attempt: int
     started_at: str
-    """Time of the block's start, ISO 8601. Only a label."""
+    """Time of the block's start, ISO 8601 in UTC. No measured value is computed from this time."""
     duration_s: float
     pinned: bool
     calibration_us: float
@@ -201,7 +201,7 @@ class Block:
     arms: Sequence[ArmSeen]
     """Arms in the sweep's order."""
     servers: Sequence[ServerSeen | None]
-    """Servers in the sweep's order. None for a server that was not started here."""
+    """Servers in the sweep's order. None for a server that the sweep did not start."""
     rounds: Sequence[RoundSeen]
     cores: int = 1
     """Number of cores for servers and load."""

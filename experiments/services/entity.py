@@ -58,7 +58,7 @@ class EntityStore:
         new_lock: Callable[[], ReadWriteLock] = ReadWriteLock,
         new_entry: Callable[[str, float, ReadWriteLock], Entry] = Entry,
     ) -> None:
-        """Stores ``entities``. ``new_lock`` and ``new_entry`` make locks and entries; tests make faulty or slow ones.
+        """Stores ``entities``. ``new_lock`` makes locks, and ``new_entry`` makes entries. Tests replace both functions.
 
         Raises Overloaded for more than ``ENTITIES_MAX`` entities.
         """

@@ -38,7 +38,7 @@ GROWING = ("executor", "locking")
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Measurements that a part makes with one profile, such as ``quick``."""
+    """Measurements that a part makes with one choice of profile, numbers of clients, hosts and numbers of blocks."""
 
     sweep: Sweep
     runs: Sequence[Plan]
