@@ -67,14 +67,14 @@ class Setting:
         UsageError."""
         return setting(**(dict(self.said()) | levels))
 
-    @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
+    @lru_cache(4096)  # noqa: B019  # settings are small, and the cache keeps at most 4096
     def said(self) -> tuple[tuple[str, Level], ...]:
         """Levels of the transport, and of every factor that is not at its default."""
         chosen = dict(self.levels)
         default = {name: FACTORS[name].default_among(chosen) for name in chosen}
         return tuple((name, level) for name, level in self.levels if name == "transport" or level != default[name])
 
-    @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
+    @lru_cache(4096)  # noqa: B019  # settings are small, and the cache keeps at most 4096
     def of(self, whose: str) -> tuple[tuple[str, Level], ...]:
         """Levels of the factors of one side: ``server`` or ``load``."""
         return tuple((name, level) for name, level in self.levels if FACTORS[name].of == whose)

@@ -19,8 +19,8 @@ from experiments.kinds.block import Block
 from experiments.peers import PEER_CLIENT
 
 BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
-"""Estimated times in seconds: start of a block's servers, a process of our client, a process of a peer's client, and a
-call."""
+"""Estimated times in seconds. ``BLOCK_S``: the start of a block's servers. ``RUN_S``: a process of our client, without
+its calls. ``PEER_RUN_S``: a process of a peer's client, without its calls. ``CALL_S``: one call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 
 START_S, ANSWERED_HZ, READ_HZ = 1.0, 8000.0, 5000.0
-"""Estimates: seconds for the start and the end of a server, requests per second, and reads of keys per second."""
+"""Estimates. ``START_S``: seconds for the start and the end of a server. ``ANSWERED_HZ``: answered requests per second.
+``READ_HZ``: reads of keys per second at the end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ TURNS_MIN = 5
 idle. So the mean response time is below connections ÷ throughput, with this number by a tenth at most."""
 
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
-"""Estimates: seconds for the start of a server, seconds for a cell without its requests, and requests per second."""
+"""Estimates. ``START_S``: seconds for the start of a server. ``CELL_S``: seconds for a cell without its requests.
+``ANSWERED_HZ``: answered requests per second."""
 
 
 @dataclass(frozen=True, slots=True)

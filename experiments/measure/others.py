@@ -28,7 +28,8 @@ from stock_service.rpc.errors import Unavailable
 S = TypeVar("S")
 
 _PARENT, _CHILDREN_USER, _CHILDREN_KERNEL = 1, 13, 14
-"""Indices of words in ``/proc/PID/stat`` after the name: the parent, and ticks of ended children (proc(5))."""
+"""Indices of words in ``/proc/PID/stat`` after the program's name (proc(5)). ``_PARENT`` is the parent's id. The other
+two are ticks of ended children, in user and in kernel mode."""
 
 
 class MachineWatch:

@@ -167,7 +167,7 @@ class Program:
                 socket.create_connection(at, _TRY_S).close()
                 self._port = at[1]
                 return
-            except OSError:  # not yet
+            except OSError:  # nothing listens yet
                 time.sleep(_TRY_S)
         raise self._failed(f"nothing listens at {at[0]}:{at[1]} after {timeout_s:g} s")
 

@@ -155,7 +155,7 @@ def _run(
     while asked.goes_on(done):
         number = len(done) + 1
         asked.began(len(done))
-        # this block must be repeated, and its repetition was interrupted
+        # a resumed run: the first attempt of this block was robbed, and the second attempt was interrupted
         block = kept[-1] if kept and kept[-1].number == number else measured(number, 1)
         if asked.is_robbed(block) and repeated < repeats_max:
             asked.again(block)

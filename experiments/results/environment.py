@@ -244,7 +244,7 @@ def _languages() -> dict[str, str]:
 def _interfaces() -> tuple[str, ...] | None:
     try:
         return tuple(sorted(name for name, each in psutil.net_if_stats().items() if each.isup and name != "lo"))
-    except OSError:  # the container hides them
+    except OSError:  # the container hides the interfaces
         return None
 
 

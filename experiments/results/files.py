@@ -361,8 +361,8 @@ def with_levels(value: Any) -> Any:
 
 
 def with_settings(value: Any) -> Any:
-    """Values of JSON in which every mapping of levels is replaced by a setting. msgspec then converts from
-    attributes."""
+    """Values of JSON in which every mapping of levels is replaced by a ``Setting``. To make a plan of these values,
+    msgspec needs ``from_attributes=True``."""
     match value:
         case {"levels": levels, **others}:
             return {"setting": with_settings(levels), **others}

@@ -216,7 +216,7 @@ class Block:
 
 def is_carried(percent: float, effective: float) -> bool:
     """True if an effective sample size carries a percentile: at least ``BEYOND_MIN`` values lie on its smaller side."""
-    return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # 99.9 is no binary fraction
+    return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # a float cannot be exactly 99.9
 
 
 def needed(percent: float, count: int, effective: float) -> int:

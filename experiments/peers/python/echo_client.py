@@ -1,4 +1,4 @@
-"""Sends messages one after another, each after the last reply, and measures the times, as ``client.c`` does in C.
+"""Sends messages in a closed loop, one at a time, and measures the response times, as ``client.c`` does in C.
 
     python -m experiments.peers.python.echo_client --api berkeley|zeromq|nng --address HOST:PORT
         [--size BYTES] [--count N] [--timeout-s S]
