@@ -25,7 +25,7 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 - ``growth``: the time with more clients ÷ the time with fewer clients, tested against 1 and against the ratio of the
   numbers of clients.
 - ``per client``: the ratio of ``growth``, tested only against the ratio of the numbers of clients.
-- ``same``: an A/A pair, tested against 1.
+- ``same``: the ratio of an A/A pair, whose true value is 1.
 """
 
 Measure = Literal["response", "cpu", "wall"]
@@ -64,7 +64,7 @@ class Arm:
 class Group:
     """Arms that are measured directly after one another: ``times`` times in a round, in every ``every``-th round.
 
-    Raises ValueError for more than six arms, for an arm that occurs twice, and for a number below 1.
+    Raises ValueError unless the group has 1 to 6 different arms, and ``times`` and ``every`` are 1 or more.
     """
 
     arms: tuple[Arm, ...]

@@ -85,7 +85,7 @@ class MachineWatch:
 def watched(places: Iterable[int], observe: Callable[[int], S]) -> Iterator[Run[S]]:
     """Observes these places of a plan, one after another. Each step of the iterator waits for one observation.
 
-    An observation has the stolen and foreign time while it lasted.
+    Each observation comes with the stolen and foreign time from its start to its end.
     """
     for place in places:
         machine = MachineWatch()

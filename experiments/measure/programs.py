@@ -261,7 +261,7 @@ class Program:
             return
         try:
             self.stop()
-        except ProgramFailed as failed:  # the error that ended the block matters more
+        except ProgramFailed as failed:  # the error inside the ``with`` block matters more
             error.add_note(str(failed))
 
     def _signal(self, number: int) -> None:

@@ -112,7 +112,7 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
-    """Numbers of the rounds that other programs took time from. Histograms and ratios leave these rounds out."""
+    """Numbers of the robbed rounds, which lost too much processor time. Histograms and ratios leave them out."""
     return left_out(sweep.limits, rounds, len(cores()))
 
 
@@ -245,7 +245,7 @@ def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) 
     """Mean response time of each arm in seconds, under a short load. 0 for an arm without replies.
 
     A call that is longer than its slice takes the time of the next slices, whose arms then get no reply. Arms without a
-    reply are loaded again, until this helps no further arm.
+    reply are loaded again, until every arm has a reply, or until no further arm gets a reply.
     """
     responses_s = [0.0] * len(loads)
     waiting, before = warm_up(sweep), len(loads) + 1

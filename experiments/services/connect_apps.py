@@ -1,6 +1,7 @@
 """The greeter as applications of connectrpc: ``wsgi`` and ``asgi``, in the form that connectrpc's generated code has.
 
-Both applications also serve the service ``TRIAL`` of ``grpc_servers.py``, which imports them by name on pyvoy's server.
+Both applications also serve the service ``TRIAL`` of ``grpc_servers.py``. The server pyvoy imports an application by
+its name.
 """
 
 from typing import Any

@@ -209,7 +209,7 @@ class Server:
         return goes_on
 
     def _serve(self, fd: int, connection: Connection) -> None:
-        """Handles an event of a connection: sends unsent bytes, or reads and answers requests. Drops a lost one."""
+        """Sends the unsent bytes of a connection, or else reads and answers requests. Closes a lost connection."""
         owed = bool(connection.unsent)
         try:
             if owed:
