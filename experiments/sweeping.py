@@ -1,7 +1,7 @@
-"""A sweep from its first block to its judgement: at each look ``judge`` decides whether ``measure`` goes on.
+"""A sweep from its first block to its judgement: after each look the judge decides if the runner measures more blocks.
 
-A look is a declared number of blocks. ``compare`` and ``run`` share this module. No other module joins measuring and
-judging.
+A sweep is a measurement in blocks. A look is a number of blocks after which the sweep is judged. The commands
+``compare`` and ``run`` share this module. No other module joins measuring and judging.
 """
 
 import random
@@ -27,13 +27,14 @@ SEEDS = 1_000_000
 
 
 def add_seed(parser: Parser) -> None:
-    """Adds the option ``--seed``, which repeats the random draws of a run."""
+    """Adds ``--seed``, the option that repeats the random draws of an earlier run."""
     drawn = "draws cores, requests, and the order of starts and slices (default: a new seed each run, printed)"
     parser.add_argument("--seed", type=integer(0, 2**31 - 1), metavar="N", help=drawn)
 
 
 def seed_for(given: int | None, begun: Path | None = None) -> int:
-    """The given seed; else the seed of the sweep in a begun folder; else a new seed, which is printed.
+    """The seed ``given``. Without ``given``, the seed of a sweep in the folder ``begun``. Without both, a new random
+    seed, which is printed.
 
     Raises UsageError for a folder that cannot be read.
     """
@@ -47,10 +48,11 @@ def seed_for(given: int | None, begun: Path | None = None) -> int:
 
 
 def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Seen, resume: bool = False) -> Judgement:
-    """Measures until the headline comparisons are decided at a look, or until the last look. The call blocks meanwhile.
+    """Measures until the headline comparisons are decided at a look, or until the last look. Returns after minutes.
 
-    The folder keeps every whole block, also after an error or Ctrl-C. Raises UsageError, ProgramFailed, a Fault of
-    connecting, OSError; KeyboardInterrupt after Ctrl-C.
+    Writes each whole block into the folder, which keeps them after an error or Ctrl-C. ``resume`` goes on with the
+    sweep in the folder. Raises UsageError, ProgramFailed, a Fault of connecting, OSError; KeyboardInterrupt after
+    Ctrl-C.
     """
 
     def measure(number: int, attempt: int) -> Block:

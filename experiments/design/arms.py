@@ -1,10 +1,11 @@
-"""Arms, groups and comparisons: servers and loads that are measured one after another, and the ratios of their times.
+"""Arms, groups and comparisons: servers under loads, the order in which they are measured, and ratios of two arms.
 
 - An **arm** is a server under a load.
 - A **group** has one to six arms. In a round, the arms of a group are measured one directly after another.
-- A **comparison** is the ratio of two arms of one group. The comparison names the factors in which its arms differ. A
-  comparison whose arms differ in a further factor is refused. So no effect of two factors is ascribed to one factor.
-- An **A/A pair** is a comparison of two copies of one server, whose ratio should be 1.
+- A **comparison** is the ratio of two arms of one group. The comparison names the factors in which its arms differ. If
+  the arms differ in a further factor, ``Comparison`` raises ValueError. Otherwise the joint effect of two factors would
+  be ascribed to one factor.
+- An **A/A pair** is a comparison of two server processes with one setting. The true ratio of an A/A pair is 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,28 +19,34 @@ GROUP_ARMS = range(1, 7)
 """Allowed numbers of arms in a group. A group of one arm has no comparison."""
 
 Kind = Literal["ratio", "growth", "per client", "same"]
-"""Kinds of comparisons. ``ratio``: A ÷ B, tested against 1. ``growth``: the time with more clients ÷ the time with
-fewer clients, tested against 1 and against the ratio of the numbers of clients. ``per client``: as ``growth``, tested
-only against the ratio of the numbers of clients. ``same``: an A/A pair."""
+"""Kinds of comparisons. Every kind is a ratio ``above`` ÷ ``below``.
+
+- ``ratio``: tested against 1.
+- ``growth``: the time with more clients ÷ the time with fewer clients, tested against 1 and against the ratio of the
+  numbers of clients.
+- ``per client``: the ratio of ``growth``, tested only against the ratio of the numbers of clients.
+- ``same``: the ratio of an A/A pair, whose true value is 1.
+"""
 
 Measure = Literal["response", "cpu", "wall"]
 """Measured quantity of a request. ``response``: mean response time. ``cpu``: processor time of the server. ``wall``:
 1 ÷ throughput, the elapsed time of all clients together divided by their requests."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
-"""Key of a server process: the levels of its factors, and the number of the copy."""
+"""Key of a server process: the levels of its factors, and a copy number. Processes with equal levels have different
+copy numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A server under a load. ``copy`` distinguishes server processes with the same setting."""
+    """A server under a load. ``copy`` distinguishes server processes with equal settings, and is 0 for the first."""
 
     setting: Setting
     copy: int = 0
 
     @property
     def name(self) -> str:
-        """Unique name of the arm: the text of its setting, and the number of the copy in parentheses."""
+        """Unique name: the text of the setting. Copy 1 adds ``(again)``, and copy N from 2 on adds ``(N)``."""
         return f"{self.setting} (again)" if self.copy == 1 else f"{self.setting}" + f" ({self.copy})" * bool(self.copy)
 
     @property
@@ -55,7 +62,10 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Arms that are measured directly after one another: ``times`` times in a round, in every ``every``-th round."""
+    """Arms that are measured directly after one another: ``times`` times in a round, in every ``every``-th round.
+
+    Raises ValueError unless the group has 1 to 6 different arms, and ``times`` and ``every`` are 1 or more.
+    """
 
     arms: tuple[Arm, ...]
     times: int = 1
@@ -70,7 +80,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ratio ``above`` ÷ ``below``. Raises ValueError if the arms differ in other factors than ``differ``."""
+    """The ratio ``above`` ÷ ``below``. Raises ValueError unless the arms differ in exactly the factors ``differ``."""
 
     name: str
     title: str
@@ -115,12 +125,12 @@ def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
 
 
 def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -> tuple[Group, ...]:
-    """The groups, extended so that both servers of an A/A pair get the same loads, equally often.
+    """The groups, with further arms, so that both servers of an A/A pair get equal loads, equally often.
 
     Two processes of one setting are equal only under equal loads. An executor keeps the threads that it has started,
     and all loads share memory, caches and connections. In the stock study a second server with fewer loads answered
-    sooner by 0.5 % over 11 runs. A load of the second server joins the group of the first server's load. If this group
-    would have more than six arms, the load gets a new group.
+    sooner by 0.5 % over 11 runs. So each load that the second server lacks becomes an arm in the group of the first
+    server's load. If this group would then have more than six arms, the new arms form a new group.
     """
     found = list(groups)
     for pair in (each for each in comparisons if each.kind == "same"):
@@ -137,7 +147,7 @@ def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -
 
 
 def by_name(comparisons: tuple[Comparison, ...]) -> Mapping[str, Comparison]:
-    """Comparisons by their names. Raises ValueError if two comparisons have one name."""
+    """Comparisons by their names. Raises ValueError if two comparisons have equal names."""
     named = {each.name: each for each in comparisons}
     if len(named) != len(comparisons):
         raise ValueError("two comparisons of one name")

@@ -1,4 +1,4 @@
-"""Service demands of one request on one worker: mean times in seconds, and their variation."""
+"""Service demands of one request on one worker: the mean time for each resource, and the variation of these times."""
 
 import math
 from dataclasses import astuple, dataclass, replace
@@ -8,7 +8,7 @@ from stock_service.rpc.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Mean seconds for which one request uses each resource. Each demand is 0 or more.
+    """Mean seconds for which one request uses each resource of a worker. Each demand is 0 or more.
 
     Raises UsageError for a negative demand, or for a request that uses no resource of a worker.
     """

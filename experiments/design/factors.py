@@ -2,9 +2,9 @@
 
 An **arm** is a server under a load. A **level** is a value of a factor: a text, a number, True, False or None. A factor
 changes either the options of a server's command, or the fields of the load plan. A new factor is one entry in the
-table. The factor is then a column of the results, a word of ``compare``, and a part of every arm's name. An older
-recording is read with the factor's default. Left out: the allowed combinations of levels. Servers and load plans refuse
-levels that they do not support.
+table. The new factor then is a column of the results and a word of ``compare``, and stands in the name of every arm
+whose level is not the default. An older recording is read with the factor's default. Left out: the allowed
+combinations of levels. A server or a load plan refuses a combination that it does not support.
 """
 
 import shlex
@@ -35,7 +35,7 @@ from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.trading.locking import LOCKINGS
 
 GRPC_GO = "grpc-go"
-"""The load program that can send different headers in each call, as real clients do."""
+"""Name of the load program that can send headers which differ from call to call, like the headers of real clients."""
 
 _GRPC = ("grpc", "grpc_static", "grpc_aio")
 
@@ -48,6 +48,7 @@ LOAD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
 """Load programs other than our own client, and the transports of each load program."""
 
 SAME = "same"
+"""Level of the factor ``headers`` at which all calls of an arm have equal headers."""
 
 HEADERS: Mapping[str, tuple[str, ...]] = {
     SAME: (),
@@ -56,11 +57,11 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
     "token": ("-token", "0123456789abcdef" * 2),
     **{f"{size}B": ("-metadata-bytes", str(size), "-metadata-new") for size in (100, 2560, 15360)},
 }
-"""Headers of a gRPC call, and the options of ``GRPC_GO`` for them. A token is equal in all calls. A deadline, a
-traceparent and metadata of a given size differ from call to call."""
+"""Levels of the factor ``headers``, and the options of ``GRPC_GO`` for each level. A token is equal in all calls. A
+deadline, a traceparent and metadata of a given size differ from call to call."""
 
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
-"""Transports of our servers, then transports of peers. A peer is a server of another language or project."""
+"""Transports of our servers, then further transports of peers. A peer is a server of another language or project."""
 
 PROCESSES_MAX = 16
 """Largest number of processes of a measured server. On few cores, more processes need too long to start."""
@@ -72,13 +73,14 @@ EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "th
 """Names of executors in texts, where a name differs from the level."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
-"""Placement of server and load: one core each, any core, or a core that the server chooses."""
+"""Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: both may use every core.
+``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
-"""Longest work of a request, in milliseconds, that can be measured in slices."""
+"""Work of a request, in milliseconds, from which on an arm is measured in windows instead of slices."""
 
 SLICED_LEN_MAX = 2000
-"""Largest array that can be measured in slices. Our sorts take 5 ms for such an array."""
+"""Length of the longest array that can be measured in slices. Our sorts take 5 ms for this length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +99,22 @@ class Factor:
     plan: Callable[[Level], Mapping[str, object]] = field(default=lambda _: {})
     """Fields of ``LoadPlan`` for a level."""
     wire: bool = False
-    """True where the factor changes the bytes of a request on the wire."""
+    """True if the factor changes the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
     """True for a level that must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
-    """Fault in words: the observation that an arm did not have its level of this factor. None if there is no fault."""
+    """Function that compares an arm's levels with the observations of a block. Gives a fault in words if the arm did
+    not have its level of this factor, and otherwise None."""
 
     def read(self, text: str, option: str | None = None) -> Level:
-        """The level that is written as ``text``. Raises UsageError, which names ``option`` or else the factor."""
+        """The level that is written as ``text``. Raises UsageError that names ``option``, or by default the factor."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
             raise UsageError(option or self.name, text, self.kind.allowed) from error
 
     def default_among(self, levels: Levels) -> Level:
-        """The default level, given the levels of the earlier factors."""
+        """The default level. ``levels`` has the levels of the factors before this factor in ``FACTORS``."""
         return self.default(levels) if callable(self.default) else self.default
 
 
@@ -163,13 +166,14 @@ def _own_executor(levels: Levels) -> Level:
 
 def _own_dispatch(levels: Levels) -> Level:
     transport = str(levels["transport"])
-    if transport not in TRANSPORTS:  # a peer's size
+    if transport not in TRANSPORTS:  # a peer's transport
         return "request"
     return str(getattr(load(transport), "DEFAULT_DISPATCH", "request"))
 
 
 def _own_size(levels: Levels) -> Level:
-    """Default size of a peer's echo message, in bytes: the default of the peer's client."""
+    """Default size of a message, in bytes. For a peer's echo, the default of the peer's client. Otherwise None: each
+    request type has a size of its own."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
@@ -178,7 +182,7 @@ def _timeout(level: Level) -> Mapping[str, object]:
 
 
 def _work(name: str, text: str) -> Factor:
-    """Factor for a kind of work in each request. Several kinds of work add up."""
+    """Factor of one kind of work, in milliseconds, which every request does. A request does several kinds in sum."""
     option = f"--{name.replace('_', '-')}"
     kind, least = number(0, WORK_MS_MAX), SLICED_MS_MAX
     return Factor(name, "server", kind, 0.0, text, _option(option), windows=lambda level: float(str(level)) >= least)

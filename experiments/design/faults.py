@@ -16,12 +16,12 @@ class Watched:
     """Observations of an arm and its server in a block, from which faults are found."""
 
     threads: int | None
-    """Number of threads of the server's processes after the last slice. None for a server that was not started here."""
+    """Number of threads of the server's processes after the last slice. None for a server that ran already."""
     processes: int | None
-    """Number of processes of the server, including the parent of several processes. None for a server that was not
-    started here, or in an older recording."""
+    """Number of processes of the server, including the parent of several processes. None for a server that ran already,
+    or in an older recording."""
     connections: int | None
-    """Number of open connections of the server after the last slice. None for a server that was not started here, or if
+    """Number of open connections of the server after the last slice. None for a server that ran already, or if
     connections are closed after each window."""
     updates: int
     """Number of the price updater's updates that the server answered."""
@@ -30,6 +30,7 @@ class Watched:
 
 
 def few_threads(levels: Levels, seen: Watched) -> str | None:
+    """Fault of a server of ours whose fixed pool has fewer threads than declared."""
     if (
         levels["service"] not in OURS
         or levels["language"] != PYTHON
@@ -46,7 +47,7 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
 
 
 def one_thread(levels: Levels, seen: Watched) -> str | None:
-    """Fault of a pool of several threads in which one thread ran all requests, though requests waited."""
+    """Fault of a pool in which one of several threads ran all requests, although several connections sent requests."""
     pooled = levels["executor"] in ("static-pool", "thread-pool") and int(str(levels["workers"])) > 1
     others_wait = levels["rate_hz"] is None and int(str(levels["clients"])) * int(str(levels["connections"])) > 1
     if not pooled or not others_wait or seen.at_work != 1:
@@ -55,6 +56,7 @@ def one_thread(levels: Levels, seen: Watched) -> str | None:
 
 
 def other_processes(levels: Levels, seen: Watched) -> str | None:
+    """Fault of a server of ours that does not have the declared number of processes."""
     if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
         return None  # another project's server chooses its number of processes
     declared = int(str(levels["processes"]))
@@ -65,6 +67,7 @@ def other_processes(levels: Levels, seen: Watched) -> str | None:
 
 
 def few_connections(levels: Levels, seen: Watched) -> str | None:
+    """Fault of a server that had fewer open connections than the arm declares."""
     declared = int(str(levels["clients"])) * int(str(levels["connections"]))
     if seen.connections is None or seen.connections >= declared:
         return None
@@ -72,11 +75,15 @@ def few_connections(levels: Levels, seen: Watched) -> str | None:
 
 
 def no_update(levels: Levels, seen: Watched) -> str | None:
+    """Fault of an arm with a price updater, none of whose updates was answered."""
     return None if seen.updates or not levels["updater"] else "no update was answered, declared: a price updater"
 
 
 def not_told(name: str, default: Level, *programs: str) -> Callable[[Levels, Watched], str | None]:
-    """Maker of faults for a factor that only some peers' clients and these load programs support."""
+    """Function that finds a fault of the factor ``name``, which only ``programs`` and some peers' clients support.
+
+    A level other than ``default`` is a fault for a client without an option for the factor.
+    """
 
     def fault(levels: Levels, _: Watched) -> str | None:
         served = str(levels["service"]), str(levels["language"]), str(levels["transport"])

@@ -38,7 +38,10 @@ def shown(level: Level) -> str:
 
 
 def parsed_mix(text: str) -> dict[str, float]:
-    """Weights by request type, from a text such as ``lookup`` or ``lookup=0.5,trade=0.5``. Raises ValueError."""
+    """Weights by request type, from a text such as ``lookup`` or ``lookup=0.5,trade=0.5``. A weight is 1 by default.
+
+    Raises ValueError for a type without a name, a type that occurs twice, or a weight that is not a number.
+    """
     weights: dict[str, float] = {}
     for each in text.split(","):
         name, _, weight = each.partition("=")
@@ -60,19 +63,19 @@ def one_of(*names: str) -> Kind:
 
 
 def whole(low: int, high: int, none: bool = False) -> Kind:
-    """Kind of levels that are whole numbers. With ``none``, the level None is also allowed."""
+    """Kind of levels that are whole numbers from ``low`` to ``high``. With ``none``, the level None is also allowed."""
     kind = Kind(int, f"a whole number from {low} to {high}", f"{low}..{high}")
     return _within(low, high, none, kind)
 
 
 def number(low: float, high: float, none: bool = False) -> Kind:
-    """Kind of levels that are numbers. With ``none``, the level None is also allowed."""
+    """Kind of levels that are numbers from ``low`` to ``high``. With ``none``, the level None is also allowed."""
     kind = Kind(float, f"a number from {low:g} to {high:g}", f"{low:,g}..{high:,.0f}".replace(",", ""))
     return _within(low, high, none, kind)
 
 
 def _within(low: float, high: float, none: bool, kind: Kind) -> Kind:
-    """The kind of numbers, limited to a range; with ``none`` also the level None."""
+    """A copy of ``kind`` that refuses numbers outside a range. With ``none``, the text ``none`` is also allowed."""
 
     def parse(text: str) -> Level:
         if none and text == "none":

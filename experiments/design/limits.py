@@ -33,17 +33,21 @@ class Limits:
     rate_share: float = 0.02
     """Largest relative error of an open loop's rate (gate 7)."""
     late_share: float = 0.1
-    """Largest lateness of sends, as a share of the response time's percentile (gate 7)."""
+    """Largest lateness of an open loop's sends, as a share of the response time. Both are 99th percentiles (gate 7)."""
     load_share: float = 0.8
-    """Smallest share of a core at which a closed loop's client adds to the latency (gate 7)."""
+    """Share of a core that the client of a closed loop may use. With a larger share, client and server together
+    determine the latency, and the server gets no verdict (gate 7)."""
     steal_ticks: int = 1
-    """A round is left out if the hypervisor and foreign processes took more ticks than ``steal_ticks`` and a larger
-    share of the cores' time than ``steal_share``. A tick is 10 ms."""
+    """Number of ticks of 10 ms that the hypervisor and foreign processes may take from a round. A round is left out if
+    they took more than ``steal_ticks``, and more than ``steal_share`` of the cores' time."""
     steal_share: float = 0.1
+    """Share of the cores' time that the hypervisor and foreign processes may take from a round."""
 
     def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
-        """True if other processes took too much time of a round. The round is left out whatever its response times
-        are."""
+        """True if the hypervisor and foreign processes took too much time of a round. Response times do not matter.
+
+        ``lost_ticks`` is the number of ticks that they took. ``cores`` is the number of cores for servers and load.
+        """
         return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
 
 

@@ -30,7 +30,7 @@ class Setting:
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels. The hash is kept, since a judgement uses it some 100,000 times."""
+    """Hash of the levels. The hash is computed once, since a judgement uses the hash some 100,000 times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))
@@ -68,18 +68,18 @@ class Setting:
         return setting(**(dict(self.said()) | levels))
 
     def unlike(self, other: "Setting") -> tuple[str, ...]:
-        """Factors in which another setting has another level."""
+        """Names of the factors in which another setting has another level."""
         levels = zip(self.levels, other.levels, strict=True)
         return tuple(name for (name, own), (_, level) in levels if own != level)
 
-    @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
+    @lru_cache(4096)  # noqa: B019  # settings are small, and the cache keeps at most 4096
     def said(self) -> tuple[tuple[str, Level], ...]:
         """Levels of the transport, and of every factor that is not at its default."""
         chosen = dict(self.levels)
         default = {name: FACTORS[name].default_among(chosen) for name in chosen}
         return tuple((name, level) for name, level in self.levels if name == "transport" or level != default[name])
 
-    @lru_cache(4096)  # noqa: B019  # a setting is small, and asked for often
+    @lru_cache(4096)  # noqa: B019  # settings are small, and the cache keeps at most 4096
     def of(self, whose: str) -> tuple[tuple[str, Level], ...]:
         """Levels of the factors of one side: ``server`` or ``load``."""
         return tuple((name, level) for name, level in self.levels if FACTORS[name].of == whose)

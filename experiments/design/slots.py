@@ -2,9 +2,12 @@
 
 An **arm** is a server under a load. A **slice** is a short load of one arm. The order depends only on the sweep's seed,
 the block's number and the attempt, so that the order can be computed again. A round has all groups that are due, in
-random order. The arms of a group follow one another, in random order. All times are offsets from the block's start. The
-client processes share a clock, so that they need no messages. A slice has three parts: lead, counted part and reserve.
-For a slow arm the lead lasts at least 3 mean response times, the counted part 20, and the reserve 6.
+random order. The arms of a group follow one another, in random order. All times are offsets from the block's start. All
+client processes read one clock, so that they change to the next arm without messages.
+
+A slice has three parts. In the lead the load settles. Requests that are sent in the counted part count. In the reserve
+late replies arrive. For a slow arm the lead lasts at least 3 mean response times, the counted part 20, and the
+reserve 6. But the counted part is not made longer than ``COUNTED_S_MAX``.
 """
 
 import random
@@ -37,7 +40,7 @@ class Slot:
 
 
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
-    """Round, appearance and arm's place of every slice or window of a block, in order."""
+    """Round, appearance and arm's place of every slice or window of a block, in the order that the seed draws."""
     rng, appearance = random.Random(seed), 0
     for number in range(sweep.rounds):
         due = [group for group in sweep.groups if number % group.every == 0 for _ in range(group.times)]
@@ -54,7 +57,7 @@ def starts(sweep: Sweep, seed: str) -> tuple[ServerKey, ...]:
 
 
 def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
-    """Seed of every random draw for a block."""
+    """Seed from which the order of starts and the order of slices are drawn, for one attempt of a block."""
     return f"{sweep.seed}/{number}/{attempt}"
 
 
@@ -76,7 +79,7 @@ def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -
 
 
 def warm_up(sweep: Sweep) -> tuple[Slot, ...]:
-    """A slice of every arm, which warms up the arm's server and measures its response time."""
+    """One slice of every arm, in the sweep's order. The slice warms up the server, and measures its response time."""
     moments = range(0, _WARM_UP_NS * len(sweep.arms), _WARM_UP_NS)
     return tuple(
         Slot(

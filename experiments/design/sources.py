@@ -1,9 +1,10 @@
 """Sources of an arm: the files of this project that the arm's server, client and peer run, by the arm's setting.
 
-An arm is a server under a load. ``SOURCES`` is a table. A row has a pattern of files, and selects the arms that run
-these files. A file belongs to the first row whose pattern matches. So a new file counts for the arms of its folder, and
-a change of one transport does not affect arms of another transport. ``VERSIONS`` is a table of other projects'
-programs. Code that measures or judges does not count.
+An arm is a server under a load. An arm's fingerprint joins the digests of its sources (``results/fingerprint.py``). A
+**row** of the table ``SOURCES`` has a pattern of files, and selects the arms that run these files. A file belongs to
+the first row whose pattern matches. So a new file counts for the arms of its folder, and a change of one transport
+changes no fingerprint of an arm on another transport. The table ``VERSIONS`` has the programs of other projects. Code
+that measures or judges is in no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from experiments.services import NULL, OURS, PLAIN, STOCK
 from stock_service.rpc.transports import TRANSPORTS
 
 When = Callable[[Levels], bool]
-"""Function that is true for the levels of an arm that runs a row's files."""
+"""Function that is true for the levels of an arm if the arm runs a row's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def _on(*transports: str) -> When:
 
 
 def _run_by(executor: str) -> Source:
-    """Row of an executor, which has a file of its own."""
+    """Row of the file that implements an executor."""
     file = f"stock_service/rpc/concurrency/{executor.replace('-', '_')}.py"
     return Source(file, _both(_our_server, _at(executor=executor)))
 
@@ -180,10 +181,10 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""Every row. Special rows stand before general rows."""
+"""Every row. A special row stands before the general row whose pattern matches the same files."""
 
 NO_SOURCES = ("_test.go",)
-"""Endings of file names that no arm runs."""
+"""Endings of the names of files that no arm runs."""
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {

@@ -2,8 +2,8 @@
 
 An **arm** is a server under a load (``arms.py``). A **look** is a number of blocks after which the sweep is judged. The
 looks are declared before the first block. The sweep ends at the first look at which every headline comparison is
-decided. The significance level is divided by the number of looks (Bonferroni), so that more looks do not call more
-equal arms different.
+decided. Each look has the significance level divided by the number of looks (Bonferroni). So further looks do not
+raise the probability that equal arms are called different.
 
 A sweep is refused if even the clearest data could not decide at its first look. With n blocks, the least p of the exact
 sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
@@ -31,12 +31,12 @@ BLOCKS_MIN = 6
 """Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5."""
 
 REPEATED_SHARE = 5
-"""A sweep may repeat one of this number of blocks: a fifth of the blocks."""
+"""Number of blocks for each block that may be repeated: a sweep may repeat one block in five."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Slices: lengths of the parts of a slice. Slices of slow arms are longer (``slots.py``)."""
+    """Lengths of the three parts of a slice. Slices of slow arms are longer (``slots.py``)."""
 
     counted_s: float = 0.02
     """Shortest length of the counted part."""
@@ -53,7 +53,9 @@ class Windows:
     """Windows instead of slices, for a load that needs longer to settle, or that opens new connections."""
 
     warm_up_s: float = 0.1
+    """Length of the load before the window, in seconds. Requests of the warm-up do not count."""
     duration_s: float = 0.5
+    """Length of the window, in seconds."""
     calls: int = 1000
     """Number of calls of each client, if a peer's own client makes a closed loop. With a rate, the client makes the
     calls that are due in ``duration_s``."""
@@ -66,7 +68,7 @@ Turns = Slices | Windows
 
 
 def needs_windows(setting: Setting) -> bool:
-    """True for a load that cannot be measured in slices: see ``Windows``."""
+    """True for a load that needs windows: over ``SLICED_MAX`` connections, or a level with ``Factor.windows``."""
     connections = setting.whole("clients") * setting.whole("connections")
     return connections > SLICED_MAX or any(FACTORS[name].windows(level) for name, level in setting.levels)
 
@@ -138,7 +140,7 @@ class Sweep:
 
     @property
     def families(self) -> dict[str, int]:
-        """Number of tests of each family."""
+        """Number of statistical tests of each family, by the family's name."""
         sizes: Counter[str] = Counter()
         for each in self.comparisons:
             sizes[each.family] += each.tests

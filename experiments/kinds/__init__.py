@@ -1,14 +1,14 @@
-"""Kinds of run: measurements other than a sweep. A kind has a plan, columns of its blocks, and files for both.
+"""Kinds of run: measurements other than a sweep. A kind has a plan, a form of its blocks, and files for both.
 
 A new kind NAME needs three modules and a line in ``KINDS``:
 
-- ``kinds/NAME.py`` has the plan and the columns, and is pure.
+- ``kinds/NAME.py`` has the plan and the form of an observation, and is pure.
 - ``measure/NAME.py`` has ``runs(plan, number, bench)``, which observes the places of a block in random order. A place
   is a server or a cell of the plan.
 - ``judge/NAME.py`` has ``judged(plan, blocks, limits)``.
 
-The runner, the files, the estimate of time, ``verify`` and the measurements of a study use the line. Left out: sweeps,
-whose blocks have slices or windows.
+The runner, the files, the estimate of time, ``verify`` and the studies find a kind by its line in ``KINDS``. Left out:
+sweeps, whose blocks have slices or windows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Plan(Protocol):
         """Estimated time of all blocks, in seconds."""
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of the plan in the random order in which block ``number`` observes these places."""
+        """Places of the plan that block ``number`` observes, in random order. The plan's seed draws the order."""
 
 
 P = TypeVar("P", bound=Plan)
@@ -49,7 +49,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[P, S]):
-    """A kind of run. ``measure/NAME.py`` observes the kind, and ``judge/NAME.py`` judges the kind."""
+    """A kind of run. ``measure/NAME.py`` observes blocks of the kind, and ``judge/NAME.py`` judges these blocks."""
 
     name: str
     title: str
@@ -102,7 +102,7 @@ def kept(folder: Path) -> Mapping[str, tuple[Any, Sequence[Block[Any]]]]:
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """Faults of a folder's runs that were broken off: they have fewer blocks than their plan."""
+    """A fault for each run in a folder that has fewer blocks than its plan, since the run was broken off."""
     for name, (plan, seen) in kept(folder).items():
         if len(seen) < plan.blocks:
             yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"

@@ -1,4 +1,4 @@
-"""Block of a run of any kind: observations of the places of the plan, in random order. Pure.
+"""Block of a run that is not a sweep: observations of the places of the run's plan, in random order. Pure.
 
 A place is a server or a cell of the plan. Left out: blocks of a sweep, which ``results/observed.py`` has.
 """
@@ -14,12 +14,12 @@ Observed = TypeVar("Observed")
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[Observed]):
-    """Observation of one place of a plan, and the time that other processes took meanwhile."""
+    """Observation of one place of a plan, and the processor time that other programs took during the observation."""
 
     place: int
     seen: Observed
     machine: RoundSeen | None = None
-    """State of the machine during the run. None in older recordings."""
+    """Processor time that other programs took during the run. None in older recordings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Block(Generic[Observed]):
     number: int
     """Number of the block, from 1."""
     started_at: str
-    """Time of the block's start, ISO 8601. Only a label."""
+    """Time of the block's start, ISO 8601 in UTC. No measured value is computed from this time."""
     duration_s: float
     cores: int
     memory_mib: float
@@ -45,6 +45,9 @@ class Block(Generic[Observed]):
         return replace(self, runs=tuple(run for run in self.runs if self.counts(run, limits)))
 
     def counts(self, run: Run[Observed], limits: Limits) -> bool:
-        """True if other processes did not take the cores during the run, by the rule for a sweep's rounds."""
+        """True if other processes left the cores to the run, by the rule for a sweep's rounds (``Limits.robbed``).
+
+        Also True if the machine was not observed.
+        """
         seen = run.machine
         return seen is None or not limits.robbed(seen.lost_ticks, seen.duration_s, self.cores)

@@ -1,8 +1,9 @@
 """Cold runs: a new client process makes N calls on a new connection. Pure.
 
 A **cell** is a setting and a number of calls N. A block has several runs of each cell, in random order. A run connects
-once and has one first call. So the mean over the calls of a run falls with N as a + b ÷ N, though no call becomes
-faster. A block starts new servers, and warms the servers up with calls that do not count. Only the client is cold.
+once and has one slow first call. So the mean time over the N calls of a run is a + b ÷ N: a is the time of a later
+call, and b is the extra time of the first call. The mean falls with N, though no call becomes faster. A block starts
+new servers, and warms the servers up with calls that do not count. So only the client is cold.
 """
 
 import random
@@ -18,8 +19,8 @@ from experiments.kinds.block import Block
 from experiments.peers import PEER_CLIENT
 
 BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
-"""Estimated times in seconds: start of a block's servers, a process of our client, a process of a peer's client, and a
-call."""
+"""Estimated times in seconds. ``BLOCK_S``: the start of a block's servers. ``RUN_S``: a process of our client, without
+its calls. ``PEER_RUN_S``: a process of a peer's client, without its calls. ``CALL_S``: one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,13 @@ def _lasts_s(cell: ColdCell) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ColdRow:
-    """One cell in one block. Means are over the runs whose calls were all answered."""
+    """One cell in one block. Times are means in microseconds over the runs whose calls were all answered."""
 
     block: int
     cell: ColdCell
     runs: int
     errors: int
-    """Number of calls without a valid reply, in all runs of the cell. Means leave out a run with such a call."""
+    """Number of calls without a valid reply, in all runs of the cell. The means leave out runs with errors."""
     connect_us: float
     first_call_us: float
     rest_us_mean: float | None

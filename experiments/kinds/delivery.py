@@ -1,7 +1,7 @@
 """Delivery runs: a new server receives messages, and reports the messages and their times at its end. Pure.
 
-A **cell** is a setting and the number of seconds for which its client sends. The server receives no other messages, so
-that the server's report has only this run.
+A **cell** is a setting and the number of seconds for which its client sends. A run has a server of its own, so that the
+server's report has only the messages of this run.
 """
 
 import random
@@ -89,6 +89,7 @@ class DeliveryRow:
     """Received messages per second: the mean of the whole seconds."""
     seconds: tuple[int, ...]
     """Number of received messages in each whole second."""
+    # the means of the sums of the same names in ``Delivered``
     answer_us: float | None
     cycle_us: float | None
     response_us: float | None

@@ -1,8 +1,9 @@
 """Predictions for a sweep's arms: ``foretold.json`` in the sweep's folder, written before the first block.
 
-Numbers have six digits, so that every machine computes the same file. The file ends with a digest of its content. A
-file that was edited afterwards is refused. Left out: the blocks from which the demands were measured, which lie in a
-folder inside; the method of a study's predictions.
+A prediction has a server's capacity, throughput and response time under an arm's load. Numbers have six significant
+digits, so that every machine computes an equal file. The file ends with a digest of its content. A file that was edited
+afterwards is refused. Left out: the blocks from which the service demands were measured, which lie in a subfolder; the
+method of a study's predictions.
 """
 
 import math
@@ -22,7 +23,7 @@ FORETOLD_FILE = "foretold.json"
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """A prediction, and the inputs of its computation."""
+    """Prediction for one arm, and the inputs of its computation."""
 
     setting: Setting
     demands: Demands
@@ -36,14 +37,14 @@ class Foretold:
     limit: str
     """Bottleneck: the resource that limits the capacity, ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
-    """Replies per second of the closed loop. For an open loop, its rate, or the capacity if the capacity is lower."""
+    """Replies per second of the closed loop. For an open loop, the smaller of its rate and the capacity."""
     response_s: float
     """Mean response time of a closed loop. For an open loop, the 99th percentile; inf if the queue grows without
     end."""
     useful_workers: int
     """Size of the smallest pool that reaches 95 % of the best throughput with these clients."""
     knee_clients: float
-    """Smallest number of clients with which requests wait in a queue."""
+    """Number of clients of the closed loop from which on requests wait in a queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]

@@ -16,20 +16,20 @@ START_S = 0.8
 """Estimated time for the start of a server, in seconds."""
 
 IDLE_S_MAX = 250.0
-"""Longest observation of idle connections, in seconds. Servers here close an idle connection after 300 s."""
+"""Longest observation of idle connections, in seconds. Our servers close an idle connection after 300 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneServer:
-    """A server, and the numbers of connections that the server holds: first 0, then each number of ``held``,
-    ascending."""
+    """A server, and the numbers of idle connections with which the server is observed: first 0, then each number in
+    ``held``, ascending."""
 
     setting: Setting
     held: tuple[int, ...] = ()
 
     @property
     def connections(self) -> tuple[int, ...]:
-        """Every number of connections with which the server is observed."""
+        """Every number of connections with which the server is observed, ascending from 0."""
         return 0, *self.held
 
 
@@ -67,7 +67,7 @@ class StandalonePlan:
 
 @dataclass(frozen=True, slots=True)
 class HeldSeen:
-    """A server that holds this number of connections. Each connection has had one answered call."""
+    """Observation of a server with this number of idle connections. Each connection has had one answered call."""
 
     connections: int
     resident_mib: float
@@ -77,7 +77,7 @@ class HeldSeen:
     cpu_ns: int
     """Processor time of the server during the observation."""
     watched_ns: int
-    """Length of the observation."""
+    """Length of the observation, in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +87,4 @@ class StartSeen:
     ready_ms: float
     """Time from the start of the process to its ready line."""
     held: tuple[HeldSeen, ...]
-    """States of the server by ascending number of connections. The first state has no connections."""
+    """Observations of the server by ascending number of connections. The first observation has no connections."""

@@ -3,7 +3,7 @@
 A **kind** is a request by an HTTP route. The request is sent several times for each of the kind's keys, each time on a
 new connection. The kinds of ``before`` are sent first, one kind after the other. The kinds of ``kinds`` are then sent
 at the same time. At the end every key is read, and must have the value of one of its last writers. Texts may contain
-``{id}``, the key, and ``{turn}``, the number of the request for this key.
+``{id}``, the key, and ``{turn}``, the number of the request for this key, from 0.
 """
 
 import random
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 
 START_S, ANSWERED_HZ, READ_HZ = 1.0, 8000.0, 5000.0
-"""Estimates: seconds for the start and the end of a server, requests per second, and reads of keys per second."""
+"""Estimates. ``START_S``: seconds for the start and the end of a server. ``ANSWERED_HZ``: answered requests per second.
+``READ_HZ``: reads of keys per second at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,12 @@ class StressKind:
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """Final state of each of these keys: exactly one of ``turns`` possible states."""
+    """Allowed final states of the keys ``first_id`` to ``first_id + keys − 1``: ``state`` with any turn below
+    ``turns``."""
 
     name: str
     request: str
+    """Method and route that read a key, such as ``GET /entities/{id}``."""
     first_id: int
     keys: int
     state: str
@@ -85,7 +88,8 @@ class KindSeen:
     errors: int
     began_ns: int
     ended_ns: int
-    """Times of the first send and of the last reply, on one clock for all kinds."""
+    """``began_ns`` is the time of the first send, and ``ended_ns`` the time of the last reply. All kinds have one
+    clock."""
     received_bytes: int
     sent_bytes: int
 

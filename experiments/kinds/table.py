@@ -1,10 +1,11 @@
 """Tables of cells: one server runs at a time, under one load after the other. Pure.
 
 A **cell** is a server under a load of a given number of requests. A **start** is a server process, which serves all
-cells with its setting and its number of connections. A table may have more servers than a sweep's block. A table also
-shows values that need a server alone: the server's share of the cores, and its memory under load. A block measures
-every cell once. The starts, and the cells of each start, are in random order. A **ratio** compares pairs of cells. A
-block's value of a ratio is the mean of the log-ratios of the pairs. Ratios are declared before the first block.
+cells with its setting and its number of connections. Since one server runs at a time, a table may have more servers
+than a sweep's block. A table also shows two values that can be measured only without another server: the server's share
+of the cores, and the server's memory under load. A block measures every cell once. The starts, and the cells of each
+start, are in random order. A **ratio** compares pairs of cells. A block's value of a ratio is the mean of the
+log-ratios of the pairs. Ratios are declared before the first block.
 """
 
 import random
@@ -29,11 +30,12 @@ SHORT_S = 1.0
 """A cell that lasts less than this number of seconds is short."""
 
 TURNS_MIN = 5
-"""Smallest number of counted requests for each connection. During the last requests some connections are already idle.
-So the mean response time is below connections ÷ throughput, by a tenth at most."""
+"""Smallest number of counted requests for each connection. While the last requests run, some connections are already
+idle. So the mean response time is below connections ÷ throughput, with this number by a tenth at most."""
 
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
-"""Estimates: seconds for the start of a server, seconds for a cell without its requests, and requests per second."""
+"""Estimates. ``START_S``: seconds for the start of a server. ``CELL_S``: seconds for a cell without its requests.
+``ANSWERED_HZ``: answered requests per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellRatio:
-    """Ratio ``above`` ÷ ``below`` of pairs of cells: the first cell of ``above`` and the first cell of ``below``, and
-    so on."""
+    """Ratio ``above`` ÷ ``below`` of pairs of cells. Cell number N of ``above`` and cell number N of ``below`` are a
+    pair."""
 
     name: str
     title: str
     above: tuple[int, ...]
-    """Places of cells in the plan, as in ``below``."""
+    """Places in the plan of the cells above the line."""
     below: tuple[int, ...]
+    """Places in the plan of the cells below the line."""
     quantity: str
     """Name of a compared quantity in ``judge.table.QUANTITIES``."""
     family: str = "headline"
@@ -113,7 +116,7 @@ class TablePlan:
         return tuple(place for start in self.starts(number) for place in start)
 
     def starts(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """Starts of a block in random order. A start is a tuple of the places of its cells, in random order."""
+        """Starts of block ``number``, in random order. A start is a tuple of its cells' places, in random order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
             starts.setdefault(cell.start, []).append(place)
@@ -124,9 +127,10 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class CellSeen:
-    """Observation of one cell in one block. Fields that begin with ``load`` include the warm-up.
+    """Observation of one cell in one block.
 
-    Other times and bytes are of the counted requests.
+    Fields that begin with ``load`` include the warm-up. Unless a field says otherwise, the other times and bytes are of
+    the counted requests.
     """
 
     requests: int
@@ -136,8 +140,9 @@ class CellSeen:
     total_s: float
     """Time from the start of the first counted request to the end of the last counted request."""
     response_us: float
+    """Mean response time, including the time of connecting."""
     connect_us: float
-    """Mean time of connecting, which is a part of ``response_us``. The other part is processing."""
+    """Mean time of connecting. The rest of ``response_us`` is processing."""
     received_bytes: int
     sent_bytes: int
     load_requests: int

@@ -1,10 +1,10 @@
 """The bench: the cores of servers and load, the command that starts an arm's server, and the credentials of clients.
 
 An arm is a server under a load. A peer is a server of another language or project. With two or more cores, the servers
-are pinned to one core and the load to another core. The sweep's seed selects these two cores; without a seed they are
-the first and the second core. With one core nothing is pinned, and the results say so. The level of the factor
-``service`` is the name of one of our services; a user's command that prints ``ready HOST:PORT``; or the address of a
-server that runs already.
+are pinned to one core and the load to another core. The sweep's seed selects these two cores. Without a seed, servers
+get the first core, and the load the second core. With one core nothing is pinned, and the results say so. The level of
+the factor ``service`` is the name of one of our services or of a peer; a user's command that prints
+``ready HOST:PORT``; or the address of a server that runs already.
 """
 
 import atexit
@@ -63,8 +63,9 @@ class Bench:
     catalog: Path
     """File of the stocks that servers have and clients request."""
     server_cores: tuple[int, ...] | None
-    """Cores of the servers. ``server_cores`` and ``load_cores`` are None without pinning."""
+    """Cores to which servers are pinned. None without pinning."""
     load_cores: tuple[int, ...] | None
+    """Cores to which clients are pinned. None without pinning."""
     request_types: tuple[RequestType, ...] = ()
     """Request types in addition to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Bench:
 
 @cache
 def stocks_of(catalog: Path) -> tuple[str, ...]:
-    """Names of a catalog's stocks. Raises UsageError."""
+    """Names of a catalog's stocks. Raises UsageError for a file that is not a catalog."""
     return tuple(stock.name for stock in load_catalog(catalog))
 
 
@@ -105,7 +106,8 @@ def bench(
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Address of a server that runs already. None for a server that must be started. Raises UsageError."""
+    """Address of a server that runs already. None for a server that must be started. Raises UsageError for a wrong
+    port."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None
@@ -131,9 +133,10 @@ def server_command(
 ) -> Sequence[str]:
     """Command that starts the server of an arm.
 
-    The server is one of our services, with options for the levels off their defaults; a peer in another language; or a
-    user's command, which is unchanged. ``listen`` is the address at which our service listens, which other machines can
-    reach. None: the loopback address. Raises UsageError for a missing program, or for a level that the program lacks.
+    The server is one of our services, with an option for each level that is not the default; a peer; or a user's
+    command, which is unchanged. ``listen`` is the address at which our service listens for load from other machines.
+    None: the loopback address. Our service writes a timeline of its requests into the file ``timeline``; None: no
+    timeline. Raises UsageError for a missing program, or for a level that the program does not support.
     """
     levels = dict(server[0])
     service = str(levels["service"])
@@ -165,7 +168,7 @@ def server_command(
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """Options of our server after its service and transport: an option for each factor off its default."""
+    """Options of our server after its service and transport: an option for each level that is not the default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
@@ -200,7 +203,8 @@ def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> S
 
 
 def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str]) -> Sequence[str]:
-    """Options of a peer's server for its factors. Raises UsageError for any other factor off its default."""
+    """Options of a peer's server for its factors, ``takes``. Raises UsageError if another factor is not at its
+    default."""
     options: list[str] = []
     for factor, level in levels.items():
         if factor in takes:
@@ -211,7 +215,7 @@ def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str
 
 
 def _peer(service: str, levels: Mapping[str, Level]) -> str:
-    """Name of the built peer for this service at these levels. Raises UsageError."""
+    """Name of the peer for this service at these levels. Raises UsageError if no such peer is built."""
     try:
         name = peer_of(service, *(str(levels[each]) for each in ("language", "transport", "build")))
         peer_command(name)

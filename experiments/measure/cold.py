@@ -26,7 +26,9 @@ RUN_S = 600.0
 
 
 def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
-    """Observations of a block's runs. The load of a server's first cell warms up the server. Blocks.
+    """Observes the runs of a block. The load of a server's first cell warms up the server.
+
+    Each step of the iterator waits for one run.
 
     Raises ProgramFailed if a server or a peer's client does not start or fails; Unavailable if our client cannot
     connect or dies.

@@ -25,14 +25,15 @@ CALLS_HZ_MAX = 100_000
 """Largest number of calls per second of a client without a rate. Some 20,000 per second are usual."""
 
 TIMED_MAX = 1_000_000
-"""Largest number of messages with a rate that a receiver times. Without a rate the receiver only counts messages."""
+"""Largest number of messages that a receiver times if the client has a rate. Without a rate, the receiver times only
+the first message, which does not count."""
 
 EXTRA_S = 30.0
 """Largest delay of a client's end after its schedule, in seconds."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
-    """Observations of a block's runs. Blocks.
+    """Observes the runs of a block. Each step of the iterator waits for one run.
 
     Raises ProgramFailed if a server or a client fails, or if their reports contradict each other; UsageError for a peer
     that is not built.
@@ -41,7 +42,7 @@ def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivere
 
 
 def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
-    """Observation of one run."""
+    """Runs a cell's server and client to their end, and gives the observation."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     if isinstance(rate_hz := of["rate_hz"], float):
@@ -59,6 +60,10 @@ def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
 
 
 def _agreed(cell: DeliveryCell, command: Sequence[str], came: Sequence[Line], sent: Sequence[Line]) -> Delivered:
+    """Observation from the receiver's report ``came`` and the sender's report ``sent``.
+
+    Raises ProgramFailed if the reports contradict each other, or if the messages came for too short a time.
+    """
     seconds = [each for each in came if each.what == "second"]
     messages = [each for each in came if each.what == "message"][1:]
     calls = [each for each in sent if each.what == "call"]

@@ -3,8 +3,8 @@
 An arm is a server under a load, and a slice is a short load of one arm. A request **counts** if the request was sent in
 the counted part of its slice. A slice is **kept** if all connections sent before the counted part, and if all counted
 requests were answered before the end of the slice. Pairs are made of kept slices. Means and histograms also include
-slices with late answers, so that a long pause of the server is included. Rounds that lost too much time to other
-processes are left out of both. Errors are counted in every slice.
+slices with late answers, so that a long pause of the server is included. A **robbed** round lost too much time to other
+processes. Pairs, means and histograms leave out robbed rounds. Errors are counted in every slice.
 
 Requests of one slice are not independent, since a stall slows several requests. So a slice is a cluster of a cluster
 sample, and the effective sample size of n requests is n ÷ design effect. The design effect is a ratio of two variances
@@ -62,8 +62,8 @@ def fold(
 ) -> tuple[SliceColumns, list[ArmSeen]]:
     """Slices and arms of a block, from the records of its client processes.
 
-    ``order`` has the round and the appearance of each turn. ``robbed`` has the rounds that the histograms of all arms
-    leave out.
+    A turn has the times and the load of one slice. ``order`` has the round and the appearance of each turn. ``loads``
+    are the loads of all arms, in the sweep's order. ``robbed`` has the numbers of the robbed rounds.
     """
     clients = [report for report in reports if report.client < max(load.plan.clients for load in loads)]
     sent = _sent(turns, loads, clients)
@@ -110,15 +110,16 @@ def fold(
 def mean_responses_s(slices: SliceColumns) -> list[float]:
     """Mean response time of each slice in seconds, also of slices that are not kept.
 
-    For a slice without a counted request, the time until the last reply: a request was sent before the counted part,
-    and was answered after that part. 0 for a slice without requests.
+    A slice without a counted request gives the time from its start until its last reply: then a request was sent before
+    the counted part, and was answered after the counted part. A slice without requests gives 0.
     """
     columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
     return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]
 
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
-    """Every request, with its slice. A late client's request to another server than the slice's server is left out."""
+    """Every request, with its slice. A request that a late client sent to another server than the slice's is left
+    out."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -142,7 +143,7 @@ def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[Tu
 
 
 def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.NDArray[np.int64]:
-    """Fate of each slice. A later assignment below replaces an earlier fate."""
+    """Fate of each slice. SILENT overrides ANSWERED_LATE, which overrides STARTED_LATE, which overrides KEPT."""
     fates = np.full(len(turns), KEPT, dtype=np.int64)
     first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[sent.slice]
     end_ns = np.array([turn.end_ns for turn in turns], dtype=np.int64)[sent.slice]
@@ -167,7 +168,7 @@ def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str,
 
 
 def _arm(place: int, sent: Sent, whole: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad) -> ArmSeen:
-    """One arm: times from the slices in ``whole``, errors from all slices."""
+    """Observation of one arm: times from the slices that ``whole`` selects, and errors from all slices."""
     every = sent.counted & (arm[sent.slice] == place)
     own = every & (whole[sent.slice] | (sent.outcome % TYPE_STEP >= FAULT_FIRST))
     answered = {
@@ -192,7 +193,10 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
 
 
 def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> float:
-    """Effective sample size of these requests for the 99th percentile (see the module). 0 without requests."""
+    """Effective sample size of these requests for the 99th percentile. 0 without requests.
+
+    ``clusters`` has the slice of each request. The module's docstring has the formula.
+    """
     if not len(response_ns):
         return 0.0
     above = response_ns > np.percentile(response_ns, 99)
@@ -202,7 +206,10 @@ def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> floa
 
 
 def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Sums of think times and of spans, over slices and connections, between counted requests."""
+    """Sum of the think times between counted requests, and sum of the spans, over slices and connections.
+
+    A span is the time from a connection's first counted send to its last counted reply in a slice.
+    """
     order = np.lexsort((sent.sent_ns[own], sent.connection[own], sent.slice[own]))
     key = (sent.slice[own] * (int(sent.connection.max(initial=0)) + 1) + sent.connection[own])[order]
     sent_ns, done_ns = sent.sent_ns[own][order], sent.done_ns[own][order]

@@ -11,9 +11,10 @@ from experiments.results.observed import HostSeen
 
 
 def sent(plan: LoadPlan, hosts: Hosts) -> tuple[LoadResult, tuple[HostSeen, ...]]:
-    """Result of all hosts, and the share of each host. Blocks for the window and its preparation on the hosts.
+    """Result of all hosts together, and the share of each host. Waits for the hosts' preparation and for the window.
 
-    Each host uses the cores of its worker. Raises UsageError if no scheduler answers; Refused.
+    Each host uses the cores of its Dask worker. Raises UsageError if no scheduler answers, and Refused if a host does
+    not send its share.
     """
     result, each = cluster.run(replace(plan, cpus=None), hosts.scheduler, lambda _: None, hosts.names)
     return result, tuple(map(_seen, each))

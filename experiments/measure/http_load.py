@@ -1,7 +1,8 @@
 """Runs the load client for HTTP/1.1 in C, ``experiments/peers/c/http_load.c``, and reads its report.
 
 The client opens a connection for each request, or keeps its connections. The client ends after a number of requests, or
-after a time. Like ``ab``, the client measures a request from before the connect until the server has closed.
+after a time. With a connection for each request, a request's time begins before the connect, and ends when the server
+has closed, as in ``ab``.
 """
 
 from contextlib import AbstractContextManager
@@ -14,7 +15,8 @@ from experiments.measure import programs
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Largest delay of the client's end in seconds. With a number of requests, also the time for each 10,000 requests."""
+"""Seconds that the client may take beyond its planned time. A client with a number of requests may take as many seconds
+again for each 10,000 requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,8 @@ class HttpAsk:
 
     address: Address
     request: str
-    """Method and route, such as ``GET /entities/5``. The client replaces ``{id}`` and ``{turn}`` here, in ``body`` and
-    in ``expect``, as its C file describes."""
+    """Method and route, such as ``GET /entities/5``. In ``request``, ``body`` and ``expect`` the client replaces
+    ``{id}`` by the key, and ``{turn}`` by the number of the request for this key, from 0."""
     body: str = ""
     connections: int = 1
     kept: bool = False
@@ -87,18 +89,19 @@ class HttpSeen:
 
 
 def run(client: Path, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
-    """Runs the client to its end. The file ``times`` gets every counted time. Blocks. Raises ProgramFailed."""
+    """Runs the client to its end. Writes every counted time into the file ``times``. Blocks. Raises ProgramFailed."""
     with running(client, ask, times) as started:
         return seen(started, ask)
 
 
 def running(client: Path, ask: HttpAsk, times: Path | None = None) -> AbstractContextManager[programs.Running]:
-    """The client while it runs. The client is killed if the ``with`` block ends earlier. Raises ProgramFailed."""
+    """Runs the client during a ``with`` block. The end of the block kills a client that still runs. Raises
+    ProgramFailed."""
     return programs.running(_command(client, ask) + (["--times", str(times)] if times else []), ask.cpus)
 
 
 def seen(started: programs.Running, ask: HttpAsk) -> HttpSeen:
-    """Report of a running client at its end. Blocks. Raises ProgramFailed."""
+    """Waits for the end of a running client, and gives the client's report. Blocks. Raises ProgramFailed."""
     said = started.said(ask.timeout_s)
     try:
         return msgspec.json.decode(said, type=HttpSeen)

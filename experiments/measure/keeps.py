@@ -28,11 +28,15 @@ PAGE = Path(__file__).parents[1] / "studies" / "python_grpc_servers" / "KEEPS.md
 SERVERS = (*STRANGERS, SERVICER)
 
 AGE_S, SEEN_S = 0.5, 3.0
-"""Age in seconds at which a server must end a connection, and longest time in seconds until the end."""
+"""``AGE_S`` is the age in seconds at which a server must end a connection. ``SEEN_S`` is the longest time in seconds
+until the client sees the end."""
 
 CALL_S = 5.0
+"""Longest time of a call, in seconds."""
+
 WAIT_S, BEGUN_S = 1.0, 0.3
-"""Length in seconds of a call during which the signal comes, and time until the call has surely begun."""
+"""``WAIT_S`` is the length in seconds of the call during which the signal comes. The signal comes ``BEGUN_S`` seconds
+after the send, when the call has surely begun."""
 
 EXITS = (0, -15, 143)
 """Allowed exit codes of another project's server after SIGTERM."""
@@ -58,7 +62,7 @@ def started(server: str, *options: str) -> Iterator[tuple[Program, str]]:
 
 def tls(server: str) -> bool:
     """A call is answered over TLS."""
-    from stock_service.rpc.process.credentials import make  # which needs cryptography
+    from stock_service.rpc.process.credentials import make  # needs cryptography
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "made"
@@ -102,7 +106,7 @@ def age(server: str) -> bool:
 
 
 def _told_to_go(connection: socket.socket) -> bool:
-    """True if a GOAWAY frame or the end of the connection comes in time."""
+    """True if the server sends a GOAWAY frame or closes the connection within ``SEEN_S``. Blocks until then."""
     until_s, read = time.monotonic() + SEEN_S, b""
     while (left_s := until_s - time.monotonic()) > 0:
         connection.settimeout(left_s)
@@ -145,7 +149,8 @@ TRIES: Mapping[str, Callable[[str], bool]] = {
     "drain": drain,
     "deadlines": deadlines,
 }
-"""Tests by the heads of their columns. A test is true for a server with the feature."""
+"""Tests by the headings of the table's columns. A test gives True for a server with the feature. The page shows the
+docstrings of the tests."""
 
 _CODEC: Any = HelloRequest.SerializeToString, HelloReply.FromString
 
@@ -156,7 +161,10 @@ def _greets(channel: grpc.Channel) -> bool:
 
 
 def tried(server: str, what: str) -> bool:
-    """Result of one test, which is printed; a ``no`` is printed with its reason. Blocks for some seconds."""
+    """Runs the test ``what`` on a server, and prints the result; a ``no`` with its reason. Blocks for some seconds.
+
+    Raises grpc.RpcError if a method of the server fails.
+    """
     try:
         kept, why = TRIES[what](server), "the server does not do this"
     except (grpc.RpcError, ProgramFailed) as error:
@@ -168,7 +176,10 @@ def tried(server: str, what: str) -> bool:
 
 
 def line(server: str) -> str:
-    """A server's line of the table. Raises ProgramFailed or grpc.RpcError for a server without any answer."""
+    """Tests a server, and gives the server's line of the table.
+
+    Raises ProgramFailed or grpc.RpcError for a server that answers no call without TLS.
+    """
     with started(server) as (_, at), grpc.insecure_channel(at) as channel:
         assert _greets(channel)
     return f"| `{server}` | {' | '.join('yes' if tried(server, what) else 'no' for what in TRIES)} |"

@@ -11,12 +11,12 @@ name         speaks    what it is
 ``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, built here; a connection for each request, on demand
 ===========  ========  ================================================================================
 
-Each program sends one request again and again in a closed loop; ``grpc-go`` also in an open loop. A program measures a
-request from its send; in an open loop, from the time at which the request was due. The programs send the server the
-timeout of our own client. ``grpc-go`` sends a timeout only on demand, since grpc-go sends the rest of a deadline, which
-differs in each call. A missing program is ``Absent``, with one line on the way to get the program. The time of every
-request after the warm-up is read if the program reports these times. No program needs a network: Go builds from the
-installed modules. ``compare --load`` and ``selfcheck`` use the programs.
+Each program sends one request again and again in a closed loop. ``grpc-go`` can also send in an open loop. A program
+measures a request from its send; in an open loop, from the time at which the request was due. The programs send the
+server the timeout of our own client. ``grpc-go`` sends a timeout only on demand: its library sends the time that is
+left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text is one line on the
+way to get the program. The time of every request after the warm-up is read if the program reports these times. No build
+needs a network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 
 import contextlib
@@ -51,7 +51,8 @@ PROTO = Path("stock_service/v1/stock.proto")
 SOURCES = Path(__file__).resolve().parents[1] / "peers"
 
 TIMEOUT_MS = 5000
-"""Timeout of the load plan in ms, so that a server has the same work for every client."""
+"""Timeout that a program sends with each request, in ms: the timeout of our own client, so that a server has equal work
+for every client."""
 
 BUILD_S = 120.0
 """Longest time for the build of a program. The first build of Go's own library takes 20 s."""
@@ -126,7 +127,7 @@ class Reading:
     late_us_p99: float | None = None
     """99th percentile of the lateness of sends in an open loop. None in a closed loop."""
     reply: bytes | None = None
-    """Body of the first reply, which all other replies have too. None if the program does not report bodies."""
+    """Body of the first reply. All other replies have equal bodies. None if the program does not report bodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadPr
 
 
 def ghz(program: Path, ask: Ask) -> Reading:
-    """Runs ghz, which sends only Lookups here."""
+    """Runs ghz, to which this function gives only Lookups. Raises ProgramFailed."""
     name = stock_pb2.LookupRequest.FromString(ask.payload).name
     command = [str(program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
     command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]
@@ -181,7 +182,7 @@ def ghz(program: Path, ask: Ask) -> Reading:
 
 
 def h2load(program: Path, ask: Ask) -> Reading:
-    """Runs h2load. h2load reads the HTTP status of a reply, but not the gRPC status, which follows the reply."""
+    """Runs h2load. h2load reads the HTTP status, but not the gRPC status in the trailer. Raises ProgramFailed."""
     with tempfile.TemporaryDirectory() as scratch:
         body, log = Path(scratch) / "body", Path(scratch) / "log"
         body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
@@ -198,7 +199,7 @@ def h2load(program: Path, ask: Ask) -> Reading:
 
 
 def grpc_go(program: Path, ask: Ask) -> Reading:
-    """Runs ``grpc-go``."""
+    """Runs ``grpc-go``, which reports all times. Raises ProgramFailed."""
     command = [str(program), "-address", ask.at, "-call", ask.path, "-data-hex", ask.payload.hex()]
     command += ["-connections", str(ask.connections), "-in-flight", str(ask.in_flight), *HEADERS[ask.headers]]
     command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
@@ -216,7 +217,7 @@ def grpc_go(program: Path, ask: Ask) -> Reading:
 
 
 def go(program: Path, ask: Ask) -> Reading:
-    """Runs ``go``."""
+    """Runs ``go``, which reports percentiles, and no single times. Raises ProgramFailed."""
     command = [str(program), "-address", ask.at, "-method", ask.path]
     command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
     command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
@@ -226,7 +227,7 @@ def go(program: Path, ask: Ask) -> Reading:
 
 
 def c(program: Path, ask: Ask) -> Reading:
-    """Runs ``c``."""
+    """Runs ``c``, which reports all times. Raises ProgramFailed."""
     command = [str(program), ask.address[0], str(ask.address[1]), ask.path, ask.payload.hex()]
     command += [str(TIMEOUT_MS), str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -238,7 +239,10 @@ def c(program: Path, ask: Ask) -> Reading:
 
 
 def c_http(program: Path, ask: Ask) -> Reading:
-    """Runs ``c-http``. The path is a route, such as ``GET /entities/1``. The payload is JSON."""
+    """Runs ``c-http``. The path is a method and a route, such as ``GET /entities/1``. The payload is JSON.
+
+    Raises ProgramFailed.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "times"
         asked = HttpAsk(
@@ -274,7 +278,7 @@ def _found(name: str, scratch: Path) -> LoadProgram | Absent:
 
 
 def _built(name: str, scratch: Path) -> LoadProgram | Absent:
-    """Our program in another language, compiled into the folder ``scratch``."""
+    """One of our own load programs, compiled into the folder ``scratch``. Absent without a compiler."""
     language, _, speaks = name.partition("-")
     program = scratch / f"{name}-client"
     if language == "go":

@@ -1,15 +1,15 @@
-"""Foreign processor time during a measurement: time of the hypervisor, and time of processes of other programs.
+"""Processor time that a measurement lost: stolen time of the hypervisor, and foreign time of other programs.
 
-Foreign time is the cores' time without idle time, without the hypervisor's time, and without the measurement's own
-time. The kernel reports idle time in ticks of 10 ms. The measurement's own time is the time of this process and of all
+**Foreign time** is the cores' time without idle time, without stolen time, and without the measurement's own time. The
+kernel reports idle and stolen time in ticks of 10 ms. The measurement's own time is the time of this process and of all
 its descendants. The kernel reports a process's time in nanoseconds, and the time of its ended children in ticks. So a
 short-lived child is counted too.
 
 The kernel handles network packets (softirq) while the sending process runs. Most kernels count this work as time of the
 process. Some kernels count interrupt time separately (``CONFIG_IRQ_TIME_ACCOUNTING``); then their interrupt ticks are
-not 0. On such a kernel, interrupt time is left out of both sides, since its process is unknown. A daemon that leaves
-its family of processes counts as foreign. Left out: operating systems other than Linux, on which foreign time is
-unknown.
+not 0. On such a kernel, interrupt time counts neither as own time nor as foreign time, since the process that caused
+the interrupt is unknown. A daemon whose parent has ended is no descendant any more, and counts as foreign. Left out:
+operating systems other than Linux, on which foreign time is unknown.
 """
 
 import os
@@ -28,12 +28,12 @@ from stock_service.rpc.errors import Unavailable
 S = TypeVar("S")
 
 _PARENT, _CHILDREN_USER, _CHILDREN_KERNEL = 1, 13, 14
-"""Indices of words in ``/proc/PID/stat`` after the name: the parent, and ticks of ended children (proc(5))."""
+"""Indices of words in ``/proc/PID/stat`` after the program's name (proc(5)). ``_PARENT`` is the parent's id. The other
+two are ticks of ended children, in user and in kernel mode."""
 
 
 class MachineWatch:
-    """Observer of the time that others take from the cores, round by round. For one thread. A reading takes some 3
-    ms."""
+    """Meter of the stolen and foreign time of each round. For one thread. A reading takes some 3 ms."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class MachineWatch:
         return RoundSeen(lasted_s, round(stolen), max(0, round(foreign)) if self._tells_foreign else None)
 
     def _edge(self) -> tuple[float, int, float]:
-        """Present time, ticks of the hypervisor so far, and ticks of foreign processes so far plus a constant."""
+        """Present time in seconds, stolen ticks so far, and foreign ticks so far plus an unknown constant."""
         own = self._own_ticks() if self._tells_foreign else 0.0
         at_s, every = self._clock_s(), self._core_ticks()
         apart = (IDLE, IOWAIT, STEAL, *((IRQ, SOFTIRQ) if any(ticks[IRQ] for ticks in every) else ()))
@@ -83,7 +83,10 @@ class MachineWatch:
 
 
 def watched(places: Iterable[int], observe: Callable[[int], S]) -> Iterator[Run[S]]:
-    """Observations of these places of a plan, each with the state of the machine meanwhile. Blocks."""
+    """Observes these places of a plan, one after another. Each step of the iterator waits for one observation.
+
+    Each observation comes with the stolen and foreign time from its start to its end.
+    """
     for place in places:
         machine = MachineWatch()
         yield Run(place, observe(place), machine.seen())

@@ -5,8 +5,8 @@ A peer is a server of another language or project. At its end the client prints 
 several clients has a ``connect`` and a ``first call``. A call may have ``at_ns``, the time of its send after the first
 send. The program may also report sums over the calls after the first call: ``{"what":"client",…}`` for each client, and
 ``{"what":"total",…}`` for all clients. Sums have ``calls``, ``wall_ns`` and ``processor_ns``. In the total,
-``processor_ns`` is the processor time of the whole program. Other lines are ignored. The clients check every reply, and
-exit with a code other than 0 after a wrong reply.
+``processor_ns`` is the processor time of the whole program. A line of JSON with another ``what`` is ignored. The
+clients check every reply, and exit with a code other than 0 after a wrong reply.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""
 
 LATE_CALLS_MIN = 100
-"""Smallest number of calls of a window for a 99th percentile of the lateness of sends."""
+"""Smallest number of calls in a window from which the 99th percentile of the lateness of sends is computed."""
 
 
 class Line(msgspec.Struct):
@@ -78,7 +78,7 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
     """Makes ``calls`` calls with each client of the setting's peer. The first call counts as one of these calls.
 
     Blocks until the program has ended. Raises Absent if the peer is not built. Raises ProgramFailed if the program
-    fails, prints other lines than these, or has made another number of calls.
+    fails, prints a line that is not JSON, or has made another number of calls.
     """
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     command = client_command(name, f"{at[0]}:{at[1]}", calls, dict(of.levels))

@@ -3,12 +3,12 @@
 Every program with the process contract can be measured, in any language. By this contract the first line on standard
 output is ``ready HOST:PORT``, and SIGTERM makes the program answer its calls and exit with 0. A ``Program`` has a
 session of its own. So Ctrl-C in the terminal only reaches the experiment, which then stops its programs. The standard
-error of a program goes to a file, from which the message of a failure is read; this needs no thread. A program ends
-with the experiment, even if the experiment is killed (``rpc/process/lifeline.py``). So start programs from the main
-thread.
+error of a program goes to a file, from which the message of a failure is read, so that no thread must read a pipe. The
+kernel kills a program when the thread that started the program ends, also after a SIGKILL of the experiment
+(``rpc/process/lifeline.py``). So start programs from the main thread.
 
-A server may have several processes. Its child processes that have its port open at the ready line are measured as parts
-of the server. Other child processes are left out, and may end. The processor time is that of each process's CPU clock
+A server may have several processes. The descendants that have the server's port open at the ready line are measured as
+parts of the server. Other descendants are left out, and may end. The processor time is that of each process's CPU clock
 (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended threads, in
 nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
 
@@ -39,11 +39,11 @@ from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
 
 READY_S = 15.0
-"""Longest time for a server's ready line, in seconds. The slowest server here needed 1 s."""
+"""Longest time for a server's ready line, in seconds. The slowest server of the studies needed 1 s."""
 
 STOP_S = 10.0
-"""Longest time from SIGTERM until a program's exit, in seconds. Then the program is killed. Twice the servers' grace
-time."""
+"""Longest time from SIGTERM until a program's exit, in seconds: twice the servers' grace time. After this time the
+program is killed."""
 
 Seen = TypeVar("Seen")
 
@@ -61,7 +61,7 @@ _STDERR_LINES = 5
 
 
 class ProgramFailed(StockServiceError):
-    """Failure of a program to start, to keep the contract or to go on: its command, words, and standard error."""
+    """Failure of a program to start, to keep the process contract or to go on: command, reason, and standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -144,9 +144,9 @@ class Program:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Ids of the process, and of its descendants that have its port open. Read after the ready line.
+        """Ids of the process, and of the descendants that have the server's port open. Call ``ready`` first.
 
-        The result of the first call is kept. Raises ProgramFailed if the program has ended.
+        Later calls give the result of the first call. Raises ProgramFailed if the program has ended.
         """
         if not self._pids:
             try:
@@ -167,14 +167,14 @@ class Program:
                 socket.create_connection(at, _TRY_S).close()
                 self._port = at[1]
                 return
-            except OSError:  # not yet
+            except OSError:  # nothing listens yet
                 time.sleep(_TRY_S)
         raise self._failed(f"nothing listens at {at[0]}:{at[1]} after {timeout_s:g} s")
 
     @contextmanager
     def drained(self) -> Iterator[None]:
-        """Reads and drops what the program prints after its ready line, for the time of a ``with`` block. Otherwise a
-        full pipe would stop a program that prints a line for each request. Raises OSError without ``cat``."""
+        """Reads and drops the program's output after the ready line, for the time of a ``with`` block. Otherwise a full
+        pipe would stop a program that prints a line for each request. Raises OSError without ``cat``."""
         cat, none = tied([shutil.which("cat") or "cat"]), subprocess.DEVNULL
         with subprocess.Popen(cat, stdin=self._process.stdout, stdout=none, stderr=none, process_group=0) as reader:
             try:
@@ -195,7 +195,7 @@ class Program:
         return sum(times.user for times in every), sum(times.system for times in every)
 
     def memory_mib(self) -> float:
-        """Memory in MiB. A shared page is divided among its processes. Without Linux: resident memory."""
+        """Memory in MiB (PSS). A shared page is divided among its processes. Not on Linux: resident memory."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
@@ -243,7 +243,7 @@ class Program:
             self._stderr.close()
 
     def ended(self, timeout_s: float = STOP_S) -> str:
-        """Stops the program like ``stop``. Gives the program's output after its first line."""
+        """Stops the program like ``stop``, and gives the program's output after its first line. Blocks."""
         self._signal(signal.SIGTERM)
         try:
             said, _ = self._process.communicate(timeout=timeout_s)
@@ -261,7 +261,7 @@ class Program:
             return
         try:
             self.stop()
-        except ProgramFailed as failed:  # the error on its way matters more
+        except ProgramFailed as failed:  # the error inside the ``with`` block matters more
             error.add_note(str(failed))
 
     def _signal(self, number: int) -> None:
@@ -336,9 +336,9 @@ class Running:
         self.command, self._process, self._stderr = command, process, stderr
 
     def has_ended(self, within_s: float) -> bool:
-        """Waits up to ``within_s`` for the program's end. Gives True if the program has ended.
+        """Waits up to ``within_s`` for the program's end. True if the program has ended.
 
-        A program with over 64 KiB of unread output does not end.
+        The pipe of the output holds 64 KiB. A program that prints more does not end before ``said`` reads the output.
         """
         try:
             self._process.wait(within_s)
@@ -395,6 +395,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Runs a program to its end, and gives its output; see ``running`` and ``Running.said``. Blocks."""
+    """Runs a program to its end, as ``running`` does, and gives its output. Raises as ``Running.said``. Blocks."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

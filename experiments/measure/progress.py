@@ -1,10 +1,11 @@
 """Progress of a sweep on standard error: a terminal has one line that is rewritten, a file has a line for each block.
 
-The first line comes before the first server starts, since the start takes seconds, or longer on a busy machine.
+The first line comes before the first server starts, since the start of the servers takes seconds, or longer on a busy
+machine.
 
-The remaining time is the number of remaining blocks times the mean time of the blocks so far. Two times are shown: if
-the next look decides the sweep, and at most. The first block has no remaining time. A look is a number of blocks after
-which the sweep is judged.
+A look is a number of blocks after which the sweep is judged. The remaining time is the number of remaining blocks times
+the mean time of the blocks so far. Two remaining times are shown: until the next look, which may decide the sweep, and
+until the last look. No remaining time is shown before the end of the first block.
 """
 
 import os
@@ -21,7 +22,7 @@ class Progress:
     def __init__(
         self, sweep: Sweep, stream: TextIO, after_s: float = 0.0, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """``after_s`` is the time of the measurements after the sweep."""
+        """``after_s`` is the time in seconds of the measurements after the sweep, a part of the remaining time."""
         self._sweep = sweep
         self._stream = stream
         self._after_s = after_s
@@ -41,7 +42,7 @@ class Progress:
             self.say(f"{self._place()}: starting servers")
 
     def within(self, share: float) -> None:
-        """Shows the finished share of the block."""
+        """Shows the finished share of the block, from 0 to 1. A file gets no line."""
         if self._rewrites:
             self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
 
@@ -71,7 +72,7 @@ class Progress:
         return f"block {self._done + 1} of {of}"
 
     def _left(self, share: float) -> str:
-        """Text of the remaining time: if the next look decides, and at most."""
+        """Text of the remaining times: until the next look, and until the last look. Empty during the first block."""
         if not self._measured:
             return ""
         each_s = self._spent_s / self._measured

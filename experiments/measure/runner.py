@@ -1,9 +1,10 @@
-"""Runs the blocks of a sweep, or of a run of another kind, until the caller stops. Writes each block at once.
+"""Runs the blocks of a sweep, or of a run of another kind, until the caller needs no more. Writes each block at once.
 
 A sweep is a measurement in blocks. A block starts all servers, and measures every arm. An arm is a server under a load.
-Functions of the caller decide if another block is needed, and if a block is repeated. This module judges nothing. A
-block that lost too much time to other processes is repeated once, for at most a fifth of the sweep's blocks. Every
-attempt is written, and the last attempt counts. An interrupted run can be resumed after its last whole block.
+Functions of the caller decide if another block is needed, and if a block is **robbed**: if the block lost too much time
+to other processes. This module judges nothing. A robbed block is repeated once, for at most a fifth of the sweep's
+blocks. Every attempt is written, and the last attempt counts. An interrupted run can be resumed after its last whole
+block.
 """
 
 import time
@@ -40,11 +41,11 @@ class Asked(Generic[B]):
     """Functions of the caller, which are called while blocks are measured."""
 
     goes_on: Callable[[Sequence[B]], bool]
-    """True if another block is needed. Called for a sweep at each declared look but the last look."""
+    """True if another block is needed. Called for a sweep at each declared look, except at the last look."""
     began: Callable[[int], None]
     """Called before a block, with the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
-    """True for a block that must be repeated, since it lost too much time to other processes."""
+    """True for a robbed block, which must be repeated."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
     """Called after each block that counts, with all blocks that count."""
     again: Callable[[B], None] = lambda _: None
@@ -54,7 +55,7 @@ class Asked(Generic[B]):
 
 
 def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:
-    """Measures one block of a sweep. Blocks. ``watch`` is called at the end of each round.
+    """Measures one block of a sweep. Returns after the block. ``watch`` is called at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails; Unavailable if a client of slices cannot connect or dies;
     KeyboardInterrupt. A window whose clients cannot connect is kept as a failed window.
@@ -88,9 +89,9 @@ def run_sweep(
 ) -> tuple[Block, ...]:
     """Measures the blocks of a sweep, and gives the blocks that count.
 
-    ``measure`` makes a block from its number and attempt. Raises UsageError if the folder has another sweep, has a
-    sweep although ``resume`` is false, or has another run that measures into it now; OSError if the folder cannot be
-    written. An error of ``measure`` ends the sweep, which can be resumed.
+    ``measure`` measures one block, and gets the block's number and attempt. Raises UsageError if the folder has another
+    sweep, if the folder has a sweep although ``resume`` is false, or if another run measures into the folder now.
+    Raises OSError if the folder cannot be written. An error of ``measure`` ends the sweep, which can be resumed.
     """
 
     def goes_on(done: Sequence[Block]) -> bool:
@@ -134,6 +135,10 @@ def _run(
     asked: Asked[B],
     repeats_max: int = 0,
 ) -> tuple[B, ...]:
+    """Measures blocks until ``asked.goes_on`` is false, and gives the blocks that count.
+
+    Each robbed block is measured again, for at most ``repeats_max`` blocks.
+    """
     kept = list(_begun(form, plan, folder, resume))
 
     def measured(number: int, attempt: int) -> B:
@@ -150,7 +155,7 @@ def _run(
     while asked.goes_on(done):
         number = len(done) + 1
         asked.began(len(done))
-        # this block must be repeated, and its repetition was interrupted
+        # a resumed run: the first attempt of this block was robbed, and the second attempt was interrupted
         block = kept[-1] if kept and kept[-1].number == number else measured(number, 1)
         if asked.is_robbed(block) and repeated < repeats_max:
             asked.again(block)
@@ -163,7 +168,11 @@ def _run(
 
 
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
-    """Blocks of this plan in the folder. Begins the run in a folder without a plan."""
+    """Measured blocks of this plan in the folder, to resume the run. Begins the run in a folder without a plan.
+
+    Raises UsageError if the folder has a plan and ``resume`` is false, and for another plan, other code or another
+    machine.
+    """
     if not (folder / form.plan_file).exists():
         _begin(form, plan, folder)
         return ()
@@ -179,10 +188,10 @@ def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]
 
 
 def _begin(form: Form[P, Any], plan: P, folder: Path) -> None:
-    """Begins a run. The plan is the last file that is written, and marks the folder as one of this run.
+    """Begins a run: writes the environment, and last the plan, which marks the run as begun.
 
     A sweep needs an empty folder, or a folder with its predictions. A run of another kind may use the folder of a
-    sweep.
+    sweep. Raises UsageError for another folder, or for a folder with blocks of another machine.
     """
     is_sweep = form.plan_file == files.SWEEP_FILE
     if is_sweep and not (folder / FORETOLD_FILE).exists():
@@ -200,7 +209,7 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raises UsageError for a folder with other files than a record of the machine, and what a crash left of files."""
+    """Raises UsageError for a folder with files other than ``environment.json`` and the ``.tmp`` files of a crash."""
     others = (each for each in (folder.iterdir() if folder.exists() else ()) if each.suffix != ".tmp")
     if any(each.name != environment.ENVIRONMENT_FILE for each in others):
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty folder")

@@ -1,7 +1,7 @@
 """Finds the processes of a server that runs already on this machine, if this user may read these processes.
 
 ``/proc/net/tcp`` lists the listening sockets, each with its inode. For each open socket, a process has a link with the
-inode in ``/proc/PID/fd``. Only the process's user and root may read this folder. Left out: processes of the server that
+inode in ``/proc/PID/fd``. Only the process's user and root may read the links. Left out: processes of the server that
 do not listen; operating systems other than Linux, on which no process is found.
 """
 
@@ -33,7 +33,7 @@ _ANOTHERS = "the process that listens on {at} is not yours: run this as its user
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Processes that listen on an address. ``unread`` is the reason in words if no process can be read."""
+    """Ids of the processes that listen on an address. Without ids, ``unread`` is the reason in words."""
 
     pids: tuple[int, ...]
     unread: str = ""
@@ -48,7 +48,7 @@ class _Socket(NamedTuple):
 
 
 def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
-    """Processes that listen on an address. Blocks for some milliseconds."""
+    """Finds the processes that listen on an address. Blocks for some milliseconds."""
     at = shown_address(address)
     hosts = _hosts(address)
     if not hosts:
@@ -98,7 +98,7 @@ def _plain(host: str) -> str:
 
 
 def _holding(inodes: Set[int], proc: Path) -> Iterator[int]:
-    """Ids of processes with one of these sockets, among the processes that this user may read."""
+    """Ids of the processes that have one of these sockets open and that this user may read."""
     for folder in proc.glob("[0-9]*/fd"):
         if not inodes.isdisjoint(_inodes(folder)):
             yield int(folder.parent.name)

@@ -43,10 +43,11 @@ UPDATES_INTERVAL_S = 0.02
 """Mean pause of the price updater in seconds, within the slices of its arm: some fifty updates per second."""
 
 SHARED_S = 0.1
-"""Smallest processor time in seconds of which a share is computed."""
+"""Smallest processor time in seconds from which a share is computed. Shares of less time would be inexact."""
 
 AT_WORK_SHARE = 0.01
-"""Smallest share of a pool's processor time of a thread that ran requests. A thread with less only woke up in vain."""
+"""Smallest share of the executor's processor time that a thread needs to count as a thread that ran requests. A thread
+with a smaller share only woke up and found no request."""
 
 Watch = Callable[[float], None]
 """Function that is called at the end of each round, with the finished share of the block."""
@@ -54,7 +55,8 @@ Watch = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Servers of a block by their keys. ``programs`` has the servers that were started here."""
+    """Servers of a block by their keys. ``programs`` has the servers that this process started, and ``timelines`` the
+    files into which these servers write their timelines."""
 
     addresses: Mapping[ServerKey, Address]
     programs: Mapping[ServerKey, Program]
@@ -70,7 +72,7 @@ class Servers:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Observations of a block in slices or windows."""
+    """Observations of a block in slices or windows, with the fields of ``results.observed.Block``."""
 
     slices: SliceColumns
     arms: Sequence[ArmSeen]
@@ -79,7 +81,7 @@ class Observed:
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in slices. Blocks.
+    """Observes a block in slices. Returns at the end of the block. ``watch`` is called at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails, Unavailable if a client cannot connect or dies.
     """
@@ -110,12 +112,12 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
-    """Numbers of the rounds that histograms and ratios leave out."""
+    """Numbers of the robbed rounds, which lost too much processor time. Histograms and ratios leave them out."""
     return left_out(sweep.limits, rounds, len(cores()))
 
 
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
-    """Starts these servers, and waits until all are ready. The servers stop with ``running``. Blocks.
+    """Starts these servers, and waits until all are ready. The servers stop at the end of ``running``.
 
     The servers write timelines of their requests into ``timelines_in``; None: no timelines. Raises ProgramFailed.
     """
@@ -176,7 +178,7 @@ def load_plan(arm: Arm, address: Address, bench: Bench, seed: int) -> LoadPlan:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Processor time of a server so far, in seconds."""
+    """Processor time that a server has used so far, in seconds."""
 
     user_s: float
     kernel_s: float
@@ -190,10 +192,10 @@ class Spent:
 
 
 def look(servers: Servers, key: ServerKey, before: Spent | None = None) -> ServerSeen | None:
-    """State of a server now. None for a server that was not started here. Raises ProgramFailed for an ended server.
+    """State of a server now. None for a server that the sweep did not start. Raises ProgramFailed for an ended server.
 
-    ``before`` has the processor time at the start of the measured part. None: the server started with this part, and
-    the kernel's share is not needed.
+    ``before`` is the processor time before the first slice. None: the threads at work are computed from all processor
+    time since the server's start, and the kernel's share is not computed.
     """
     program = servers.programs.get(key)
     if program is None:
@@ -242,7 +244,8 @@ def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int
 def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) -> list[float]:
     """Mean response time of each arm in seconds, under a short load. 0 for an arm without replies.
 
-    A call that is longer than its slice uses the time of the next slices. These arms are loaded again.
+    A call that is longer than its slice takes the time of the next slices, whose arms then get no reply. Arms without a
+    reply are loaded again, until every arm has a reply, or until no further arm gets a reply.
     """
     responses_s = [0.0] * len(loads)
     waiting, before = warm_up(sweep), len(loads) + 1
@@ -262,7 +265,10 @@ def _soon_ns() -> int:
 
 
 def _watched(slots: Sequence[Slot], watch: Watch, is_alone: bool) -> Iterator[RoundSeen]:
-    """State of the machine in each round. Blocks until the end of each round. ``is_alone``: see ``MachineWatch``."""
+    """Stolen and foreign time of each round. Each step of the iterator waits for the end of a round.
+
+    ``is_alone`` is true if this process has started every server. Otherwise foreign time is unknown.
+    """
     ends = {slot.round: slot.turn.end_ns for slot in slots}
     _sleep_until(slots[0].turn.begin_ns)
     machine = MachineWatch(is_alone)

@@ -1,9 +1,9 @@
 """Observes standalone servers: start time, memory and idle processor time, with several numbers of held connections.
 
-The server starts like an arm's server, on the same core. This process opens the connections with the lean client, or
-with a library if the lean client lacks the protocol. Each connection has one answered call, so that the server has the
-whole state of the connection. Then no requests are sent. The processor time is read from the server's CPU clock in
-nanoseconds. So an observation of seconds can detect a thousandth of a core.
+The server starts like the server of a sweep's arm, on the servers' core. This process opens the connections with the
+lean client, or with a library if the lean client lacks the protocol. Each connection has one answered call, so that the
+server has the whole state of the connection. Then no requests are sent. The server's CPU clock has the processor time
+in nanoseconds. So an observation of seconds can detect a thousandth of a core.
 """
 
 import time
@@ -37,9 +37,10 @@ _SPARE = 64
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
-    """Observations of every server, in random order. Blocks.
+    """Observes every server, in random order. Each step of the iterator waits for one server.
 
-    Raises ProgramFailed if a server does not start or fails, a Fault if a connection or its call fails.
+    Raises ProgramFailed if a server does not start or fails; a Fault if a connection or its call fails; UsageError if
+    this process may not open enough files.
     """
     return watched(plan.order(number), lambda place: _seen(plan.servers[place], plan.idle_s, bench))
 
@@ -62,12 +63,13 @@ def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
 
 
 Hold = Callable[[int], None]
-"""Function that opens connections up to a number, each with one answered call. Raises a Fault."""
+"""Function that opens connections until the server holds the given number. Each connection has one answered call.
+Raises a Fault if a connection or its call fails."""
 
 
 @contextmanager
 def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[Hold]:
-    """Maker of held connections, which are closed at the end of the ``with`` block."""
+    """Gives a function that opens held connections. The end of the ``with`` block closes the connections."""
     plan = replace(load_plan(Arm(server.setting), address, bench, seed=0), timeout_s=CALL_S)
     lean = load_transport(plan.transport).codec(address) is not None
     plan = replace(plan, client="lean" if lean else "library")

@@ -1,7 +1,7 @@
 """Observes stress tests: one client in C for each kind of request, all at the same time, and then a read of every key.
 
-Each test has a new server. Our own client reads the keys, one after another on one connection. These reads are not
-measured.
+Each test has a new server. At the end our own client reads the keys, one after another on one connection. The times of
+these reads are not measured.
 """
 
 import json
@@ -26,7 +26,7 @@ READ_S = 5.0
 
 
 def runs(plan: StressPlan, number: int, bench: Bench) -> Iterator[Run[StressSeen]]:
-    """Observations of every server, in random order. Blocks.
+    """Observes every server, in random order. Each step of the iterator waits for one server.
 
     Raises ProgramFailed if a server or a client does not start or fails, or if a request of ``before`` has no reply;
     a Fault if the server cannot be read at the end.
@@ -74,7 +74,7 @@ def _kind(seen: HttpSeen) -> KindSeen:
 
 
 def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
-    """Reads every key. A wrong key has the value of no turn, a part of a value, or no value."""
+    """Reads every key, and counts the keys with an allowed final state. Any other value, or none, is a wrong state."""
     right = 0
     for key in range(final.first_id, final.first_id + final.keys):
         try:

@@ -1,8 +1,8 @@
-"""Observes the cells of a table: starts a server, loads it with one cell after another, and samples it meanwhile.
+"""Observes the cells of a table: starts a server, runs the load of one cell after another, and samples the server.
 
 A cell is a server under a number of requests (``kinds/table.py``). A sample has the server's processor time and memory.
 The load is a client in C. This process takes a sample every 10 ms, and after the first second of a cell every 100 ms. A
-sample takes some 50 µs on the client's core, or on any core without pinning. The main thread waits for the load, so
+sample takes some 50 µs of the client's core, or of any core without pinning. The main thread waits for the load, so
 that Ctrl-C ends the load at once. Every reply is checked: this process checks the first reply, and the client checks
 that all replies of a cell are equal.
 """
@@ -30,7 +30,7 @@ from stock_service.rpc.transports import Address
 
 
 def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
-    """Observations of every cell, in random order. Blocks.
+    """Observes every cell, in random order. Each step of the iterator waits for one cell.
 
     Raises ProgramFailed if a server or the client does not start or fails; Unavailable for a wrong reply.
     """
@@ -88,8 +88,8 @@ class Sample:
 
 
 def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
-    """Runs the load to its end, and samples the server. The first sample is the first one after the server has
-    computed."""
+    """Runs the load to its end, and samples the server meanwhile. Samples begin once the load has made the server
+    compute."""
     samples: list[Sample] = []
     with http_load.running(client, ask) as running:
         idle_s = program.cpu_s()
@@ -103,7 +103,7 @@ def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Se
 
 
 def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """All samples of a short cell. For a longer cell, samples at least ``SAMPLED_S`` apart."""
+    """Samples that are kept: all samples of a short cell; for a longer cell, samples at least ``SAMPLED_S`` apart."""
     if not samples or samples[-1].at_s - samples[0].at_s < SHORT_S:
         return samples
     kept = [samples[0]]
@@ -114,7 +114,7 @@ def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _check(request: Request, report: HttpSeen) -> None:
-    """Raises Unavailable for wrong replies, or without replies."""
+    """Raises Unavailable for a wrong first reply, or for a cell without replies."""
     if not report.requests or request.check(report.first_reply) % TYPE_STEP >= FAULT_FIRST:
         said = report.first_reply[:80].decode(errors="backslashreplace")
         raise Unavailable(f"{request.path}: {report.requests} correct replies; the first reply was {said!r}")

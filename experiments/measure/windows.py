@@ -3,8 +3,9 @@
 A window is a load of one arm by its own clients, and is longer than a slice (``slices.py``). Windows are for loads that
 slices cannot measure: open loops, whose queues must settle; a new connection for each request; a worker for each
 connection; over 64 connections; other load programs than our client; clients of peers. The clients start and connect
-before the window, and end with the window. All servers of the block run meanwhile. With ``Windows.in_turn``, only the
-servers of the window's group run. The random order and the form of the block are the same as with slices.
+before the window, and end with the window. All servers of the block run all the time. With ``Windows.in_turn``, only
+the servers of the window's group run. The order is drawn as for slices, and a block of windows has the form of a block
+of slices.
 """
 
 from collections import Counter
@@ -53,7 +54,7 @@ from stock_service.rpc.transports import Address
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Requests of one type in a window."""
+    """Requests of one request type in a window: response times, and numbers of replies and of errors by kind."""
 
     response: Times
     outcomes: Mapping[str, int]
@@ -67,7 +68,7 @@ class Seen:
     parts: Mapping[str, Part]
     """Parts by request type. Empty if the load could not run."""
     window: Window | None
-    """None if the load could not run."""
+    """Rates and lateness of the window. None if the load could not run."""
     duration_ns: int
     requests: int
     """Number of answered requests. Includes the warm-up if the load reports these requests."""
@@ -94,7 +95,7 @@ Place = tuple[int, int, int]
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in windows. Blocks.
+    """Observes a block in windows. Returns at the end of the block. ``watch`` is called at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails; KeyboardInterrupt. A window whose clients cannot connect
     is kept as a failed window.
@@ -157,7 +158,7 @@ def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, Serv
 
 
 def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -> Seen:
-    """Runs one window of an arm. Blocks."""
+    """Runs one window of an arm to its end, by our own client, another load program, or a peer's client."""
     at, pids, of = servers.addresses[arm.server], servers.pids(arm.server), arm.setting
     if of["client"] == PEER_CLIENT:
         return _peer_window(of, at, turns, bench, pids)
@@ -171,7 +172,7 @@ def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -
 
 
 def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with our own client. Blocks.
+    """Runs one window with our own client, to the window's end.
 
     If other hosts send, the load's processor time is that of the busiest core of any host, and the bytes are unknown.
     Raises Refused if a host did not send its share.
@@ -206,10 +207,11 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 
 
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with a load program that is not our client. Blocks. Raises ProgramFailed.
+    """Runs one window with a load program that is not our client, to the program's end. Raises ProgramFailed.
 
-    The bytes are unknown. The server's processor time includes the warm-up. So this time is unknown if the program does
-    not report the number of all requests. The program reports its own processor time.
+    The bytes are unknown. The server's processor time includes the warm-up. So the processor time a request is known
+    only if the program also reports the number of requests with the warm-up. The program reports its own processor
+    time.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]
@@ -238,11 +240,12 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
 
 
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with the client of a peer. Blocks. Raises Absent and ProgramFailed.
+    """Runs one window with the client of a peer, to the client's end. Raises Absent and ProgramFailed.
 
-    The times leave out the first call of each client. The clients' rates and processor time do so too, if the program
-    reports them. If the program reports the times of its sends, the sends are compared with a constant schedule from
-    the first call. The server's processor time includes all calls and connecting. The bytes are unknown.
+    The response times leave out the first call of each client. If the program reports the clients' rates and processor
+    time, these also leave out the first call. If the program reports the times of its sends, the sends are compared
+    with a constant schedule from the first call. The server's processor time includes all calls and connecting. The
+    bytes are unknown.
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
@@ -274,7 +277,7 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
 
 def arm_seen(arm: int, places: Sequence[Place], seen: Sequence[Seen], robbed: Collection[int]) -> ArmSeen:
-    """One arm, from its windows. Windows of rounds in ``robbed`` only count with their errors."""
+    """Observation of one arm, from its windows. From windows of rounds in ``robbed``, only the errors count."""
     own = [(one, round_ in robbed) for (round_, _, of), one in zip(places, seen, strict=True) if of == arm]
     parts = [_errors_alone(one.parts) if is_robbed else one.parts for one, is_robbed in own if one.parts]
     names = dict.fromkeys(name for each in parts for name in each)

@@ -1,16 +1,20 @@
-"""Servers and clients in other languages: their tools, builds and commands.
+"""Peers: the tools, builds and commands of servers and clients in other languages and of other projects.
 
-A peer's server keeps the process contract of ``stock_service/rpc/process/serving.py``; the README of its folder
-describes its service and its client's measurement. ``make peers`` builds the peers that this machine can build, each
-into a folder of its own under ``BUILT``. A peer counts as built if it was built from the present sources.
+A **peer** is a server of another language or project, often with a client of its own. The server keeps the process
+contract of ``stock_service/rpc/process/serving.py``. The README of a language's folder describes the services, and what
+the clients measure. ``make peers`` builds the peers that this machine can build, into a folder of each language under
+``BUILT``. A peer counts as built if the build was made from the present sources.
 
-A peer is a server of another language or project. A peer in Python runs from its sources. Two Python peers use our own
-servers. The greeter's peer has a client to be compared. The stock service's peer runs our server on a free-threaded
-Python, if this machine has such a Python (``python/free_threaded.py``). ``python/epoll_server.py`` is a server of our
-protocol that uses only our messages. The socket APIs in Python have a server and a client of their own
-(``python/echo_server.py``). gRPC servers of other projects are packages, which ``make grpc-servers`` installs.
+Peers in Python run from their sources:
 
-This module starts no peer. This module imports only the project's errors, so that every module may import it.
+- ``python-greeter`` is only a client, for our own gRPC servers.
+- ``python-free-threaded`` is our own server on a free-threaded Python, if this machine has one
+  (``python/free_threaded.py``).
+- ``python-epoll`` is a server of our sockets protocol that uses only our messages (``python/epoll_server.py``).
+- Each socket API in Python has a server and a client (``python/echo_server.py``, ``python/echo_client.py``).
+- gRPC servers of other projects are packages, which ``make grpc-servers`` installs.
+
+This module starts no peer, and imports only the project's errors, so that every module may import this module.
 """
 
 import hashlib
@@ -27,41 +31,49 @@ SOURCES = Path(__file__).resolve().parent
 BUILT = SOURCES.parents[1] / ".tools" / "peers"
 
 RELEASE, DEBUG, FREE_THREADED = "release", "debug", "free-threaded"
-"""Builds of a peer: ``release`` for speed, ``debug`` for finding faults, or a Python that runs it without a GIL."""
+"""Builds of a peer. ``release``: compiled for speed. ``debug``: compiled for finding faults. ``free-threaded``: run on
+a Python without a GIL."""
 
 FROM_SOURCES = "from sources"
-"""Build of a peer in Python that does the same as our own server. No factor has this level."""
+"""Build of a peer in Python whose service, language and transport are also those of our own server. The factor
+``build`` has no such level, so only the peer's name selects the peer."""
 
 PYTHON_EPOLL = "python-epoll"
-"""The peer that is a server of our protocol in one thread of Python."""
+"""Name of the peer that is a server of our sockets protocol in one thread of Python."""
 
 SERVICER = "greeter-servicer"
-"""A generated servicer on our own server: ``experiments/services/servicer.py``."""
+"""Name of the greeter's generated servicer on our own server (``experiments/services/servicer.py``)."""
 
 STRANGERS = ("grpcio", "grpcio-aio", "pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
-"""The greeter on gRPC servers of others in Python: ``experiments/services/grpc_servers.py``."""
+"""Names of the greeter on other projects' gRPC servers for Python (``experiments/services/grpc_servers.py``)."""
 
 PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0")
-"""Command of the stock service in the style of grpcio's examples, without our code."""
+"""Command that starts the stock service in the style of grpcio's examples, without our server's code."""
 
 _PROBE_S = 30.0
 """Longest time for a tool to print its version."""
 
 
 class Absent(StockServiceError):
-    """A peer is missing. The error's message states the reason and the way to get the peer, in one line."""
+    """Error for a missing peer. The message states the reason and the way to get the peer, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Tool that builds a peer. ``probe`` is a command that exits with 0 if the tool is installed."""
+    """Tool that builds a peer, or package that a peer needs."""
 
     what: str
+    """Name of the tool in texts."""
     probe: tuple[str, ...]
+    """Command that exits with 0 if the tool is installed."""
     how: str
+    """The way to get the tool, in words."""
 
     def is_met(self) -> bool:
-        """True where the tool is installed. Blocks for the probe, which takes milliseconds."""
+        """True if the tool is installed. Blocks for the probe, which takes milliseconds.
+
+        Raises TimeoutExpired if the probe hangs.
+        """
         try:
             done = subprocess.run(
                 self.probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False
@@ -73,8 +85,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server in another language. ``start`` and ``client`` begin with the path of a program, relative to
-    ``BUILT``."""
+    """A server of another language or project. ``start`` and ``client`` begin with the path of a program, which is
+    absolute or relative to ``BUILT``."""
 
     language: str
     serves: str
@@ -97,8 +109,9 @@ class Peer:
     catalog: str = ""
     """Option of the peer's server for a file of stocks. Empty for a server without this option."""
     measured: tuple[str, ...] = ()
-    """Further options of the peer's server in an arm."""
+    """Further options that the peer's server gets in every measurement."""
     compiled: str = RELEASE
+    """Build of the peer, such as ``release``."""
 
     @property
     def folder(self) -> Path:
@@ -107,7 +120,7 @@ class Peer:
 
 
 def _header(file: str, package: str) -> Need:
-    """The need of a C library, tested by the library's header."""
+    """A C library that a peer needs. The probe compiles the library's header ``file``."""
     return Need(file, ("cc", "-E", "-include", file, "-x", "c", "/dev/null"), f"apt-get install {package}")
 
 
@@ -119,7 +132,7 @@ _CARGO_BUILD = ("cargo", "build", "--quiet", "--locked", "--target-dir", f"{BUIL
 
 
 def _sort(mechanism: str, transport: str) -> Peer:
-    """The sort service in Go."""
+    """The peer of the sort service in Go, over ``net/rpc`` or gRPC."""
     start = "go/sort_server", "--mechanism", mechanism
     client = "go/sort_client", "--mechanism", mechanism, "--address", "{address}", "--count", "{calls}"
     asked = "--algorithm", "{mix}", "--array-len", "{array_len}"
@@ -140,7 +153,7 @@ _CPP_BUILD = ("make", "--silent", "--jobs=2", f"OUT={BUILT / 'cpp'}")
 
 
 def _echo(api: str, *library: Need) -> Peer:
-    """A socket API in C, which sends messages back."""
+    """The echo peer in C over a socket API. The server sends every message back."""
     build = ("make", "--silent", f"OUT={BUILT / 'c'}", api)
     load = "--rate", "{rate_hz}", "--count", "{calls}", "--seconds", "{seconds}"
     client = f"c/{api}_client", "--address", "{address}", *load, "--size", "{size}", "--pattern", "{pattern}"
@@ -149,7 +162,7 @@ def _echo(api: str, *library: Need) -> Peer:
 
 
 def _python_echo(api: str) -> Peer:
-    """A socket API in Python, which sends messages back. The extra ``transports`` has the API's library."""
+    """The echo peer in Python over a socket API. The dependency group ``bindings`` has the API's library."""
     program = "experiments.peers.python.echo_"
     start, client = ((sys.executable, "-m", f"{program}{side}", "--api", api) for side in ("server", "client"))
     asked = "--address", "{address}", "--count", "{calls}", "--size", "{size}"
@@ -170,23 +183,25 @@ _GREETER_CLIENT: tuple[str, ...] = ("--address", "{address}", "--clients", "{cli
 _GREETER_CLIENT += ("--mode", "{call_style}", "--in-flight", "{in_flight}")
 
 _KNOWN = ("--entities", "1000")
-"""Number of entities, the same as in our own store at its start (``experiments/services/entity.py``)."""
+"""Option for the number of entities at the start: as many as ``KNOWN_IDS`` (``experiments/services/entity.py``)."""
 
 
 def _rust_entity(compiled: str) -> Peer:
-    """The entity service in Rust."""
+    """The peer of the entity service in Rust, in a release or a debug build."""
     build = (*_CARGO_BUILD, "--release") if compiled == RELEASE else _CARGO_BUILD
     start = (f"rust/{compiled}/entity_server",)
     return Peer("rust", "entity", "http1", (_CARGO,), build, start, takes=_WORKERS, measured=_KNOWN, compiled=compiled)
 
 
 WITHOUT_GIL = "python-free-threaded"
-"""The peer that is our own server of stocks on a free-threaded Python."""
+"""Name of the peer that is our own stock service on a free-threaded Python."""
 
 
 def _without_gil() -> Peer:
-    """Our own server without a GIL, on sockets alone: grpcio has no build without a GIL. With ``gil=0`` no package can
-    turn the GIL on."""
+    """The peer that is our own stock service without a GIL. Only on sockets, since grpcio has no build without a GIL.
+
+    With ``gil=0`` no package can turn the GIL on.
+    """
     script = (sys.executable, str(SOURCES / "python" / "free_threaded.py"))
     how = "put python3.14t or later on the PATH, or its path into STOCK_SERVICE_FREE_THREADED"
     need = Need("a free-threaded Python", (*script, "find"), how)
@@ -197,7 +212,7 @@ def _without_gil() -> Peer:
 
 
 def _stranger(name: str, module: str) -> Peer:
-    """The greeter on another project's server, from a package of the dependency group ``grpc-servers``."""
+    """The peer of the greeter on another project's server, a package of the dependency group ``grpc-servers``."""
     need = Need(module, (sys.executable, "-c", f"import {module}"), "run make grpc-servers")
     return Peer("python", name, "grpc", (need,), (), ())
 
@@ -268,24 +283,24 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
 """Every peer by its name."""
 
 PYTHON = "python"
-"""The language of our own servers."""
+"""Level of the factor ``language`` for our own servers."""
 
 PEER_CLIENT = "peer"
-"""Name of the load program that comes with a peer. Each window starts a fresh process, which makes a given number of
-calls and ends."""
+"""Level of the factor ``client`` for a peer's own client. Each window starts a new process of this client, which makes
+a given number of calls and ends."""
 
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
-"""Protocols of the peers. Our servers speak only some of these protocols."""
+"""Transports of the peers. Our servers have only some of these transports."""
 
 LABELS: Mapping[str, str] = MappingProxyType(
     {"net-rpc": "net/rpc", "berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nng": "NNG"}
 )
-"""Names to show to people, if they differ from the names in the code."""
+"""Names of transports in texts, if a name differs from the level of the factor ``transport``."""
 
 
 def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE) -> str:
-    """Name of the peer with this service, language and transport. Raises Absent where there is none."""
+    """Name of the peer with this service, language, transport and build. Raises Absent if no such peer exists."""
     for name, each in PEERS.items():
         made = each.serves, each.language, each.transport, each.compiled
         if made == (service, language, transport, compiled):
@@ -302,7 +317,7 @@ def client_takes(served: tuple[str, str, str], factor: str) -> bool:
 
 
 def is_built(name: str) -> bool:
-    """True where a peer is built from the present sources. A peer without a build counts as built if all its tools are
+    """True if the peer is built from the present sources. A peer without a build counts as built if all its tools are
     installed."""
     if not PEERS[name].build:
         return not missing(name)
@@ -316,16 +331,16 @@ def server_command(name: str) -> tuple[str, ...]:
 
 
 SENDS_S_MAX = 7200.0
-"""Longest time in seconds for which a client sends, if the caller gives no other time."""
+"""Longest time in seconds for which a peer's client sends, if the caller gives no other time."""
 
 
 def client_command(
     name: str, address: str, calls: int, levels: Mapping[str, object], sends_s: float = SENDS_S_MAX
 ) -> tuple[str, ...]:
-    """Command of a peer's own client that makes ``calls`` calls, for at most ``sends_s``. The peer must have a client.
-    Raises Absent for a peer that is not built.
+    """Command of a peer's own client, which makes ``calls`` calls in at most ``sends_s`` seconds.
 
-    ``levels`` has the levels of the factors. A factor without a level is 0.
+    ``levels`` has the levels of the factors. The client gets 0 for the level None. The peer must have a client. Raises
+    Absent for a peer that is not built.
     """
     values = {factor: 0 if level is None else level for factor, level in levels.items()}
     values |= {"address": address, "calls": calls, "seconds": sends_s}
@@ -334,12 +349,13 @@ def client_command(
 
 
 def why_absent(name: str) -> str:
-    """The reason why a peer is not built and the way to get the peer, in one line."""
+    """Reason why a peer is not built, and the way to get the peer, in one line. Blocks for the probes of the tools."""
     state = "built from these sources" if PEERS[name].build else "here"
     return f"the peer {name} is not {state}: {' '.join(missing(name)) or 'run make peers'}"
 
 
 def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """A peer's command with the full path of its program. Raises Absent for a peer that is not built."""
     if not is_built(name):
         raise Absent(why_absent(name))
     return (str(BUILT / words[0]), *words[1:])

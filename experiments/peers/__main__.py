@@ -1,7 +1,8 @@
-"""``make peers``: builds the peers that this machine can build, and says for each other peer which tool is missing.
+"""``make peers``: builds the peers that this machine can build, and prints which tool every other peer lacks.
 
-A command that several peers share runs once, and commands of different languages run at the same time. A peer that
-lacks a tool is not a failure. A command that fails is a failure, and its output is printed.
+A peer is a server of another language or project. Several peers can have one build command, which runs once. Up to
+``AT_ONCE`` commands run at the same time. A peer whose tool is missing is not a failure. A command that fails is a
+failure, and its output is printed.
 """
 
 import subprocess
@@ -15,14 +16,14 @@ from stock_service.rpc.process.command_line import Parser
 DESCRIPTION = "Builds the servers and clients in other languages that this machine can build; takes 1 to 4 minutes."
 
 BUILD_S = 600.0
-"""Longest time for a command. The first command on a machine fetches libraries, and compiles them."""
+"""Longest time for a build command, in seconds. The first build on a machine fetches and compiles libraries."""
 
 AT_ONCE = 2
-"""Number of commands that run at the same time. Each has further threads of its own."""
+"""Largest number of build commands that run at the same time. A command may use further threads."""
 
 
 def main() -> int:
-    """Builds the peers. Gives the process's exit code. Blocks until all peers are built."""
+    """Builds the peers. Gives the exit code: 1 if a command failed, else 0. Blocks until all commands have ended."""
     Parser("python -m experiments.peers", DESCRIPTION).parse_args()
     wanting = {name: missing(name) for name in PEERS}
     for name, lines in wanting.items():
@@ -37,7 +38,10 @@ def main() -> int:
 
 
 def _build(wanted: tuple[str, tuple[str, ...]], names: Iterable[str]) -> bool:
-    """Runs a build command, and marks its peers as built. True where the command succeeded."""
+    """Runs a build command in its language's folder, and marks its peers as built. True if the command succeeded.
+
+    ``wanted`` is the language and the command, and ``names`` are the peers that the command builds.
+    """
     language, command = wanted
     for name in names:
         stamp(name).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """Earlier whole runs of a study: the headline ratios of each run, from which the deviation between runs is computed.
 
 A headline ratio is a ratio of a study's main question. ``agree --keep`` reads the ratios from folders of results, and
-writes them into one file. The folders may then be deleted. Runs of one version on one machine differ only in their
-time. Left out: statistics over runs (``judge/agreement.py``).
+writes them into one file. The folders may then be deleted. Two runs of one version on one machine differ only in the
+hour at which they ran. Left out: statistics over runs (``judge/agreement.py``).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ EARLIER_FILE = "earlier_runs.json"
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Ratio of a comparison in a run: the logarithm, and the variance of the logarithm over blocks."""
+    """Ratio of a comparison in a run: the natural logarithm, and the variance of this logarithm over blocks."""
 
     log: float
     variance: float
@@ -39,7 +39,7 @@ class EarlierRun:
     """Ratios by the names of the headline comparisons."""
 
     def is_before(self, run: Environment) -> bool:
-        """True if this run is earlier than ``run``, on the same model and number of cores."""
+        """True if this run began before ``run``, on an equal processor model with an equal number of cores."""
         return self.began_at < run.before.at and (self.cpu_model, self.cores) == (run.cpu_model, run.cores)
 
 
@@ -54,7 +54,10 @@ def load(file: Path) -> tuple[EarlierRun, ...]:
 
 
 def save(file: Path, runs: Sequence[EarlierRun]) -> int:
-    """Adds runs to a file, each run once. Gives the new number of runs in the file. Raises OSError."""
+    """Adds runs to a file, each run once, in the order of time. Gives the new number of runs in the file.
+
+    Raises UsageError for a file that cannot be read, and OSError.
+    """
     kept = {run.began_at: run for run in (*load(file), *runs)}
     ordered = [kept[at] for at in sorted(kept)]
     write_json(file, ordered, 1)

@@ -1,7 +1,7 @@
-"""Environment of a sweep: the machine, the software, and states of the machine that change ratios from hour to hour.
+"""Environment of a sweep: the machine, the software, and the machine's states, which change ratios from hour to hour.
 
-The folder of results has the environment as ``environment.json``, whose keys are the fields below. The file may be
-shared: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
+A folder of results has the environment as ``environment.json``, whose keys are the fields of ``Environment``. The file
+may be published: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ class Busy:
     """State of the machine at one moment. Processor seconds are counted from the start of the kernel."""
 
     at: str
-    """Time in ISO 8601, UTC. Only a label."""
+    """Time in ISO 8601, UTC. No measured value is computed from this time."""
     load_1_min: float
     cpu_busy_s: float
     """Processor seconds of all cores together, without idle time."""
@@ -47,10 +47,11 @@ class Busy:
     """Processor seconds that the hypervisor gave to other machines."""
     memory_available_mib: float
     fixed_work_us: float
-    """Shortest time of five runs of a fixed computation. A neighbour on the same hardware lengthens this time."""
-    wake_up_us: float
-    """Median time from one thread's signal until another thread wakes. A server that waits for a request needs this
+    """Shortest time of five runs of a fixed computation. Another virtual machine on the hardware lengthens this
     time."""
+    wake_up_us: float
+    """Median time from one thread's signal until another thread wakes. A server whose thread waits for a request has
+    this delay in each request."""
 
     def __post_init__(self) -> None:
         datetime.fromisoformat(self.at)  # raises ValueError, by which a damaged file is refused
@@ -65,7 +66,7 @@ class Environment:
     cores: int
     """Number of cores that this process may use."""
     smt_siblings: bool | None
-    """True if two of the cores are threads of one physical core, which slow each other."""
+    """True if two of the cores are hardware threads of one physical core, and so slow each other. None if unknown."""
     hypervisor: bool | None
     governor: str
     memory_mib: int
@@ -184,16 +185,19 @@ def load(folder: Path) -> Environment:
 
 
 def finish(folder: Path) -> None:
-    """Completes a folder's environment at the end of a run: state of the machine, and changed sources.
+    """Completes a folder's environment at the end of a run, with the machine's state and the sources that changed.
 
-    Later calls keep the first state. Raises UsageError, OSError.
+    A later call keeps the state of the first call. Blocks for some 0.4 s. Raises UsageError, OSError.
     """
     kept = load(folder)
     save(replace(kept, after=kept.after or busy(), sources=fingerprint.lasting(kept.sources)), folder)
 
 
 def _smt_siblings() -> bool | None:
-    """True if two of the process's cores are threads of one physical core. Such cores have equal lists of siblings."""
+    """True if two of this process's cores are hardware threads of one physical core. None if unknown.
+
+    Hardware threads of one physical core have equal lists of siblings.
+    """
     lists = [_read(Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")) for core in cores()]
     return None if UNKNOWN in lists else len(set(lists)) < len(lists)
 
@@ -240,7 +244,7 @@ def _languages() -> dict[str, str]:
 def _interfaces() -> tuple[str, ...] | None:
     try:
         return tuple(sorted(name for name, each in psutil.net_if_stats().items() if each.isup and name != "lo"))
-    except OSError:  # the container hides them
+    except OSError:  # the container hides the interfaces
         return None
 
 

@@ -6,7 +6,7 @@
 - ``environment.json``: the machine and the software (``environment.py``)
 - ``results.csv``: rows that are computed from the sweep's blocks (``rows.py``), for other programs
 
-A sweep is a measurement in blocks, of arms. An arm is a server under a load. Every block is a separate gzip member.
+A sweep measures arms in blocks. An arm is a server under a load. Every block is a separate gzip member.
 gzip reads the members of a file one after another. A crash can only cut off the last member, which is deleted when the
 run is resumed. A line ends with a digest of the plan's file and a digest of the line, so that an edited plan or line is
 detected. msgspec converts dataclasses to JSON. Histograms have the form of HdrHistogram. A setting is a mapping of its
@@ -37,14 +37,14 @@ from stock_service.rpc.errors import UsageError
 FORMAT = 1
 
 EDITION = 2
-"""Number of the changes of defaults, names and colours. A sweep of an earlier edition is refused, since its texts and
-figures cannot be computed again."""
+"""Version of the defaults, names and colours of texts and figures. A sweep of an earlier edition is refused, since its
+texts and figures cannot be computed again."""
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
 MEASURED = "a folder of results, which `python -m experiments run NAME` or `compare --out` has written"
 AS_WRITTEN = "the unchanged file: restore a copy of the file, or measure again"
-"""Advice in errors: the allowed value."""
+"""Texts of errors, which state the allowed folder (``MEASURED``) and the allowed file (``AS_WRITTEN``)."""
 
 _DIGITS = 16
 """Length of a digest in hexadecimal digits."""
@@ -78,7 +78,8 @@ class Form(Generic[P, B]):
 
 @dataclass(frozen=True, slots=True)
 class SweepFile:
-    """Content of ``sweep.json``, with arms instead of their indices. A sweep has either slices or windows."""
+    """Content of ``sweep.json`` after the indices of arms were replaced by the arms. A sweep has either slices or
+    windows."""
 
     study: str
     part: str
@@ -193,7 +194,7 @@ SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _plain, _sweep, BLOCKS_FILE, Block)
 
 
 def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> None:
-    """Adds a block to the folder. Blocks until the block is on the disk. Raises OSError."""
+    """Adds a block to the folder's file of blocks. Returns once the block is on the disk. Raises OSError."""
     line = msgspec.json.encode(block, enc_hook=_encoded)
     digests = digest((folder / form.plan_file).read_bytes()) + b" " + digest(line)
     with (folder / form.blocks_file).open("ab") as file:
@@ -242,9 +243,10 @@ def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keeps this folder for the time of a ``with`` block, so that no second run writes into it. Makes a missing folder.
+    """Locks a folder for the time of a ``with`` block, so that no second run writes into it. Makes a missing folder.
 
-    Raises UsageError if another run has the folder. The end of a process, in any way, sets its folders free.
+    Raises UsageError if another run has locked the folder. The kernel unlocks the folder if the process ends. On a file
+    system without locks of folders, a second run is not noticed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
@@ -254,7 +256,7 @@ def held(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             given, allowed = "a folder into which another run measures now", "another folder, or the end of that run"
             raise UsageError(str(folder), given, allowed) from error
-        except OSError:  # a file system of another machine, which locks no folder: a second run is not seen
+        except OSError:  # a file system without locks of folders, such as one of another machine
             pass
         yield
     finally:
@@ -262,8 +264,10 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def write_at_once(file: Path, content: bytes) -> None:
-    """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError. An
-    error or Ctrl-C leaves no unfinished file beside it. A pipe or a device is written as it is."""
+    """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError.
+
+    An error or Ctrl-C leaves no temporary file. If ``file`` is a pipe or a device, the content is written into it.
+    """
     if file.exists() and not file.is_file():
         file.write_bytes(content)
         return
@@ -343,7 +347,7 @@ def _decoded(kind: type, value: Any) -> object:
 
 
 def with_levels(value: Any) -> Any:
-    """Values for JSON: every setting is replaced by a mapping of its levels."""
+    """Plain values in which every setting is replaced by a mapping of its levels, for JSON."""
     match value:
         case {"setting": {"levels": levels}, **others}:
             return {"levels": dict(levels), **with_levels(others)}
@@ -357,8 +361,8 @@ def with_levels(value: Any) -> Any:
 
 
 def with_settings(value: Any) -> Any:
-    """Values of JSON in which every mapping of levels is replaced by a setting. msgspec then converts from
-    attributes."""
+    """Values of JSON in which every mapping of levels is replaced by a ``Setting``. To make a plan of these values,
+    msgspec needs ``from_attributes=True``."""
     match value:
         case {"levels": levels, **others}:
             return {"setting": with_settings(levels), **others}

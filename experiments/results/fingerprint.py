@@ -50,7 +50,8 @@ def taken(root: Path = ROOT) -> dict[str, str]:
 def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
     """Fingerprint at the end of a run that began with the sources ``began``. Blocks for some 0.3 s.
 
-    A row that has changed during the run gets two digests. Then no arm with this row matches any version.
+    A row that has changed during the run gets two digests. So no version of the sources has the fingerprint of an arm
+    with this row.
     """
     try:
         ended = taken(root)

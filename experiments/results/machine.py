@@ -1,4 +1,4 @@
-"""State of the machine: its cores, the ticks of each core, and the time of a fixed computation."""
+"""State of the machine: its cores, the ticks of each core, and the time of a fixed computation. A tick is 10 ms."""
 
 import os
 import timeit
@@ -29,7 +29,10 @@ def stolen_ticks(of: Collection[int], stat: Path = _STAT) -> int:
 
 
 def core_ticks(of: Collection[int], stat: Path = _STAT) -> list[list[int]]:
-    """Line of each of these cores in ``/proc/stat``. A missing number is 0. Empty without ``/proc/stat``."""
+    """Numbers in the line of each of these cores in ``/proc/stat``. Index 0, the core's name, is 0.
+
+    A missing number is 0. The list is empty without ``/proc/stat``.
+    """
     names = {f"cpu{core}" for core in of}
     try:
         lines = [line.split() for line in stat.read_text(encoding="ascii").splitlines()]

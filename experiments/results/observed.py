@@ -5,9 +5,10 @@ every arm in rounds. An **arm** is a server under a load. A **slice** is a short
 longer load. Columns have one value for each slice, in the order of the slices. Times are in nanoseconds. Histograms
 have the form of HdrHistogram.
 
-A run **carries** a percentile if at least ``BEYOND_MIN`` independent values lie beyond the percentile. Another
-percentile would depend on a few moments of one run, and must not be reported. Requests of one run are not independent,
-since slow requests come together. ``clients.load.record.dependence`` computes the number of independent values.
+A run **carries** a percentile if at least ``BEYOND_MIN`` independent values lie beyond the percentile. A percentile
+that a run does not carry would depend on a few moments of the run, and must not be reported. Requests of one run are
+not independent, since slow requests come together. ``clients.load.record.dependence`` computes the number of
+independent values.
 """
 
 import math
@@ -27,6 +28,7 @@ ANSWERED_LATE: a counted request was answered after the end of the slice. SILENT
 FAILED: the load could not run."""
 
 FATES = ("kept", "started late", "answered late", "silent", "failed")
+"""Names of the fates in texts. The index is the fate's number."""
 
 BEYOND_MIN = 10
 """Smallest number of independent values beyond a percentile that is reported."""
@@ -71,7 +73,7 @@ class Answered:
     errors: Mapping[str, int]
     """Numbers of requests without a valid reply, by kind of error."""
     effective: float
-    """Effective sample size: the number of independent requests with the same information on the 99th percentile."""
+    """Effective sample size: the number of independent requests that would estimate the 99th percentile as exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class HostSeen:
     began_within_s: float
     """Largest possible delay of the host's start after the first host's start."""
     requests: int
-    """Number of requests of the mean: answered, or ended by an error."""
+    """Number of requests whose times are in ``mean_us``."""
     mean_us: float | None
     """Mean response time. None without requests."""
     core_s: float
@@ -103,7 +105,9 @@ class Window:
     starved_clients: int
     """Number of connections without a reply."""
     never_sent: int
+    """Number of an open loop's requests that were due, and were not sent."""
     late_us_p99: float | None
+    """99th percentile of the lateness of an open loop's sends. None in a closed loop."""
     duration_s: float = 0.0
     arrival_faults: Sequence[str] = ()
     """Differences of the sends from the declared arrival process, in words."""
@@ -126,8 +130,8 @@ class ArmSeen:
     span_ns: int = 0
     """Sum over slices and connections of the time from the first counted send to the last counted reply."""
     unrecorded: int = 0
-    """Number of requests that the arm's connections began and never recorded. Arms that share connections have one
-    number."""
+    """Number of requests that the arm's connections began and never recorded. Arms that share connections have equal
+    numbers, since the connection of such a request is known, and the arm is not."""
     updates: int = 0
     """Number of updates that the price updater sent in the arm's slices."""
     update_errors: int = 0
@@ -172,8 +176,8 @@ class RoundSeen:
 def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozenset[int]:
     """Numbers of the rounds that are left out for all arms, since other processes took the cores.
 
-    Empty if over half of the rounds would be left out: such a block counts whole, and is marked. So a machine that is
-    always busy gives results too.
+    Empty if over half of the rounds would be left out. The block then counts whole, and is marked. So a machine that is
+    always busy also gives results.
     """
     robbed = [number for number, each in enumerate(rounds) if limits.robbed(each.lost_ticks, each.duration_s, cores)]
     return frozenset() if 2 * len(robbed) > len(rounds) else frozenset(robbed)
@@ -181,14 +185,14 @@ def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozens
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block. ``attempt`` counts from 1. A block that lost too much time to other processes is measured once
-    more."""
+    """One attempt of a block. ``attempt`` counts from 1. A block that lost too much time to other processes is measured
+    once more."""
 
     number: int
     """Number of the block, from 1."""
     attempt: int
     started_at: str
-    """Time of the block's start, ISO 8601. Only a label."""
+    """Time of the block's start, ISO 8601 in UTC. No measured value is computed from this time."""
     duration_s: float
     pinned: bool
     calibration_us: float
@@ -197,7 +201,7 @@ class Block:
     arms: Sequence[ArmSeen]
     """Arms in the sweep's order."""
     servers: Sequence[ServerSeen | None]
-    """Servers in the sweep's order. None for a server that was not started here."""
+    """Servers in the sweep's order. None for a server that the sweep did not start."""
     rounds: Sequence[RoundSeen]
     cores: int = 1
     """Number of cores for servers and load."""
@@ -212,7 +216,7 @@ class Block:
 
 def is_carried(percent: float, effective: float) -> bool:
     """True if an effective sample size carries a percentile: at least ``BEYOND_MIN`` values lie on its smaller side."""
-    return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # 99.9 is no binary fraction
+    return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # a float cannot be exactly 99.9
 
 
 def needed(percent: float, count: int, effective: float) -> int:

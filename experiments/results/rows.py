@@ -1,8 +1,8 @@
 """Rows of ``results.csv``: one row for each block, arm and request type, computed from the blocks.
 
-An arm is a server under a load. The first columns are the place of the row and the factors, in the order of
-``FACTORS``. The other columns are measured values. An empty cell is a value that was not measured, or that does not
-exist. Left out: values over several blocks.
+An arm is a server under a load. The first columns are the study, the part, the block, the attempt and the arm. The next
+columns are the factors, in the order of ``FACTORS``. The other columns are measured values. An empty cell is a value
+that was not measured, or that does not exist. Left out: values over several blocks.
 """
 
 import csv

@@ -17,7 +17,8 @@ The stages up to ``service`` end before the client has its reply. ``reply`` and 
 A request is a **violation** if a stamp is missing, or if two stamps are in the wrong order. A request is also a
 violation if the sum of its stages differs from its total by more than ``SUM_NS``.
 
-The statistics ignore that requests depend on one another. So the means describe a run, and do not compare servers.
+The means ignore that requests of one run depend on one another. So the means describe a run, and cannot compare two
+servers.
 """
 
 import json
@@ -45,8 +46,8 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Requests of a timeline, in the order of their ends. The first fields are the columns ``COLUMNS`` of a timeline,
-    with times of one clock."""
+    """Requests of a timeline, in the order of their ends. The fields up to ``thread`` are the columns ``COLUMNS`` of a
+    timeline. All time stamps are of one clock."""
 
     accepted_ns: Nanoseconds
     dequeued_ns: Nanoseconds

@@ -6,10 +6,10 @@ from typing import cast
 from stock_service.rpc.service import Service
 
 STOCK = "stock"
-"""Name of the stock service, which the same command serves."""
+"""Name of the stock service, which ``python -m experiments.services serve`` also serves."""
 
 NULL = "null"
-"""Name of the load client's null server, which has no service and answers every request with an equal reply."""
+"""Name of the load client's null server, which answers every request with an equal reply and runs no service."""
 
 PLAIN = "plain-grpcio"
 """Name of the stock service in the style of grpcio's examples: a peer in Python without any code of our server."""
@@ -21,7 +21,8 @@ SERVICES: dict[str, str] = {
     "greeter": "experiments.services.greeter:greeter",
     "sort": "experiments.services.sort:sort",
 }
-"""Every service by the name that ``python -m experiments.services serve`` takes, and the function that makes it."""
+"""Functions that make the services, as ``MODULE:FUNCTION``, by the names that ``python -m experiments.services serve``
+takes."""
 
 OURS = (STOCK, *SERVICES)
 """Names of our own services."""
@@ -31,6 +32,6 @@ STATEFUL = ("entity",)
 
 
 def made(name: str) -> Service:
-    """The service of this name. This call loads its module."""
+    """Makes the service of this name, and imports the service's module. Raises KeyError for an unknown name."""
     module, _, maker = SERVICES[name].partition(":")
     return cast(Service, getattr(import_module(module), maker)())

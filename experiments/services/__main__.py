@@ -1,9 +1,10 @@
 """``python -m experiments.services serve NAME --transport T …`` serves a service for the experiments; ``list`` prints
 the services.
 
-The command keeps the process contract (``stock_service/rpc/process/serving.py``) and has the options of every server
-here. ``stock`` is the stock service, which also has the options on stocks. So one command starts the servers of all
-arms of an experiment, with extra work on demand. An arm is a server under a load.
+The command keeps the process contract (``stock_service/rpc/process/serving.py``) and has the options of every server of
+this project. With ``stock`` the command serves the stock service, and also has the options on stocks. So one command
+starts the servers of all arms of an experiment, with extra work in each request on demand. An arm is a server under a
+load.
 """
 
 import sys
@@ -27,7 +28,7 @@ PROGRAM = "python -m experiments.services"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves a service, or lists the services. Serving does not return."""
+    """Serves a service until a signal, and then exits the process; or prints the names of the services."""
     if list(arguments) == ["list"]:
         print("\n".join((STOCK, *SERVICES)))
         return

@@ -1,4 +1,8 @@
-"""The greeter as applications of connectrpc, for WSGI and for ASGI, made by connectrpc's generated code."""
+"""The greeter as applications of connectrpc: ``wsgi`` and ``asgi``, in the form that connectrpc's generated code has.
+
+Both applications also serve the service ``TRIAL`` of ``grpc_servers.py``. The server pyvoy imports an application by
+its name.
+"""
 
 from typing import Any
 
@@ -23,6 +27,8 @@ GREETER = "helloworld.Greeter"
 
 
 def _endpoints(kind: Any, greet: Any, wait: Any, stream: Any, talk: Any) -> dict[str, Any]:
+    """Endpoints of the greeter's method and of the methods of ``TRIAL``, by path. ``kind`` is the class Endpoint or
+    EndpointSync."""
     made = (
         (GREETER, "SayHello", StreamType.UNARY, kind.unary, greet),
         (TRIAL, "Wait", StreamType.UNARY, kind.unary, lambda request, context: wait(request, _left_s(context))),
@@ -39,6 +45,7 @@ def _endpoints(kind: Any, greet: Any, wait: Any, stream: Any, talk: Any) -> dict
 
 
 def _left_s(context: Any) -> float | None:
+    """Seconds until the call's deadline. None for a call without a deadline."""
     left_ms = context.timeout_ms
     return None if left_ms is None else left_ms / 1000
 

@@ -1,8 +1,8 @@
-"""A bare protobuf echo: the smallest service, which decodes and encodes as the stock service does.
+"""Echo services: a service decodes a protobuf message, and replies with the message's text.
 
-The cost of the stock service above its transport is a difference: the stock service's processor time a request minus
-the echo's processor time a request. ``echo_twice`` encodes and decodes its message once more. The difference of
-``echo_twice`` and ``echo`` is protobuf's share of an echo.
+An echo has the transport and the protobuf work of the stock service, without stocks. So the processor time of a Lookup
+minus the processor time of an echo is the cost of the stock service itself. ``echo_twice`` encodes and decodes one more
+message. The processor time of ``echo_twice`` minus the processor time of ``echo`` is the cost of protobuf in an echo.
 """
 
 from experiments.v1 import echo_pb2
@@ -14,7 +14,7 @@ ECHO = f"/{ECHO_SERVICE}/Echo"
 
 
 def echo() -> Service:
-    """Replies with the text of the request."""
+    """The service that replies with the text of the request."""
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:
         return echo_pb2.EchoResponse(text=request.text)
@@ -23,7 +23,7 @@ def echo() -> Service:
 
 
 def echo_twice() -> Service:
-    """Replies with the text of the request, and makes, encodes and decodes one more message."""
+    """The service that replies with the text of the request, and first encodes and decodes one more message."""
     decode = decoder(echo_pb2.EchoRequest)
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:

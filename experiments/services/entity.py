@@ -1,13 +1,14 @@
-"""A store of entities with two levels of locks: one on the map of ids, one on each entry.
+"""A store of entities with two levels of read-write locks: one lock on the map of ids, and one lock on each entry.
 
 | request | the map's lock | the entry's lock |
 |---|---|---|
-| get | shared | shared |
-| put of a known id | shared | alone |
-| put of a new id | alone | none, since no other thread uses the map |
+| get | read | read |
+| put of a known id | read | write |
+| put of a new id | write | none, since no other thread uses the map |
 
-So a put of a new id waits for all other requests. Requests for different known ids do not wait for each other. The
-map's lock is always taken first. Left out: removing an entity.
+Several threads can hold a lock for reading. A thread that holds a lock for writing excludes all others. So a put of a
+new id waits for all requests that have begun. Requests for different known ids do not wait for each other. A thread
+takes the map's lock before an entry's lock, so that no deadlock can occur. Left out: removing an entity.
 """
 
 import math
@@ -24,15 +25,15 @@ GET_ENTITY = f"/{ENTITY_SERVICE}/GetEntity"
 PUT_ENTITY = f"/{ENTITY_SERVICE}/PutEntity"
 
 KNOWN_IDS = range(1, 1001)
-"""Ids in a new store, which a load can read at once: ``entity N`` with the value N ÷ 2."""
+"""Ids in a new store. Id N has the description ``entity N`` and the value N ÷ 2."""
 
 ENTITIES_MAX = 1_000_000
-"""Most entities in a store: some 500 MB."""
+"""Largest number of entities in a store. These entities take some 500 MB of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity's value. ``value`` is finite."""
+    """An entity. ``value`` is finite."""
 
     id: int
     description: str
@@ -41,7 +42,7 @@ class Entity:
 
 @dataclass(slots=True)
 class Entry:
-    """An entity in the store. The entry's lock guards two fields, which are written one after the other."""
+    """An entity's fields in the store. ``lock`` guards the fields, so that no reader sees one new and one old field."""
 
     description: str
     value: float
@@ -49,7 +50,7 @@ class Entry:
 
 
 class EntityStore:
-    """Entities by id. Any thread may call any method. A call waits only for locks that other threads hold."""
+    """Map of entities by id. Thread-safe. A call blocks only while other threads hold its locks."""
 
     def __init__(
         self,
@@ -57,7 +58,10 @@ class EntityStore:
         new_lock: Callable[[], ReadWriteLock] = ReadWriteLock,
         new_entry: Callable[[str, float, ReadWriteLock], Entry] = Entry,
     ) -> None:
-        """``new_lock`` and ``new_entry`` make the parts. Tests pass functions that make faulty or slow parts."""
+        """Stores ``entities``. ``new_lock`` makes locks, and ``new_entry`` makes entries. Tests replace both functions.
+
+        Raises Overloaded for more than ``ENTITIES_MAX`` entities.
+        """
         self._new_lock = new_lock
         self._new_entry = new_entry
         self._map_lock = new_lock()  # guards the set of ids in _entries
@@ -75,7 +79,7 @@ class EntityStore:
                 return Entity(id, entry.description, entry.value)
 
     def put(self, entity: Entity) -> bool:
-        """Stores an entity, and returns True for a new id. Raises Overloaded where the store is full."""
+        """Stores an entity. True for a new id. Raises Overloaded for a new id if the store is full."""
         with self._map_lock.reader:
             entry = self._entries.get(entity.id)
             if entry is not None:
@@ -86,7 +90,8 @@ class EntityStore:
             return self._add(entity)
 
     def _add(self, entity: Entity) -> bool:
-        """Stores an entity whose id was missing before. The caller holds the map's lock alone."""
+        """Stores an entity whose id was missing a moment ago. True if the id is still new. The caller must hold the
+        map's lock for writing. Raises Overloaded."""
         entry = self._entries.get(entity.id)
         if entry is not None:  # another put of the same id came first
             _write(entry, entity)
@@ -98,16 +103,16 @@ class EntityStore:
 
 
 def _write(entry: Entry, entity: Entity) -> None:
-    """Replaces an entry's fields. The caller has excluded all other threads from the entry."""
+    """Replaces an entry's fields. The caller must hold the entry's lock or the map's lock for writing."""
     entry.description = entity.description
     entry.value = entity.value
 
 
 def entity() -> Service:
-    """A store that begins with ``KNOWN_IDS``. Raises NotFound for an unknown id, and InvalidRequest for a value that is
-    not a number.
+    """The service of a new store with ``KNOWN_IDS``, with the routes ``GET /entities/{id}`` and ``PUT /entities/{id}``.
 
-    The service's routes are ``GET /entities/{id}`` and ``PUT /entities/{id}``.
+    A get of an unknown id raises NotFound. A put raises InvalidRequest for a value that is not finite, and Overloaded
+    if the store is full.
     """
     store = EntityStore(Entity(each, f"entity {each}", each / 2) for each in KNOWN_IDS)
 

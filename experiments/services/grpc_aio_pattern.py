@@ -5,8 +5,8 @@ The ratio of the throughputs of ``grpc_aio`` and of this server is the cost of o
     python -m experiments compare grpc_aio 'python -m experiments.services.grpc_aio_pattern' --transport grpc_aio \\
         --load library --connections 8
 
-A coroutine answers each method. The server has the stocks of our servers. SIGTERM ends the server at once. Left out:
-limits, and a wait for accepted requests.
+A coroutine answers each method. The server has the stocks that our servers have in an experiment. SIGTERM ends the
+server at once, without waiting for accepted requests. Left out: limits.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from stock_service.trading.service import stock_service
 HOST = "127.0.0.1"
 
 STOCKS = Path(__file__).parents[1] / "measure" / "catalog.toml"
-"""Stocks that every server of an experiment serves."""
+"""File of the stocks that every server of an experiment serves."""
 
 
 def handler(answer: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
-    """A coroutine that answers a method."""
+    """Handler of a unary method: a coroutine that gives the reply of ``answer`` as bytes."""
 
     async def handle(payload: bytes, _: object) -> bytes:
         return answer(payload)
@@ -39,7 +39,7 @@ def handler(answer: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, b
 
 
 async def serve() -> None:
-    """Serves until the process is ended; prints ``ready HOST:PORT``."""
+    """Prints ``ready HOST:PORT``, and serves until SIGTERM ends the process."""
     service = stock_service(Exchange(MemoryCatalog(load(STOCKS), Mutex)))
     server = grpc.aio.server()
     handlers = {path.rpartition("/")[2]: handler(method.answer()) for path, method in service.methods.items()}

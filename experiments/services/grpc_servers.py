@@ -1,11 +1,12 @@
 """``python -m experiments.services.grpc_servers NAME`` serves the greeter on another project's gRPC server, as its
 guide shows it.
 
-The study ``python_grpc_servers`` compares these servers with ``grpc_static``. A pool has eight threads. The options
-``--tls-cert`` and ``--age-s`` set TLS and an age of connections, if the server supports these. Another server ignores
-these options, which the command ``experiments.measure.keeps`` detects. This command also calls the service ``TRIAL``.
-The program prints ``ready HOST:PORT``. SIGTERM ends the program. Calls that have begun end first, if the server
-supports this. Left out: connectrpc on uvicorn, which has only HTTP/1.1 and so no gRPC.
+The study ``python_grpc_servers`` compares these servers with our own server ``grpc_static``. A server with a thread
+pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server without
+the feature ignores the option. The command ``experiments.measure.keeps`` tests which server has which feature, and for
+this also calls the service ``TRIAL``. The program prints ``ready HOST:PORT``. SIGTERM ends the program. A server that
+can drain first answers the calls that have begun. Left out: connectrpc on uvicorn, which speaks only HTTP/1.1 and so no
+gRPC.
 """
 
 import argparse
@@ -30,15 +31,15 @@ Handlers = dict[str, "grpc.RpcMethodHandler[Any, Any]"]
 HOST, WORKERS, GRACE_S = "127.0.0.1", 8, 5.0
 
 TRIAL = "trial.Trial"
-"""Service of three methods: ``Wait`` waits the seconds in its request, ``Several`` sends several replies, ``Talk``
-answers each request."""
+"""Name of a service of three methods. ``Wait`` replies after the number of seconds in its request. ``Several`` sends
+three replies to a request. ``Talk`` sends a reply to each request of a stream."""
 
 
 class Greeter(greeter_pb2_grpc.GreeterServicer):
-    """The servicer of gRPC's examples."""
+    """The servicer of gRPC's examples, for threads."""
 
     def SayHello(self, request: HelloRequest, context: object) -> HelloReply:  # noqa: N802
-        """``Hello NAME``."""
+        """Replies ``Hello NAME``."""
         return HelloReply(message=f"Hello {request.name}")
 
 
@@ -46,18 +47,19 @@ class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
     """The servicer of gRPC's examples, for an event loop."""
 
     async def SayHello(self, request: HelloRequest, context: object) -> HelloReply:  # noqa: N802
-        """``Hello NAME``."""
+        """Replies ``Hello NAME``."""
         return HelloReply(message=f"Hello {request.name}")
 
 
 def waited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Replies after a wait of ``request.name`` seconds. The reply has the seconds until the call's deadline."""
+    """Replies after a wait of ``request.name`` seconds, and sends ``left_s`` back: the seconds until the call's
+    deadline at its start, or None. Blocks the thread."""
     time.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 
 
 async def awaited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Replies after a wait of ``request.name`` seconds, on an event loop."""
+    """Replies after a wait of ``request.name`` seconds, and sends ``left_s`` back. For an event loop."""
     await asyncio.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 
@@ -69,25 +71,25 @@ def several(request: HelloRequest, _: object) -> Iterator[HelloReply]:
 
 
 async def several_on_loop(request: HelloRequest, _: object) -> AsyncIterator[HelloReply]:
-    """Sends three replies, on an event loop."""
+    """Sends three replies. For an event loop."""
     for reply in several(request, None):
         yield reply
 
 
 def talked(requests: Iterator[HelloRequest], _: object) -> Iterator[HelloReply]:
-    """Replies to each request."""
+    """Sends a reply with the text of each request."""
     for request in requests:
         yield HelloReply(message=request.name)
 
 
 async def talked_on_loop(requests: AsyncIterator[HelloRequest], _: object) -> AsyncIterator[HelloReply]:
-    """Replies to each request, on an event loop."""
+    """Sends a reply with the text of each request. For an event loop."""
     async for request in requests:
         yield HelloReply(message=request.name)
 
 
 def trial_handlers() -> Handlers:
-    """The methods of ``TRIAL``, in the form of generated code."""
+    """Handlers of the methods of ``TRIAL`` by name, for threads, in the form that generated code makes."""
     return _handlers(lambda request, context: waited(request, context.time_remaining()), several, talked)
 
 
@@ -101,7 +103,8 @@ def _handlers(unary: Callable[..., Any], stream: Callable[..., Any], talk: Calla
 
 
 def _threads(server: Any, options: argparse.Namespace) -> None:
-    """Runs a server with the interface of ``grpc.Server``, until SIGTERM."""
+    """Runs a server that has the interface of ``grpc.Server``. Blocks until SIGTERM, and until begun calls have
+    ended."""
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), server)
 
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(TRIAL, trial_handlers()),))
@@ -126,19 +129,19 @@ def _aged(options: argparse.Namespace) -> list[tuple[str, int]]:
 
 
 def grpcio(options: argparse.Namespace) -> None:
-    """grpcio with a ``ThreadPoolExecutor``."""
+    """Serves on grpcio with a ``ThreadPoolExecutor``."""
     _threads(grpc.server(futures.ThreadPoolExecutor(WORKERS), options=_aged(options)), options)
 
 
 def pygrpc_native(options: argparse.Namespace) -> None:
-    """pygrpc-native with a ``ThreadPoolExecutor``."""
+    """Serves on pygrpc-native with a ``ThreadPoolExecutor``."""
     import pygrpc_native
 
     _threads(pygrpc_native.server(futures.ThreadPoolExecutor(WORKERS), options=_aged(options)), options)
 
 
 def grpcio_aio(options: argparse.Namespace) -> None:
-    """grpcio on asyncio."""
+    """Serves on grpcio with asyncio."""
 
     async def wait(request: HelloRequest, context: Any) -> HelloReply:
         return await awaited(request, context.time_remaining())
@@ -158,7 +161,7 @@ def grpcio_aio(options: argparse.Namespace) -> None:
 
 
 def grpclib(options: argparse.Namespace) -> None:
-    """grpclib on asyncio, with a mapping such as its generated code makes."""
+    """Serves on grpclib with asyncio. ``Service`` has the mapping of methods that grpclib's generated code makes."""
     from grpclib.const import Cardinality, Handler
     from grpclib.server import Server
     from grpclib.utils import graceful_exit
@@ -193,7 +196,7 @@ def grpclib(options: argparse.Namespace) -> None:
     async def serve() -> None:
         server, secured = Server([Service()]), None
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.bind((HOST, 0))  # with its protocol named: else asyncio does not set NODELAY
+        listener.bind((HOST, 0))  # asyncio sets TCP_NODELAY only for a socket whose protocol is named
         if options.tls_cert is not None:
             secured = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             secured.load_cert_chain(options.tls_cert, options.tls_key)
@@ -207,6 +210,8 @@ def grpclib(options: argparse.Namespace) -> None:
 
 
 def _on_pyvoy(interface: str) -> Callable[[argparse.Namespace], None]:
+    """Function that serves on connectrpc with pyvoy. ``interface`` is ``wsgi`` or ``asgi``."""
+
     def serve_on(options: argparse.Namespace) -> None:
         from pyvoy import PyvoyServer
 
@@ -244,7 +249,7 @@ SERVERS: Mapping[str, Callable[[argparse.Namespace], None]] = {
 
 
 def main() -> None:
-    """Serves until SIGTERM."""
+    """Serves the greeter on the named server until SIGTERM."""
     parser = argparse.ArgumentParser(description="A greeter on a gRPC server of somebody else's.")
     parser.add_argument("name", choices=SERVERS, help="whose server")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="speak TLS, with this certificate in PEM …")

@@ -1,9 +1,10 @@
 """``python -m experiments.services.servicer --transport T …`` serves a servicer of gRPC's generated code, unchanged.
 
-``add_GreeterServicer_to_server`` adds the servicer to ``Added``, as to a server of grpcio. All other parts are those of
-our servers. The adapter covers the needs of the study ``python_grpc_servers``: methods with one request and
-one or several replies, and the parts of ``grpc.ServicerContext`` that concern the method's own call. Left out:
-interceptors, and status codes that our faults lack.
+The generated function ``add_GreeterServicer_to_server`` adds the servicer's methods to ``Added``, which stands in for a
+server of grpcio. ``wrapped`` makes a service of these methods, and our server serves this service. The adapter has what
+the study ``python_grpc_servers`` needs: methods with one request and one or several replies, and the methods of
+``grpc.ServicerContext`` that concern the method's own call. Left out: interceptors, and status codes for which this
+project has no fault.
 """
 
 import sys
@@ -35,7 +36,7 @@ NAME = "greeter-servicer"
 
 
 class Context:
-    """A call, with the methods of ``grpc.ServicerContext``."""
+    """Adapter that gives a call the interface of ``grpc.ServicerContext``, as far as the study needs it."""
 
     __slots__ = ("_call",)
 
@@ -51,32 +52,35 @@ class Context:
         return self._call.peer
 
     def time_remaining(self) -> float | None:
-        """Seconds until the client gives up; None for a client without a deadline."""
+        """Seconds until the call's deadline, at least 0. None for a call without a deadline."""
         deadline_ns = self._call.deadline_ns
         return None if deadline_ns is None else max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9)
 
     def abort(self, code: grpc.StatusCode, details: str) -> None:
-        """Ends the call. Raises the fault of this code."""
+        """Ends the call with a status code: raises the fault of this code."""
         raise coded(code.value[0], details)
 
 
 class Added:
-    """A stand-in for a server, to which generated code adds methods."""
+    """Stand-in for ``grpc.Server``: keeps the methods that generated code adds."""
 
     def __init__(self) -> None:
         self.name = ""
         self.handlers: Handlers = {}
 
     def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Adds the methods a second time, which has no effect."""
+        """Does nothing, since generated code also adds these methods by ``add_registered_method_handlers``."""
 
     def add_registered_method_handlers(self, name: str, handlers: Handlers) -> None:
-        """Adds the methods of a service, by their names."""
+        """Keeps a service's name, and the handlers of its methods by name."""
         self.name, self.handlers = name, handlers
 
 
 def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[Message], type[Message]]]) -> Service:
-    """A service of these methods, each with its message types."""
+    """Makes a service of our server from the handlers with one request. Other handlers are left out.
+
+    ``name`` is the service's full name. ``messages`` gives the types of a method's request and reply.
+    """
     methods, streams = dict[str, Method[Any, Any]](), dict[str, StreamMethod[Any, Any]]()
     for of, handler in handlers.items():
         if handler.unary_unary is not None:
@@ -88,11 +92,12 @@ def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[
 
 
 def _of_call(behaviour: Callable[..., Any]) -> Callable[[Message, Call], Any]:
+    """Method of our server that calls a method of a servicer."""
     return lambda request, call: behaviour(request, Context(call))
 
 
 def greeter_servicer() -> Service:
-    """The servicer of every server of the study ``python_grpc_servers``, with the methods of ``TRIAL``."""
+    """The service of the greeter's servicer, with the methods of ``TRIAL`` that have one request."""
     added = Added()
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), cast(grpc.Server, added))
     greeter, trial = (
@@ -103,8 +108,8 @@ def greeter_servicer() -> Service:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves the servicer. Does not return."""
-    services.SERVICES[NAME] = f"{__name__}:greeter_servicer"  # of the program itself: it is not loaded again
+    """Serves the servicer until a signal, and then exits the process."""
+    services.SERVICES[NAME] = f"{__name__}:greeter_servicer"  # this module is ``__main__``
     serving.main(["serve", NAME, *arguments])
 
 

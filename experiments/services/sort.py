@@ -1,6 +1,6 @@
-"""Sorting as a remote procedure: work inside a request, by merge sort and by quicksort as in textbooks.
+"""The sort service: each request sorts an array of whole numbers, by merge sort or by quicksort as in textbooks.
 
-Both algorithms are written in plain Python and not with ``sorted``, since the cost of the algorithms is measured.
+Both algorithms are in plain Python and do not use ``sorted``, since the study ``sort`` measures their cost.
 Sources: Knuth, *The Art of Computer Programming* 3, 5.2.4 (merging); Hoare, "Quicksort", *The Computer Journal* 5
 (1962). Quicksort takes the middle value as pivot, so that a sorted list is not a bad case. Bad cases with quadratic
 time exist.
@@ -15,7 +15,7 @@ MERGE_SORT = f"/{SORT_SERVICE}/MergeSort"
 QUICK_SORT = f"/{SORT_SERVICE}/QuickSort"
 
 VALUES_MAX = 100_000
-"""Most numbers in a request: a third of a second of work."""
+"""Largest number of values in a request. Sorting these values takes a third of a second."""
 
 
 def merge_sort(values: list[int]) -> list[int]:
@@ -27,7 +27,7 @@ def merge_sort(values: list[int]) -> list[int]:
 
 
 def _merge(left: list[int], right: list[int]) -> list[int]:
-    """Merges two sorted lists."""
+    """The values of two sorted lists, in ascending order, in a new list. O(n)."""
     merged = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -41,14 +41,14 @@ def _merge(left: list[int], right: list[int]) -> list[int]:
 
 
 def quick_sort(values: list[int]) -> list[int]:
-    """The values in ascending order, in a new list. O(n log n) on average, O(n²) at worst; never deep."""
+    """The values in ascending order, in a new list. O(n log n) on average, O(n²) at worst. Recursion depth O(log n)."""
     ordered = values[:]
     _quick_sort(ordered, 0, len(ordered) - 1)
     return ordered
 
 
 def _quick_sort(values: list[int], low: int, high: int) -> None:
-    """Sorts ``values[low : high + 1]`` in place. Recursion takes the shorter part, so that the depth is log n."""
+    """Sorts ``values[low : high + 1]`` in place. Recurses only into the shorter part, so that the depth is O(log n)."""
     while low < high:
         middle = _partition(values, low, high)
         if middle - low < high - middle:
@@ -60,7 +60,10 @@ def _quick_sort(values: list[int], low: int, high: int) -> None:
 
 
 def _partition(values: list[int], low: int, high: int) -> int:
-    """Hoare's partition: gives a place below ``high``. No value up to that place is over a value behind it."""
+    """Partitions ``values[low : high + 1]`` in place, as Hoare. Needs ``low`` < ``high``.
+
+    Gives an index below ``high``. Every value up to the index is at most as large as every value after the index.
+    """
     pivot = values[(low + high) // 2]
     i, j = low - 1, high + 1
     while True:
@@ -76,7 +79,7 @@ def _partition(values: list[int], low: int, high: int) -> int:
 
 
 def sort() -> Service:
-    """Sorts by either algorithm. Raises InvalidRequest for more than ``VALUES_MAX`` values."""
+    """The service with a method for each algorithm. A method raises InvalidRequest for over ``VALUES_MAX`` values."""
 
     def by_merging(request: sort_pb2.MergeSortRequest) -> sort_pb2.MergeSortResponse:
         return sort_pb2.MergeSortResponse(values=merge_sort(_bounded(list(request.values))))

@@ -2,16 +2,17 @@
 
 A request's work is the sum of three kinds of work. Each kind loads a server in another way:
 
-- ``io_ms``: waiting, off the processor. A thread sleeps; an event loop serves other calls meanwhile.
-- ``cpu_ms``: computing in bytecode, which holds the interpreter. Only one thread of a process computes at a time.
-- ``hash_ms``: computing in C, which releases the interpreter. Each core can compute for one thread at the same time. An
-  event loop cannot serve other calls meanwhile.
+- ``io_ms``: waiting without the processor. A thread sleeps. An event loop serves other calls meanwhile.
+- ``cpu_ms``: computing in bytecode with the GIL held. Only one thread of a process computes at a time.
+- ``hash_ms``: computing in C with the GIL released. Threads of one process compute at the same time, one on each core.
+  An event loop cannot serve other calls meanwhile.
 
-The thread's own processor clock measures the computing, and stops while other threads run. So two threads on one core
-take twice as long. The best of several tries at start-up gives the machine's speed. Bytecode runs for
-about half of the remaining time, and then reads the clock again. The computing takes the asked time, and some µs more.
-The kernel's part of these µs is a dozen readings of the clock. A hash is over the number of bytes that took the asked
-time at start-up, within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
+The processor clock of the thread measures the time of computing. The clock stops while other threads run. So two
+threads that compute on one core take twice as long. At start-up the shortest of several tries gives the machine's
+speed. Bytecode computes for about half of the remaining time, and then reads the clock again, until no time remains. So
+computing in bytecode takes the asked time and some µs more, of which the kernel's part is a dozen readings of the
+clock. Computing in C hashes the number of bytes that took the asked time at start-up, and takes the asked time within
+``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
 """
 
 import asyncio
@@ -25,17 +26,17 @@ from typing import Any
 from stock_service.rpc.service import Method, Service
 
 WORK_MS_MAX = 1000.0
-"""Most milliseconds of each kind in a request, since clients give up after 5 s."""
+"""Largest number of milliseconds of each kind of work in a request. Clients time out after 5 s."""
 
 TOLERANCE = 0.25
-"""Largest difference, as a share, of a hash's processor time from the wanted time."""
+"""Largest relative difference between the processor time of hashing and the asked time."""
 
 _BLOCK = bytes(1 << 20)
-"""Bytes that are hashed repeatedly. ``hashlib`` releases the interpreter for more than 2047 bytes."""
+"""Bytes that are hashed repeatedly. ``hashlib`` releases the GIL for more than 2047 bytes."""
 
 _TURNS_MIN = 20
-"""Fewest turns of a loop between two readings of the clock: about half a microsecond, which is the time of one
-reading."""
+"""Smallest number of iterations of the loop between two readings of the clock. These iterations take about half a
+microsecond, as long as one reading."""
 
 _TURNS_TRIED = 20_000
 
@@ -52,9 +53,9 @@ class Work:
 
 
 def working(service: Service, work: Work) -> Service:
-    """The service with this work in each of its methods, before the reply. Without work the service is unchanged.
+    """A copy of the service whose methods do this work before they reply. Without work, the service itself.
 
-    For computing, the machine's speed is measured first, which takes some 5 ms. Any thread may call the methods.
+    Blocks for some 5 ms to measure the machine's speed, if the work has computing. The methods are thread-safe.
     """
     if work == Work():
         return service
@@ -66,8 +67,8 @@ def working(service: Service, work: Work) -> Service:
 def run_bytecode(ms: float, turns_per_ms: float) -> None:
     """Computes for ``ms`` milliseconds of this thread's processor time.
 
-    The thread holds the interpreter, apart from the interpreter's usual switches. ``turns_per_ms`` is the machine's
-    approximate speed: the result of the function of that name.
+    The thread holds the GIL, apart from the interpreter's usual switches between threads. ``turns_per_ms`` is the
+    machine's approximate speed: the result of the function ``turns_per_ms``.
     """
     until_ns, half = time.thread_time_ns() + round(ms * 1e6), turns_per_ms / 2e6
     while (left_ns := until_ns - time.thread_time_ns()) > 0:
@@ -81,12 +82,12 @@ def turn(times: int) -> None:
 
 
 def turns_per_ms() -> float:
-    """Turns of an empty loop in a millisecond of this thread's processor time. Takes some 3 ms."""
+    """Number of iterations of an empty loop in a millisecond of this thread's processor time. Blocks for some 3 ms."""
     return _TURNS_TRIED / _least_ms(lambda: turn(_TURNS_TRIED))
 
 
 def hash_bytes(count: int) -> None:
-    """Hashes ``count`` bytes, and releases the interpreter meanwhile."""
+    """Hashes ``count`` bytes, with the GIL released."""
     digest = hashlib.sha256()
     for _ in repeat(None, count // len(_BLOCK)):
         digest.update(_BLOCK)
@@ -94,12 +95,12 @@ def hash_bytes(count: int) -> None:
 
 
 def bytes_hashed_in(ms: float) -> int:
-    """Bytes that this thread hashes in ``ms`` milliseconds of its processor time. Takes some 5 ms."""
+    """Number of bytes that this thread hashes in ``ms`` milliseconds of its processor time. Blocks for some 5 ms."""
     return round(len(_BLOCK) * ms / _least_ms(lambda: hash_bytes(len(_BLOCK))))
 
 
 def _least_ms(piece: Callable[[], None]) -> float:
-    """This thread's processor time for a piece of work: the shortest time of several tries."""
+    """Shortest processor time of this thread for a piece of work, in several tries. In milliseconds."""
 
     def taken_ms() -> float:
         began_ns = time.thread_time_ns()
@@ -110,6 +111,7 @@ def _least_ms(piece: Callable[[], None]) -> float:
 
 
 def _computing(work: Work) -> Callable[[], None]:
+    """Function that does the computing of one request. Measures the machine's speed first."""
     count = bytes_hashed_in(work.hash_ms) if work.hash_ms else 0
     quick = turns_per_ms() if work.cpu_ms else 0.0
 
@@ -123,7 +125,8 @@ def _computing(work: Work) -> Callable[[], None]:
 
 
 def _longer(method: Method[Any, Any], io_s: float, compute: Callable[[], None]) -> Method[Any, Any]:
-    """A method that computes and waits before it replies. On an event loop, a method with a wait is a coroutine."""
+    """A copy of a method that computes, and then waits for ``io_s`` seconds, before the reply. With a wait, the copy
+    also has a coroutine for event loops."""
     function = method.function
 
     def on_thread(*arguments: Any) -> Any:

@@ -1,8 +1,8 @@
 """Requests that the load client sends to the studies' services, and the checks of their replies.
 
-A load client draws requests, and repeats these requests. So the first ``entity-put-new`` of an id stores a new id, and
-a later put stores a known id. The reply states if the id was new, and both replies are valid. A new server lacks all of
-these ids.
+A load client draws requests from a fixed set, and sends a request more than once. So the first ``entity-put-new`` of an
+id stores a new id, and a later ``entity-put-new`` of this id stores a known id. The reply states if the id was new, and
+both replies are valid. A new server lacks the ids of all ``entity-put-new`` requests.
 """
 
 import json
@@ -27,27 +27,27 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import Status
 
 _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
-"""Texts of Lookups, so that an echo's request is as long as a Lookup."""
+"""Texts that echoes carry: the names of the default stocks, so that an echo's request is as long as a Lookup."""
 
 
 _NAME = "world"
 """Name that the client of gRPC's examples greets."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
-"""Array of seven numbers that textbooks sort."""
+"""Array of seven numbers that textbooks sort. Requests have this array if no length is given."""
 
 ARRAYS = 16
-"""Number of different arrays of one length that are sent."""
+"""Number of different arrays that a load sends."""
 
 VALUES = range(2**31)
-"""Range of a seeded array's numbers: as in Go's client, so that the arrays of both clients take the same number of
-bytes."""
+"""Range of a drawn array's numbers. The client in Go draws from an equal range, so that the messages of both clients
+have about the same number of bytes."""
 
 ENTITIES = 100
-"""Known ids that are read and put."""
+"""Number of known ids that a load reads and puts."""
 
 NEW_IDS = range(10**6, 10**6 + 4096)
-"""Ids that a new server lacks."""
+"""Ids that ``entity-put-new`` puts. A new server lacks these ids."""
 
 Reply = TypeVar("Reply", bound=Message)
 
@@ -61,7 +61,7 @@ def decoded(kind: type[Reply], reply: bytes) -> Reply:
 
 
 def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
-    """OK for one of the texts that are sent. Raises InternalFault for another text."""
+    """Status OK for a reply with one of the texts ``sent``. Raises InternalFault for another reply."""
     text = decoded(echo_pb2.EchoResponse, reply).text
     if text not in sent:
         raise InternalFault(f"an echo of {text[:32]!r}, which was not sent")
@@ -69,7 +69,7 @@ def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
 
 
 def greeted(reply: bytes) -> int:
-    """OK for the greeting of the one name that is sent. Raises InternalFault for another greeting."""
+    """Status OK for a greeting of the name that is sent. Raises InternalFault for another reply."""
     message = decoded(greeter_pb2.HelloReply, reply).message
     if message != f"Hello {_NAME}":
         raise InternalFault(f"a greeting of somebody else: {message!r}")
@@ -77,13 +77,13 @@ def greeted(reply: bytes) -> int:
 
 
 def arrays(length: int, seed: int = 0) -> list[list[int]]:
-    """``ARRAYS`` arrays of this length, drawn by the seed."""
+    """``ARRAYS`` arrays of this length. The seed draws the numbers."""
     rng = random.Random(f"{seed}/{length}")
     return [[rng.choice(VALUES) for _ in range(length)] for _ in range(ARRAYS)]
 
 
 def sort_requests(given: Iterable[Iterable[int]]) -> tuple[RequestType, RequestType]:
-    """Request types ``merge`` and ``quick``, which sort these arrays. Clients of peers use the same two names."""
+    """Request types ``merge`` and ``quick``, which sort these arrays. Clients of peers use these two names too."""
     sent = [list(values) for values in given]
     expected = frozenset(tuple(sorted(values)) for values in sent)
     merge = tuple(sort_pb2.MergeSortRequest(values=values).SerializeToString() for values in sent)
@@ -99,7 +99,7 @@ def _sorted(
     expected: frozenset[tuple[int, ...]],
     reply: bytes,
 ) -> int:
-    """OK for a sent array in ascending order. Raises InternalFault for another array."""
+    """Status OK for one of the arrays ``expected``. Raises InternalFault for another reply."""
     values = tuple(decoded(kind, reply).values)
     if values not in expected:
         raise InternalFault(f"{len(values)} values that are none of the arrays that were sent, in order")
@@ -107,7 +107,7 @@ def _sorted(
 
 
 def _got(reply: bytes) -> int:
-    """OK for an entity that a load reads, as it was stored or put. Raises InternalFault for another entity."""
+    """Status OK for a known entity with its description. Raises InternalFault for another reply."""
     entity = decoded(entity_pb2.GetEntityResponse, reply)
     if entity.id not in KNOWN_IDS or not math.isfinite(entity.value) or entity.description != f"entity {entity.id}":
         raise InternalFault(f"an entity that was not asked for: {entity.id} {entity.description!r}")
@@ -115,13 +115,13 @@ def _got(reply: bytes) -> int:
 
 
 def _put(reply: bytes) -> int:
-    """OK for any reply to a put: earlier requests decide if the id is new."""
+    """Status OK for any reply to a put, since the id may be new or known. Raises InternalFault for another message."""
     decoded(entity_pb2.PutEntityResponse, reply)
     return Status.OK
 
 
 def _put_known(reply: bytes) -> int:
-    """OK for a put of a known id. Raises InternalFault for another reply."""
+    """Status OK for the reply to a put of a known id. Raises InternalFault for another reply."""
     if decoded(entity_pb2.PutEntityResponse, reply).created:
         raise InternalFault("an id that the store begins with was new to it")
     return Status.OK
@@ -133,7 +133,7 @@ def _puts(ids: Iterable[int]) -> tuple[bytes, ...]:
 
 
 def _entity_requests() -> tuple[RequestType, ...]:
-    """Reads of known ids, and puts of known and of new ones."""
+    """Request types that read known ids, put known ids, and put new ids."""
     ids = KNOWN_IDS[:ENTITIES]
     gets = tuple(entity_pb2.GetEntityRequest(id=each).SerializeToString() for each in ids)
     return (
@@ -144,10 +144,10 @@ def _entity_requests() -> tuple[RequestType, ...]:
 
 
 def echo_request(size: int | None = None) -> RequestType:
-    """``echo``: a few texts, in messages of ``size`` bytes, at least 8. Without a size a message is as long as a
-    Lookup.
+    """Request type ``echo``. Each message has one of a few texts, and ``size`` bytes, at least 8.
 
-    A message is one byte longer if protobuf needs one more byte for the text's length.
+    Without a size, a message is as long as a Lookup. A message is one byte too long for some sizes, at which protobuf
+    needs one more byte for the text's length.
     """
     texts = _TEXTS
     if size is not None:
@@ -158,18 +158,18 @@ def echo_request(size: int | None = None) -> RequestType:
 
 
 ROUTED_ID = 1
-"""The entity that the routes read and put again and again."""
+"""Id of the entity that the requests by HTTP route read and put."""
 
 
 def _got_by_route(reply: bytes) -> int:
-    """OK for the entity in JSON, as it is in a new store. Raises InternalFault for another reply."""
+    """Status OK for the entity ``ROUTED_ID`` of a new store, in JSON. Raises InternalFault for another reply."""
     if _in_json(reply) != _routed_entity():
         raise InternalFault(f"an entity that was not asked for: {reply[:80]!r}")
     return Status.OK
 
 
 def _put_by_route(reply: bytes) -> int:
-    """OK for a put of a known id, in JSON. Raises InternalFault for another reply."""
+    """Status OK for the reply to a put of a known id, in JSON. Raises InternalFault for another reply."""
     if _in_json(reply) != {"created": False}:
         raise InternalFault(f"no reply to a put of a known id: {reply[:80]!r}")
     return Status.OK
@@ -187,8 +187,8 @@ def _routed_entity() -> dict[str, object]:
 
 
 def _routed_requests() -> tuple[RequestType, ...]:
-    """Requests that read and put one entity by the service's HTTP routes. Servers in other languages answer these
-    requests too."""
+    """Request types ``get`` and ``put``, which read and put one entity by the service's HTTP routes. Servers in other
+    languages have these routes too."""
     at, entity = f"/entities/{ROUTED_ID}", json.dumps(_routed_entity(), separators=(",", ":")).encode()
     return (
         RequestType("get", f"GET {at}", (b"",), _got_by_route),
@@ -203,17 +203,17 @@ def _say_hello_request() -> RequestType:
 
 @cache
 def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestType, ...]:
-    """Requests of other services than the stock service, for ``LoadPlan.request_types``.
+    """Request types of the studies' services, for ``LoadPlan.request_types``. The stock service's are left out.
 
-    Requests to sort have arrays of ``array_len`` numbers; 0 selects the array of textbooks. ``size``: see
-    ``echo_request``.
+    Requests to sort have arrays of ``array_len`` numbers; 0 selects the array of textbooks. Echoes have messages of
+    ``size`` bytes; None selects the length of a Lookup.
     """
     sorts = sort_requests(arrays(array_len) if array_len else [ARRAY])
     return echo_request(size), _say_hello_request(), *sorts, *_entity_requests(), *_routed_requests()
 
 
 def names_of(service: str) -> tuple[str, ...]:
-    """Request types that a service of ours answers, by name. The load client has the stock service's request types."""
+    """Names of the request types that one of the ``SERVICES`` answers. Imports the service. Raises KeyError."""
     methods = made(service).methods
     routes = [(each.route.verb, each.route.path.partition("{")[0]) for each in methods.values() if each.route]
 

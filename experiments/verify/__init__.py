@@ -1,14 +1,15 @@
-"""Verification of a recording: every row, figure and sentence is recomputed from the blocks, and differences are named.
+"""Verification of a recording: recomputes every row, figure and sentence from the blocks, and names each difference.
 
-A recording is the folder of a measured sweep. It passes under four conditions:
+A recording is the folder of a measured sweep. A sweep is a measurement in blocks. A **part** is one measurement of a
+study. A **look** is a number of blocks after which a sweep is judged. A recording passes under four conditions:
 
-- The design of its part makes the sweep.
+- The recorded sweep is the sweep that the part's design makes.
 - No block was edited, and the sweep can have measured the blocks (``blocks.py``).
-- The sweep ended at a look, by its own rules.
+- The sweep ended at the first look that decided every headline comparison, or at the last look.
 - The folder has every text that is computed from the blocks, and every other measurement of the part.
 
-The limits that the recording states are used; limits that differ from this version's are named. A recording may lack
-factors that were added later. Left out: a proof that the blocks were measured at all.
+The recording is judged by the limits that it states. Limits that differ from this version's limits are named. A
+recording may lack factors that were added later. Left out: a proof that the blocks were measured at all.
 """
 
 from collections import Counter
@@ -32,18 +33,18 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
 
 GROWING = ("executor", "locking")
-"""Factors whose tables grow at the end, by new parts of the service. A recording may lack the latest levels."""
+"""Factors whose lists of levels grow at the end, with new parts of the service. A recording may lack later levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The measurements that a part makes at one scale."""
+    """Measurements that a part makes with one choice of profile, numbers of clients, hosts and numbers of blocks."""
 
     sweep: Sweep
     runs: Sequence[Plan]
     """Runs of other kinds, in the sweep's folder."""
     parts: Sequence[str]
-    """Names of the parts that are measured before and after the sweep. Each has a folder of its name."""
+    """Names of the parts that are measured before and after the sweep. Each such part has a subfolder of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,18 @@ class Expected:
     texts: Mapping[str, Callable[[], str]]
     """Recomputed report and figures, by file name. Each text is computed when its function is called."""
     designs: Sequence[Design]
-    """Possible designs of the part. The folder's sweep must be the sweep of one of these. Empty for an unknown part."""
+    """Possible designs of the part. The folder's sweep must be the sweep of a design. Empty for an unknown part."""
 
 
 Expecting = Callable[[Path], Expected]
+"""Function from a folder of results to the folder's expected content."""
 
 
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
-    """Differences between a folder and its expected content, a line each. Raises UsageError for a folder whose blocks
-    or plan were edited or cannot be read."""
+    """Differences between a folder and its expected content, one sentence for each.
+
+    Raises UsageError if the blocks or the plan were edited or cannot be read.
+    """
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
     yield from (f"{folder}: {said}" for said in _faults(folder, sweep, every))
     yield from unfinished(folder)
@@ -125,9 +129,11 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without later levels of ``GROWING``: those behind the last recorded level in the factor's table. Every
-    other arm must be as often in a round. Only the groups may differ, since later levels can take the place of an A/A
-    pair's second server in a group."""
+    """The design without the arms of later levels: levels of ``GROWING`` that stand behind the last recorded level.
+
+    If every other arm is measured equally often in both sweeps, the result has the recorded groups. The groups may
+    differ, since an arm of a later level can take the place of an A/A pair's second server in a group.
+    """
     later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
     if not later:
         return design
@@ -136,21 +142,24 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
     compared = tuple(each for each in design.comparisons if not {each.above, each.below} & later)
     if _times(groups) == _times(recorded.groups):
         groups = recorded.groups
-    with suppress(ValueError):  # such a sweep would decide nothing
+    with suppress(ValueError):  # raised if the rest of the design could not be judged
         return replace(design, groups=groups, comparisons=compared)
     return design
 
 
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
-    """Arms of a design whose level stands behind every recorded level in the factor's table. The level of a server that
-    is not ours is not in the table, and is never a later level."""
+    """Arms of a design whose level of the factor stands behind every recorded level in the factor's list of levels.
+
+    The level of a server that is not ours is not in the list, and never counts as a later level.
+    """
     place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
     last = max(place.get(arm.setting.text(factor), -1) for arm in recorded.arms)
     return (arm for arm in design.arms if place.get(arm.setting.text(factor), -1) > last)
 
 
 def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:
-    """Each arm of the groups, with its number of turns in a round, and the interval in rounds between such rounds."""
+    """Number of groups with an arm that are measured ``times`` times in every ``every``-th round, by arm, ``times`` and
+    ``every``."""
     return Counter((arm, group.times, group.every) for group in groups for arm in group.arms)
 
 
@@ -162,8 +171,8 @@ def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
-    """Faults of a sweep that did not end at the right look. The right look is the first that decides every comparison,
-    or the last."""
+    """Faults of a sweep that did not end at the right look: the first look that decides every headline comparison, or
+    the last look."""
     looks = ", ".join(map(str, sweep.looks))
     if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(block.number) for block in blocks)}"
@@ -177,7 +186,7 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
-    """A fault where the predictions were written after the first block had begun."""
+    """A fault if the predictions were written after the first block had begun."""
     if not (folder / FORETOLD_FILE).exists():
         return
     written_at, _ = prediction.load(folder)
@@ -186,7 +195,8 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
-    """Factors that were added after a recording: its rows lack them, and all its arms have their defaults."""
+    """Factors that were added after a recording. The recorded rows lack these factors, and all arms are at the
+    defaults."""
     header = _text(recorded).partition("\n")[0].split(",") if recorded.exists() else ()
     return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
@@ -208,12 +218,12 @@ def _text_differs(file: Path, should: str) -> Iterator[str]:
 
 
 def _text(file: Path) -> str:
-    """Text of a file. A byte that is no UTF-8 becomes a mark, which no computed text has. Raises OSError."""
+    """Text of a file. A byte that is not UTF-8 becomes U+FFFD, which no computed text has. Raises OSError."""
     return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _cell(has: str, should: str) -> str:
-    """Words on the place at which two lines begin to differ."""
+    """Parts of two lines around the first character in which the lines differ."""
     place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
     begin = max(0, place - 20)
     return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

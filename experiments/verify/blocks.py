@@ -1,15 +1,16 @@
 """Faults of blocks: contradictions with the order that the seed draws, with the machine's counts, and within a block.
 
-An edited block can have recomputed digests. Its redundant values must then still agree:
+Somebody who edits a block can also recompute the block's digest. But the redundant values of the block must then still
+agree:
 
 - The slices have the order that is drawn from seed, number and attempt.
 - The sums of the slices equal the sums of the histograms.
 - Each block begins after the block before it has ended, and no two blocks are equal.
-- The stolen time of all rounds is within the machine's count.
-- On the wire gRPC has more bytes than sockets.
+- The stolen time of all rounds agrees with the machine's count before and after the sweep.
+- A request on gRPC has more bytes on the wire than an equal request on sockets.
 
-Each function yields a sentence for each fault. Pure. Left out: consistent edits, such as equal changes of times in
-slices and histograms.
+A **robbed** block lost too much time to other processes. Each function yields a sentence for each fault. Pure. Left
+out: consistent edits, such as equal changes of times in slices and histograms.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,17 +31,17 @@ from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, Answered, Block
 
 LABEL_S = 1.0
-"""Precision of recorded times, in seconds: they are rounded down to whole seconds."""
+"""Precision of recorded times of day, in seconds. The times are rounded down to whole seconds."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
-"""Transports of equal messages. ``LEANEST`` has fewer bytes than the others, since HTTP/2 has headers and frames."""
+"""Transports that carry equal messages. ``LEANEST`` needs the fewest bytes, since HTTP/2 adds headers and frames."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
-"""Factors in which two arms with equal messages may differ. Only the transport changes the bytes."""
+"""Factors in which two arms with equal messages may differ. Of these factors, only the transport changes the bytes."""
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of all blocks of a sweep. ``every``: every attempt of every block."""
+    """Faults of all blocks of a sweep. ``every`` has every attempt of every block, in the order of time."""
     yield from attempt_faults(sweep, every)
     yield from time_faults(every)
     for one, other in pairwise(sorted(every, key=_content)):
@@ -52,8 +53,7 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the attempts. A block may be run again only if other processes took its time, and not for its
-    values."""
+    """Faults of the attempts. Only a robbed block may be run again. A block may not be run again for its values."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -71,14 +71,14 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
-    """Faults of times: blocks that begin before the end of the block before."""
+    """Faults of times: blocks that begin before the end of the preceding block."""
     for one, other in pairwise(every):
         if _ended_s(one) >= _began_s(other) + LABEL_S:
             yield f"block {other.number} began at {other.started_at}, before block {one.number} had ended"
 
 
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
-    """Contradictions between the blocks and the machine's counts, which were read before and after the sweep."""
+    """Contradictions between the blocks and the machine's counts of busy and stolen time before and after the sweep."""
     if machine.after is None:
         yield "no account of the machine after the sweep"
         return
@@ -127,7 +127,8 @@ def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults of the order: an order other than the drawn order, or missing rounds for which there was time."""
+    """Faults of the order: slices or starts that are not in the drawn order, or missing rounds for which time was
+    left."""
     rounds, slices = len(block.rounds), block.slices
     drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
     seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
@@ -166,8 +167,10 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered, in_slices: bool) -> bool:
-    """True where the count, sums, least and greatest time can be those of the histogram. In windows an error may have a
-    time, in slices not."""
+    """True if a histogram can have the count, the sum, the sum of squares, the least and the greatest time.
+
+    In windows, the time of an error may be in the histogram. In slices the histogram has no times of errors.
+    """
     times = answered.times
     outcomes, errors = sum(answered.outcomes.values()), 0 if in_slices else sum(answered.errors.values())
     if outcomes and not outcomes <= times.count + times.out_of_range <= outcomes + errors:
@@ -186,8 +189,8 @@ def _is_whole(answered: Answered, in_slices: bool) -> bool:
 
 
 def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of bytes on the wire: an arm on sockets with as many bytes a request as an arm on gRPC with equal
-    messages, or more."""
+    """Faults of bytes on the wire: an arm on sockets that does not have fewer bytes a request than an arm on gRPC with
+    equal messages."""
     carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
     for lean, other in product(carried, carried):
         ours, theirs = (each.setting["transport"] for each in (lean, other))
@@ -197,7 +200,7 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Median over blocks of the bytes a request; None where no bytes were recorded."""
+    """Median over blocks of the bytes a request. None if no block has recorded bytes."""
     place, found = sweep.arms.index(arm), []
     for block in every:
         if len(block.slices.wire_bytes) == len(block.slices.arm):
@@ -215,7 +218,7 @@ def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
 
 
 def _content(block: Block) -> list[tuple[int, int, int]]:
-    """Sorted counts and sums of a block's slices, equal for two blocks with the same slices in another order."""
+    """Sorted counts and sums of a block's slices. Equal for two blocks whose slices differ only in their order."""
     slices = block.slices
     return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
 

@@ -1,9 +1,9 @@
-"""Socket APIs in Python, as the study of socket APIs uses them: each written as in the guide of its library.
+"""Channels over three socket APIs in Python, for the study ``sockets``: Berkeley sockets, ZeroMQ and NNG.
 
-``experiments/peers/c/sockets/`` does the same in C. A server asks its channel for a message, waits for ``wait_s`` at
-most, and sends a message back before it asks again. A client sends a message and asks for the reply. A channel is for
-one thread. Over ``berkeley`` a message follows its length in four bytes, big-endian, and a server has one connection at
-a time.
+The code of each API follows the guide of its library. ``experiments/peers/c/sockets/`` has the same channels in C. A
+server receives a message, and sends a message back before it receives the next message. A client sends a message, and
+receives the reply. A receive waits for ``wait_s`` seconds at most. A channel is for one thread. Over ``berkeley`` a
+message follows its length in four bytes, big-endian, and a server has one connection at a time.
 """
 
 import socket
@@ -19,35 +19,35 @@ MESSAGE_BYTES_MAX = 1_000_000
 READ_BYTES, LENGTH_BYTES, BACKLOG = 1 << 16, 4, 128
 
 LINGER_MS = 1000
-"""Longest time for which ZeroMQ delivers sent messages after the close."""
+"""Longest time in milliseconds for which ZeroMQ still delivers sent messages after the close."""
 
 
 class Gone(Exception):
-    """A message could not be sent, or the peer has left and will not come back. The error's message states the
+    """Error of a message that could not be sent, or of a lost connection to the server. The error's message states the
     reason."""
 
 
 class Channel(Protocol):
-    """One side of a connection by a socket API: server or client."""
+    """One side of a connection by a socket API: server or client. For one thread."""
 
     def listen(self, host: str, port: int) -> None:
-        """Serves at this address."""
+        """Makes the channel a server at this address."""
 
     def connect(self, host: str, port: int) -> None:
         """Connects to the server at this address. Raises Gone if the API knows at once that no server listens."""
 
     def send(self, message: bytes) -> None:
-        """Sends a message. Raises Gone."""
+        """Sends a message. Raises Gone if the message cannot be sent."""
 
     def receive(self) -> bytes | None:
-        """The next message. None if no message comes in time. Raises Gone."""
+        """The next message. None if no message comes in time. Raises Gone in a client that has lost the server."""
 
     def close(self) -> None:
-        """Closes the channel. Returns when the sent messages are on their way."""
+        """Closes the channel. Returns once the sent messages are on their way."""
 
 
 class Berkeley:
-    """See ``Channel``: TCP by the kernel's socket interface."""
+    """Channel over TCP by the kernel's socket interface."""
 
     def __init__(self, _is_server: bool, wait_s: float) -> None:
         self._wait = struct.pack("@ll", int(wait_s), int(wait_s % 1 * 1e6))
@@ -56,25 +56,26 @@ class Berkeley:
         self._held = b""
 
     def listen(self, host: str, port: int) -> None:
-        """See ``Channel``."""
+        """Listens at this address. The first ``receive`` accepts a connection."""
         self._listener = socket.create_server((host, port), backlog=BACKLOG)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, self._wait)
 
     def connect(self, host: str, port: int) -> None:
-        """See ``Channel``."""
+        """Connects to the server at this address. Raises Gone if the connection fails."""
         try:
             self._take(socket.create_connection((host, port)))
         except OSError as error:
             raise Gone(str(error)) from error
 
     def _take(self, connection: socket.socket) -> None:
+        """Sets the options of a new connection, and makes it the channel's connection."""
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, self._wait)
         self._connection, self._held = connection, b""
 
     def send(self, message: bytes) -> None:
-        """See ``Channel``."""
+        """Sends the message's length and the message. Raises Gone if the connection is lost."""
         assert self._connection is not None
         try:
             self._connection.sendall(len(message).to_bytes(LENGTH_BYTES) + message)
@@ -82,7 +83,10 @@ class Berkeley:
             raise Gone(str(error)) from error
 
     def receive(self) -> bytes | None:
-        """See ``Channel``."""
+        """The next message. None if no message comes in time, and in a server also if the client has left.
+
+        A server without a connection first accepts a connection. A client that has lost the server raises Gone.
+        """
         try:
             if self._connection is None:
                 assert self._listener is not None
@@ -95,8 +99,10 @@ class Berkeley:
             return None
 
     def _message(self) -> bytes | None:
-        """The next message; None at the connection's end. Raises BlockingIOError if the message does not come in time,
-        and OSError."""
+        """The next message. None if a server's connection has ended. In a client the end raises Gone.
+
+        Raises BlockingIOError if the message does not come in time, and OSError.
+        """
         assert self._connection is not None
         while True:
             end = LENGTH_BYTES + int.from_bytes(self._held[:LENGTH_BYTES])
@@ -113,7 +119,8 @@ class Berkeley:
             self._held += came
 
     def _left(self, why: str) -> None:
-        """Handles the loss of the peer: a server waits for the next connection. In a client it raises Gone."""
+        """Handles the end of the connection. A server closes the connection, and can accept the next one. A client
+        raises Gone with the reason ``why``."""
         if self._listener is None:
             raise Gone(why)
         assert self._connection is not None
@@ -121,14 +128,14 @@ class Berkeley:
         self._connection = None
 
     def close(self) -> None:
-        """See ``Channel``."""
+        """Closes the connection and the listening socket."""
         for each in (self._connection, self._listener):
             if each is not None:
                 each.close()
 
 
 class ZeroMq:
-    """See ``Channel``: a REP at the server, a REQ at the client."""
+    """Channel over ZeroMQ: a REP socket at the server, a REQ socket at the client."""
 
     def __init__(self, is_server: bool, wait_s: float) -> None:
         import zmq
@@ -141,39 +148,39 @@ class ZeroMq:
             self._socket.setsockopt(option, value)
 
     def listen(self, host: str, port: int) -> None:
-        """See ``Channel``."""
+        """Binds the socket to this address. Raises zmq.ZMQError."""
         self._socket.bind(f"tcp://{host}:{port}")
 
     def connect(self, host: str, port: int) -> None:
-        """See ``Channel``. ZeroMQ makes the connection in the background."""
+        """Begins to connect to the server at this address. ZeroMQ makes the connection in the background."""
         self._socket.connect(f"tcp://{host}:{port}")
 
     def send(self, message: bytes) -> None:
-        """See ``Channel``."""
+        """Sends a message. Raises Gone if ZeroMQ does not take the message in time."""
         try:
             self._socket.send(message)
         except self._error as error:
             raise Gone(str(error)) from error
 
     def receive(self) -> bytes | None:
-        """See ``Channel``."""
+        """The next message. None if no message comes in time."""
         try:
             return self._socket.recv()
         except self._again:
             return None
 
     def close(self) -> None:
-        """See ``Channel``."""
+        """Closes the socket. Blocks until ZeroMQ has delivered the sent messages, for ``LINGER_MS`` at most."""
         self._socket.close()
         self._context.term()
 
 
 REAPED_S = 0.2
-"""Time that libnng's own thread needs to end the connections of a closed socket."""
+"""Time in seconds that libnng's own thread needs to end the connections of a closed socket."""
 
 
 class Nng:
-    """See ``Channel``: a REP at the server, a REQ at the client."""
+    """Channel over NNG: a REP socket at the server, a REQ socket at the client."""
 
     def __init__(self, is_server: bool, wait_s: float) -> None:
         import pynng
@@ -184,25 +191,25 @@ class Nng:
         self._socket: Any = made(recv_timeout=wait_ms, send_timeout=wait_ms)  # pynng has no types
 
     def listen(self, host: str, port: int) -> None:
-        """See ``Channel``."""
+        """Listens at this address. Raises pynng.NNGException."""
         self._socket.listen(f"tcp://{host}:{port}")
 
     def connect(self, host: str, port: int) -> None:
-        """See ``Channel``."""
+        """Connects to the server at this address. Raises Gone if the connection fails."""
         try:
             self._socket.dial(f"tcp://{host}:{port}", block=True)
         except self._error as error:
             raise Gone(str(error)) from error
 
     def send(self, message: bytes) -> None:
-        """See ``Channel``."""
+        """Sends a message. Raises Gone if NNG does not take the message in time."""
         try:
             self._socket.send(message)
         except self._error as error:
             raise Gone(str(error)) from error
 
     def receive(self) -> bytes | None:
-        """See ``Channel``."""
+        """The next message. None if no message comes in time."""
         try:
             message: bytes = self._socket.recv()
         except self._timeout:
@@ -210,19 +217,22 @@ class Nng:
         return message
 
     def close(self) -> None:
-        """See ``Channel``. Then waits, since libnng panics if the process ends while libnng's own thread still ends a
-        connection."""
+        """Closes the socket, and then blocks for ``REAPED_S``. libnng panics if the process ends while libnng's own
+        thread still ends a connection."""
         self._socket.close()
         time.sleep(REAPED_S)
 
 
 CHANNELS: dict[str, Callable[[bool, float], Channel]] = {"berkeley": Berkeley, "zeromq": ZeroMq, "nng": Nng}
-"""Makers of channels, by the API's name. The arguments are: True for a server, and the longest wait for a message in
-seconds."""
+"""Classes of channels, by the API's name. The first argument is True for a server. The second argument is the longest
+wait for a message, in seconds."""
 
 
 def channel(api: str, is_server: bool, wait_s: float) -> Channel:
-    """A channel of this API. If the API's library is missing, the process prints a line and ends with exit code 2."""
+    """Makes a channel of this API. If the API's library is missing, prints a line and exits the process with code 2.
+
+    ``wait_s`` is the longest wait for a message, in seconds.
+    """
     try:
         return CHANNELS[api](is_server, wait_s)
     except ModuleNotFoundError as error:

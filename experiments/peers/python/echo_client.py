@@ -1,12 +1,12 @@
-"""Sends messages one after another, each after the last reply, and measures the times, as ``client.c`` does in C.
+"""Sends messages in a closed loop, one at a time, and measures the response times, as ``client.c`` does in C.
 
     python -m experiments.peers.python.echo_client --api berkeley|zeromq|nng --address HOST:PORT
         [--size BYTES] [--count N] [--timeout-s S]
 
-A time begins just before the send and ends when the whole reply has come. After the time every reply is compared with
-the sent message. The client prints the lines of the C client: ``connect``, ``first call`` and ``call``. If an API
-connects only at the first call, ``first call`` includes the connecting. The exit code is 1 for a lost server or a wrong
-reply, and 2 for a bad option.
+The time of a message begins just before the send, and ends when the whole reply has come. Then the client compares the
+reply with the sent message. The client prints the lines of the C client: ``connect``, ``first call`` and ``call``, with
+times in nanoseconds. If an API connects only at the first call, ``first call`` includes the time of connecting. The
+exit code is 1 for a lost server or a wrong reply, and 2 for a bad option.
 """
 
 import gc
@@ -20,11 +20,14 @@ from stock_service.rpc.process.command_line import Parser, address, integer, num
 PROGRAM = "python -m experiments.peers.python.echo_client"
 
 NUMBER_BYTES = 8
-"""A message begins with its number."""
+"""Number of bytes of a message's number, with which the message begins."""
 
 
 def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:
-    """The moment at which each message was sent, and the time until its reply, in nanoseconds. Raises Gone."""
+    """Sends ``count`` messages. Gives the moment of each send, and the time from each send until the reply.
+
+    Moments and times are in nanoseconds. Raises Gone for a lost server, a missing reply or a wrong reply.
+    """
     rest = bytes(size - NUMBER_BYTES)
     sent_ns, took_ns = list[int](), list[int]()
     for place in range(count):
@@ -43,7 +46,7 @@ def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Sends all messages; gives the exit code."""
+    """Sends all messages, and prints the times. Gives the exit code."""
     parser = Parser(PROGRAM, "Sends messages over a socket API, and says how long each took to come back.")
     parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
     parser.add_argument("--address", type=address, required=True, metavar="HOST:PORT", help="of the server")
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=integer(1, 10_000_000), default=1000, metavar="N", help="messages")
     parser.add_argument("--timeout-s", type=number(0.01, 3600), default=5.0, metavar="S", help="for each reply")
     options = parser.parse_args(arguments)
-    gc.disable()  # as in every load client here: a collection is not part of a call
+    gc.disable()  # as in every load client here: no call must include a garbage collection
     asked = channel(options.api, False, options.timeout_s)
     began_ns = time.perf_counter_ns()  # the library is loaded by now
     try:

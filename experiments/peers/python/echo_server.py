@@ -20,21 +20,21 @@ from stock_service.rpc.process.command_line import Parser, integer, number
 PROGRAM = "python -m experiments.peers.python.echo_server"
 
 WAIT_S = 0.05
-"""Time between two checks for a signal."""
+"""Longest time in seconds between two checks for a signal."""
 
 DRAIN_S = 0.05
-"""Time after a signal in which messages on their way arrive."""
+"""Time in seconds after a signal in which the server still answers messages that arrive."""
 
 SETTLE_S = 0.05
-"""Pause before the close, since NNG drops unsent messages at a close."""
+"""Pause in seconds before the close, since NNG drops unsent messages at a close."""
 
 GRACE_S_LEAST = 0.25
-"""Seconds that a server with nothing to finish takes to end."""
+"""Seconds that a server without unanswered messages takes to end. A shorter ``--grace-s`` is raised to this time."""
 
 
 class Ending:
-    """State of the server's end. After the first signal the server finishes its work. A second signal ends the server
-    at once."""
+    """Handler of the signals that end the server. ``asked`` is True after the first signal, so that the server finishes
+    its work. A second signal, or the end of the grace time, ends the process at once with exit code 1."""
 
     def __init__(self, grace_s: float) -> None:
         self.asked = False
@@ -55,7 +55,7 @@ class Ending:
 
 
 def serve(served: Channel, ending: Ending) -> None:
-    """Sends messages back until a signal, and for a moment more. Blocks."""
+    """Sends messages back until a signal, and then for ``DRAIN_S``. Blocks."""
     until_s = float("inf")
     while time.monotonic() < until_s:
         message = served.receive()
@@ -70,7 +70,7 @@ def serve(served: Channel, ending: Ending) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves until a signal ends the server; gives the exit code."""
+    """Serves until a signal ends the server. Gives the exit code."""
     parser = Parser(PROGRAM, "Sends every message back, over a socket API.")
     parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
     parser.add_argument("--host", default="127.0.0.1", help="an address 127.… of this machine (default: 127.0.0.1)")
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     if not options.host.startswith("127."):
         parser.error(f"--host: got {options.host!r}, allowed: a loopback address of IPv4, such as 127.0.0.1")
     try:
-        with socket.create_server((options.host, options.port)) as probe:  # not every API says what is wrong, or which
+        with socket.create_server((options.host, options.port)) as probe:  # not every API tells the error or the port
             port = probe.getsockname()[1]
     except OSError as error:
         parser.error(f"--port: got {options.port} ({error.strerror}), allowed: one that is not taken, or 0")

@@ -1,15 +1,16 @@
-"""Looks up stocks over the sockets protocol, in plain Python written for speed: one thread with epoll.
+"""Serves Lookups over the sockets protocol, in plain Python written for speed: one thread with epoll.
 
     python -m experiments.peers.python.epoll_server --port 0
 
 This server is like the server in C (``experiments/peers/c/stock_server.c``), but in Python and with protobuf's
-messages. The server has no pool, no lock, no queue, no deadlines, no limit but a frame's size, and no code of our
-server. The cost of these parts is the difference between our server and this server. The server answers Lookups of the
-default four stocks. Any other method gets the fault UNIMPLEMENTED. A connection whose peer does not read its replies is
-not read either.
+messages. The server has no thread pool, no lock, no queue, no deadlines, no limit except a frame's size, and no code of
+our server. The difference between our server's time and this server's time is the cost of these parts. The server
+answers Lookups of the default four stocks. Any other method gets the fault UNIMPLEMENTED. While a client does not read
+its replies, the server does not read from the client's connection (back-pressure).
 
-With ``--fdatasync`` the server does only the necessary work of a durable server with one commit a request. Every
-request writes two pages to a file in the working folder, and gets an empty reply when the pages are on the disk.
+With ``--fdatasync`` the server does only the disk writes of a durable server with one commit a request. Every request,
+of any method, writes two pages to a file in the working folder. The request gets an empty reply when the pages are on
+the disk.
 
 The server prints ``ready HOST:PORT`` when it serves. After SIGTERM or SIGINT the server accepts no more connections,
 answers the requests that have arrived within ``--grace-s``, and exits with 0. The exit code is 1 if this time was too
@@ -42,13 +43,14 @@ FRAME_BYTES_MAX, READ_BYTES, EVENTS_MAX, BACKLOG = 1 << 20, 1 << 16, 256, 4096
 GRACE_S_MAX = 3600.0
 
 LINGER_S = 0.05
-"""Time after the last reply in which clients close their connections first. So no connection is reset."""
+"""Time in seconds after the last reply in which clients can close their connections first, so that no connection is
+reset."""
 
 PAGES, PAGE_BYTES = 512, 4096
-"""Size of the file of ``--fdatasync``."""
+"""Size of the file of ``--fdatasync``: number of pages, and bytes of a page."""
 
 INVALID_ARGUMENT, UNIMPLEMENTED = 3, 12
-"""Faults, as in ``stock_service/rpc/errors.py``."""
+"""Fault codes of a reply, with the values of ``stock_service/rpc/errors.py``. 0 is no fault."""
 
 _REQUEST, _REPLY = Struct("!IIIB"), Struct("!IIB")
 _REQUEST_BYTES, _REPLY_LENGTH_MIN = _REQUEST.size, _REPLY.size - 4
@@ -56,11 +58,11 @@ _request_at, _pack_reply = _REQUEST.unpack_from, _REPLY.pack
 
 
 class Lost(Exception):
-    """The peer has closed the connection, or has sent bytes that are not frames."""
+    """Error of a connection that the client has closed, or on which the client has sent bytes that are not frames."""
 
 
 def lookup(payload: bytes) -> bytes:
-    """Price of a stock, as an encoded reply. Raises DecodeError."""
+    """Encoded reply to an encoded Lookup. Raises DecodeError for bytes that are not a Lookup."""
     name = stock_pb2.LookupRequest.FromString(payload).name
     price_cents = STOCKS.get(name)
     if price_cents is None:
@@ -89,7 +91,7 @@ class Disk:
         self._page = 0
 
     def answer(self, _method: bytes, _payload: bytes) -> tuple[int, bytes]:
-        """Writes two pages over old ones, as a commit of one trade does. Blocks until they are on the disk."""
+        """Overwrites two pages, as a commit of one trade does. Blocks until the pages are on the disk."""
         os.pwrite(self._file.fileno(), os.urandom(2 * PAGE_BYTES), self._page * PAGE_BYTES)
         os.fdatasync(self._file.fileno())
         self._page = (self._page + 2) % PAGES
@@ -101,7 +103,8 @@ Answer = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
-    """The replies to all whole requests, and the number of bytes of these requests. Raises Lost."""
+    """Replies to all whole requests in ``data``, and the number of bytes of these requests. Raises Lost for bytes that
+    are not frames."""
     replies, start, end = b"", 0, len(data)
     while end - start >= _REQUEST_BYTES:
         length, call, _, method_bytes = _request_at(data, start)
@@ -117,8 +120,8 @@ def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
 
 
 class Connection:
-    """A client's connection. ``held`` has the bytes of an incomplete frame. ``unsent`` has replies that wait for the
-    peer to read."""
+    """A client's connection. ``held`` has the bytes of an incomplete frame. ``unsent`` has the bytes of replies that
+    the kernel has not taken yet."""
 
     __slots__ = ("accepted", "answer", "ended", "held", "unsent")
 
@@ -159,7 +162,7 @@ class Connection:
 
 
 class Server:
-    """All connections. For one thread."""
+    """Event loop over the listening socket, the signals and all connections. For one thread."""
 
     def __init__(self, listener: socket.socket, signals: socket.socket, answer: Answer) -> None:
         self._listener, self._signals, self._answer = listener, signals, answer
@@ -170,8 +173,10 @@ class Server:
             self._epoll.register(each, select.EPOLLIN)
 
     def run(self, grace_s: float) -> bool:
-        """Serves until a signal, and then until no request is incomplete and all replies are sent. True for an end in
-        time."""
+        """Serves until a signal, and then until no request is incomplete and all replies are sent.
+
+        True if this end comes within ``grace_s`` seconds after the signal, and no second signal comes before.
+        """
         while self._turn(-1):
             pass
         self._take()  # clients that connected before the signal
@@ -189,7 +194,7 @@ class Server:
                 return False
 
     def _turn(self, wait_s: float) -> bool:
-        """Handles the events that have come. True where no signal has come."""
+        """Waits up to ``wait_s`` seconds for events, and handles the events. True if no signal has come."""
         connections = self._connections
         goes_on = True
         for fd, _ in self._epoll.poll(wait_s, EVENTS_MAX):
@@ -204,6 +209,7 @@ class Server:
         return goes_on
 
     def _serve(self, fd: int, connection: Connection) -> None:
+        """Sends the unsent bytes of a connection, or else reads and answers requests. Closes a lost connection."""
         owed = bool(connection.unsent)
         try:
             if owed:
@@ -212,12 +218,13 @@ class Server:
                 connection.serve()
         except Lost:
             del self._connections[fd]
-            connection.accepted.close()  # which epoll then forgets
+            connection.accepted.close()  # the close also removes the connection from epoll
             return
         if owed != bool(connection.unsent):  # the server reads from or writes to a connection, never both
             self._epoll.modify(fd, select.EPOLLIN if owed else select.EPOLLOUT)
 
     def _take(self) -> None:
+        """Accepts every connection in the listen backlog."""
         while True:
             try:
                 accepted, _ = self._listener.accept()
@@ -229,8 +236,8 @@ class Server:
             self._epoll.register(accepted, select.EPOLLIN)
 
     def _end_those_that_may(self) -> int:
-        """Ends our side of every connection without an incomplete request or unsent replies. Gives the number of the
-        other connections."""
+        """Ends the server's side (half-close) of every connection without an incomplete request or unsent replies.
+        Gives the number of the other connections."""
         owing = 0
         for fd, connection in list(self._connections.items()):
             if not connection.ended and not connection.unsent:
@@ -246,7 +253,7 @@ class Server:
 
 
 def refuse(said: str) -> int:
-    """Prints the reason why the server cannot serve; gives the exit code."""
+    """Prints the reason why the server cannot serve, and gives the exit code 2."""
     print(f"epoll_server: {said}", file=sys.stderr)
     return 2
 
@@ -255,12 +262,12 @@ class Parser(argparse.ArgumentParser):
     """Parser of the command line, which prints an error in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """See ``argparse``."""
+        """Prints the message in one line, and exits with 2."""
         sys.exit(refuse(message))
 
 
 def main() -> int:
-    """Serves until a signal ends the server; gives the exit code."""
+    """Serves until a signal ends the server. Gives the exit code."""
     parser = Parser(description="Looks stocks up over the sockets protocol: one thread with epoll.")
     parser.add_argument("--host", default="127.0.0.1", help="an address of this machine (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=50052, help="where to listen; 0: a free port")

@@ -1,14 +1,14 @@
 """Finds a free-threaded CPython (without a GIL) for our own server, and installs the packages that the server needs.
 
-``find`` prints the interpreter's version, or exits with 1 if the machine has no such interpreter.
-``STOCK_SERVICE_FREE_THREADED`` names the interpreter; without this variable, the first of ``NAMES`` on the PATH is
-used. ``build FOLDER`` makes a virtual environment of the interpreter, with protobuf and the messages of gRPC's health
-service. On sockets the server imports no other package. Protobuf has no C code for a free-threaded Python, so ``build``
-installs protobuf's Python code.
+``find`` prints the interpreter's version, or exits with 1 if the machine has no such interpreter. The environment
+variable ``STOCK_SERVICE_FREE_THREADED`` names the interpreter. Without this variable, the first of ``NAMES`` on the
+PATH is used. ``build FOLDER`` makes a virtual environment of the interpreter, with protobuf and the messages of gRPC's
+health service. On sockets the server imports no other package. Protobuf has no C code for a free-threaded Python, so
+``build`` installs protobuf's Python code.
 
-A C extension that is not made for a free-threaded Python would turn the GIL on again. So ``build`` ends with the import
-of the whole server, and fails if the GIL is then on. ``make peers`` runs ``find`` and ``build``. This file imports the
-standard library alone.
+A C extension that is not made for a free-threaded Python would turn the GIL on again. So ``build`` finally imports the
+whole server, and fails if the GIL is then on. ``make peers`` runs ``find`` and ``build``. This file imports only the
+standard library.
 """
 
 import os
@@ -26,7 +26,8 @@ NAMES = ("python3.15t", "python3.14t", "python3.13t")
 """Usual names of a free-threaded interpreter that is installed beside other interpreters."""
 
 ASK_S, INSTALL_S = 10.0, 300.0
-"""Longest time for an interpreter to print its version, and for each step of the installation."""
+"""``ASK_S`` is the longest time in seconds for an interpreter to print its version. ``INSTALL_S`` is the longest time
+in seconds for each step of the installation."""
 
 _ASK = (
     "import sys, sysconfig; sys.exit(1) if not sysconfig.get_config_var('Py_GIL_DISABLED') else "
@@ -66,8 +67,11 @@ def _said(path: str) -> str | None:
 
 
 def build(path: str, folder: Path) -> int:
-    """Makes the virtual environment of an interpreter anew. Gives an exit code. A failed step has printed the
-    reason."""
+    """Makes the virtual environment of an interpreter anew. Blocks for minutes.
+
+    Gives 0, or the exit code of the first step that failed. The failed step has printed the reason. Raises
+    TimeoutExpired.
+    """
     own = str(folder / "bin" / "python")
     install = (own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
     steps = (

@@ -1,4 +1,4 @@
-"""Calls the greeter with grpcio and prints the times of the calls: synchronously, or asynchronously with ``grpc.aio``.
+"""Calls the greeter with grpcio, synchronously or asynchronously (``grpc.aio``), and prints the times of the calls.
 
     python -m experiments.peers.python.greeter_client --address HOST:PORT [--mode sync|async] [--clients N] [--count N]
         [--in-flight N]
@@ -6,10 +6,10 @@
 The program does the same as ``greeter_client.cpp``, and prints the same lines. Two parts differ in Python. A client is
 a process, since threads of one interpreter would take turns. An asynchronous client uses asyncio, as in gRPC's example.
 
-Each client has a channel of its own. All clients connect and make their first call. Then all clients begin at the same
-moment and make their other calls; each client makes ``--count`` calls in total. Every reply is checked. A failed call
-or a wrong reply ends the program with exit code 1, a bad option with 2. The total processor time is the sum over all
-clients' processes, each from its begin to its last reply.
+Each client has a channel of its own. First every client connects and makes its first call. Then all clients begin their
+other calls at the same moment. Each client makes ``--count`` calls in total. Every reply is checked. A failed call or a
+wrong reply ends the program with exit code 1. A bad option ends the program with exit code 2. The total processor time
+is the sum of the processor times of all clients' processes, from the common moment to each client's last reply.
 """
 
 import argparse
@@ -34,10 +34,10 @@ from stock_service.rpc.process.command_line import Parser, integer
 PROGRAM = "python -m experiments.peers.python.greeter_client"
 
 CONNECT_S = 10.0
-"""Longest time for a client to connect."""
+"""Longest time for a client to connect, in seconds."""
 
 START_S = 60.0
-"""Longest time for all clients to make their first call."""
+"""Longest time in seconds for which a client waits until all clients have made their first call."""
 
 NAME, REPLY = "world", "Hello world"
 
@@ -59,8 +59,8 @@ class Seen:
 
 
 class Clock:
-    """The three clocks of the calls after the first call. The clocks start after the barrier and are read at the last
-    reply."""
+    """Readings of three clocks for the calls after the first call: elapsed time, and processor time of thread and
+    process. A new object waits at the barrier for all clients, and then reads the clocks."""
 
     def __init__(self, start: Barrier) -> None:
         start.wait(START_S)
@@ -68,7 +68,7 @@ class Clock:
         self._began_ns = time.perf_counter_ns()
 
     def seen(self, connect_ns: int, calls_ns: Sequence[int]) -> Seen:
-        """Values that the client measured up to now."""
+        """Reads the clocks again, and gives all values that the client measured."""
         ended_ns, thread_ns = time.perf_counter_ns(), time.thread_time_ns() - self._thread_ns
         process_ns = time.process_time_ns() - self._process_ns
         return Seen(connect_ns, calls_ns, self._began_ns, ended_ns, thread_ns, process_ns)
@@ -107,7 +107,7 @@ async def call_at_once(address: str, count: int, in_flight: int, start: Barrier)
     async with grpc.aio.insecure_channel(address) as channel:
         await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
         connect_ns = time.perf_counter_ns() - began_ns
-        # The stub of grpcio serves both of its kinds of channel; its types know the one kind.
+        # grpcio's stub also works with an asynchronous channel, although its types only name the synchronous channel.
         say_hello, request, calls_ns = GreeterStub(channel).SayHello, HelloRequest(name=NAME), list[int]()
 
         async def call(turns: Iterator[int]) -> None:
@@ -125,9 +125,11 @@ async def call_at_once(address: str, count: int, in_flight: int, start: Barrier)
 
 
 def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
-    """Runs a client's process: sends its measured values, or a text with the error. After an error the other clients do
-    not wait at the barrier."""
-    gc.disable()  # as in every load client here: a collection is not part of a call
+    """Main function of a client's process: sends the measured values, or a text with the error, into ``pipe``.
+
+    An error also breaks the barrier, so that the other clients do not wait.
+    """
+    gc.disable()  # as in every load client here: no call must include a garbage collection
     try:
         if options.mode == "sync":
             seen = call_in_turn(options.address, options.count, start)
@@ -142,7 +144,7 @@ def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
 
 
 def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
-    """The lines to print: each client's values and their sum, then the sum of all clients."""
+    """Lines to print: the times and the sums of each client, and then the sums over all clients."""
     for client, one in enumerate(seen):
         yield {"what": "connect", "client": client, "ns": one.connect_ns}
         for number, ns in enumerate(one.calls_ns):
@@ -155,7 +157,7 @@ def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the clients; gives the exit code. Blocks until the last client has ended."""
+    """Runs the clients, and prints the times. Gives the exit code. Blocks until the last client has ended."""
     parser = Parser(PROGRAM, "Calls the greeter, and says how long that took.")
     parser.add_argument("--address", required=True, metavar="HOST:PORT", help="of the server")
     parser.add_argument("--mode", choices=("sync", "async"), default="sync", help="one call at a time, or by asyncio")
@@ -176,7 +178,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: argparse.Namespace) -> list[Seen | str]:
-    """Values of each client, or the message of its failure. Each client is forked before this process uses gRPC."""
+    """Runs the clients. Gives the measured values of each client, or the message of its failure. Blocks.
+
+    Each client is forked before this process uses gRPC, since a fork after the use of gRPC is not safe.
+    """
     context = multiprocessing.get_context("fork")
     start = context.Barrier(options.clients)
     ours: list[Pipe] = []

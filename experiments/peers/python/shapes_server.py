@@ -1,11 +1,10 @@
-"""Services as strangers write them: the greeter of gRPC's examples on grpcio alone, with a kind of work in each
-request.
+"""Test servers for ``recommend``: the greeter of gRPC's examples on grpcio alone, with a kind of work in each request.
 
     python -m experiments.peers.python.shapes_server --shape connections --workers 10 --port 50051
 
-These services test the command ``recommend``. The services use no code of this project. A service has a
-``ThreadPoolExecutor``, no reflection, and no ready line. The work of a request is a function below, whose docstring
-describes the work. SIGTERM ends the server.
+The command ``recommend`` is tested with servers that others could have written. So a server has a
+``ThreadPoolExecutor``, no reflection, no ready line, and no code of this project. A **shape** is the work of a request:
+a function of this module, whose docstring describes the work. SIGTERM ends the server at once.
 """
 
 import argparse
@@ -120,7 +119,7 @@ SHAPES = {
 
 
 class Greeter(greeter_pb2_grpc.GreeterServicer):
-    """Says hello after the shape's work."""
+    """Servicer of the greeter, which replies after the shape's work."""
 
     def __init__(self, shape: str) -> None:
         self._work = SHAPES[shape]
@@ -128,7 +127,7 @@ class Greeter(greeter_pb2_grpc.GreeterServicer):
     def SayHello(  # noqa: N802
         self, request: greeter_pb2.HelloRequest, context: grpc.ServicerContext
     ) -> greeter_pb2.HelloReply:
-        """``Hello NAME``."""
+        """Does the shape's work, and replies ``Hello NAME``."""
         self._work()
         return greeter_pb2.HelloReply(message=f"Hello {request.name}")
 

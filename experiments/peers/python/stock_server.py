@@ -2,10 +2,10 @@
 
     python -m experiments.peers.python.stock_server --port 0
 
-Our own server on grpcio is compared with this server. This server has grpcio's defaults, ten threads as in grpcio's
-examples, and the default four stocks, whose volume has no limit here. The server ignores a ``request_id``, so that a
-repeated trade has a second effect. The server prints ``ready HOST:PORT``. SIGTERM and Ctrl-C end the server after the
-calls that have begun.
+Studies compare our own server on grpcio with this server. This server has grpcio's defaults, ten threads as in grpcio's
+examples, and the default four stocks without a volume limit. The server ignores a ``request_id``, so that a repeated
+trade has a second effect. The server prints ``ready HOST:PORT``. After SIGTERM or Ctrl-C the server answers the calls
+that have begun, for ``GRACE_S`` at most, and ends.
 """
 
 import argparse
@@ -18,11 +18,11 @@ import grpc
 from stock_service.v1 import stock_pb2, stock_pb2_grpc
 
 GRACE_S = 5.0
-"""Longest time for calls that have begun when the server ends."""
+"""Longest time in seconds in which the server at its end answers the calls that have begun."""
 
 
 class StockService(stock_pb2_grpc.StockServiceServicer):
-    """Looks stocks up, trades them, sets their prices. One lock guards all stocks."""
+    """Servicer of the stock service, with all stocks in memory. One lock guards all stocks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
     def Lookup(  # noqa: N802
         self, request: stock_pb2.LookupRequest, context: grpc.ServicerContext
     ) -> stock_pb2.LookupResponse:
-        """State of a stock."""
+        """Replies with a stock's price, volume and sequence number."""
         with self._lock:
             if request.name not in self._prices:
                 return stock_pb2.LookupResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)
@@ -48,7 +48,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
     def Trade(  # noqa: N802
         self, request: stock_pb2.TradeRequest, context: grpc.ServicerContext
     ) -> stock_pb2.TradeResponse:
-        """Adds to a stock's volume."""
+        """Adds the quantity of a buy or a sell to a stock's volume."""
         with self._lock:
             if request.name not in self._prices:
                 return stock_pb2.TradeResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)
@@ -73,6 +73,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
             return stock_pb2.UpdateResponse(status=stock_pb2.STATUS_OK, sequence=self._committed(request.name))
 
     def _committed(self, name: str) -> int:
+        """Counts a change of a stock. Gives the change's sequence number. The caller must hold the lock."""
         self._commits += 1
         self._sequences[name] = self._commits
         return self._commits
