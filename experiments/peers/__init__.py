@@ -70,15 +70,12 @@ class Need:
     """The way to get the tool, in words."""
 
     def is_met(self) -> bool:
-        """True if the tool is installed. Blocks for the probe, which takes milliseconds.
-
-        Raises TimeoutExpired if the probe hangs.
-        """
+        """True if the tool is installed, and its probe ends in time. Blocks for the probe, which takes milliseconds."""
         try:
             done = subprocess.run(
                 self.probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False
             )
-        except OSError:
+        except (OSError, subprocess.TimeoutExpired):
             return False
         return done.returncode == 0
 

@@ -187,12 +187,15 @@ def test_the_generated_go_code_is_up_to_date(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An absent tool is named, with the way to get it. A present tool is not named."""
+    """An absent tool is named, with the way to get it, and so is a tool that hangs. A present tool is not named."""
     there = Need("Python", (sys.executable, "--version"), "")
     absent = Need("Fortran 3000", ("fortran-3000", "--version"), "apt-get install it")
-    planted = Peer("go", "nothing", "none", (there, absent), ("true",), ("planted",))
+    hung = Need("Cobol", ("sleep", "60"), "wait")
+    planted = Peer("go", "nothing", "none", (there, absent, hung), ("true",), ("planted",))
     monkeypatch.setattr("experiments.peers.PEERS", {"planted": planted})
-    assert missing("planted") == ["Fortran 3000 is missing: apt-get install it, then run make peers"]
+    monkeypatch.setattr("experiments.peers._PROBE_S", 0.5)
+    named = ["Fortran 3000 is missing: apt-get install it", "Cobol is missing: wait"]
+    assert missing("planted") == [f"{each}, then run make peers" for each in named]
     with pytest.raises(Absent, match=r"planted is not built .*Fortran 3000"):
         server_command("planted")
 

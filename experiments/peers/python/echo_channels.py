@@ -236,5 +236,5 @@ def channel(api: str, is_server: bool, wait_s: float) -> Channel:
     try:
         return CHANNELS[api](is_server, wait_s)
     except ModuleNotFoundError as error:
-        print(f"--api {api}: {error}; the extra `transports` has it, which make install installs", file=sys.stderr)
+        print(f"--api {api}: {error}; the group `bindings` has it: run make install", file=sys.stderr)
         sys.exit(2)

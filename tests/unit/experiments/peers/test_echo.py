@@ -129,4 +129,4 @@ def test_a_missing_library_is_one_line(api: str, package: str, words: str) -> No
     arguments = [*f"experiments.peers.python.{words}".split(), "--api", api]
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-    assert "the extra `transports` has it" in done.stderr
+    assert "the group `bindings` has it" in done.stderr
