@@ -193,7 +193,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     hung = Need("Cobol", ("sleep", "60"), "wait")
     planted = Peer("go", "nothing", "none", (there, absent, hung), ("true",), ("planted",))
     monkeypatch.setattr("experiments.peers.PEERS", {"planted": planted})
-    monkeypatch.setattr("experiments.peers._PROBE_S", 0.5)
+    monkeypatch.setattr("experiments.peers._PROBE_S", 1.0)
     named = ["Fortran 3000 is missing: apt-get install it", "Cobol is missing: wait"]
     assert missing("planted") == [f"{each}, then run make peers" for each in named]
     with pytest.raises(Absent, match=r"planted is not built .*Fortran 3000"):
