@@ -28,7 +28,6 @@ from experiments.commands import FAILED_EXIT, notebooks
 from experiments.commands.index import HERE, ROOT, made, recordings
 from experiments.commands.recording import read
 from experiments.judge.points import points, stages
-from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results import environment
 from experiments.results.files import SWEEP_FILE, write_at_once
@@ -149,7 +148,7 @@ def _ratio(runs: Runs, quantity: str, page: Path) -> str:
             raise UsageError(str(page), f"{name} of {folder.name}", ", ".join((*content.judgement.judged, *QUANTITIES)))
     ratios = [content.judgement.judged[name].typical for _, content in runs]
     if of != quantity:
-        ratios = [Estimate(1 / each.value, 1 / each.high, 1 / each.low, each.n) for each in ratios]
+        ratios = [each.under(1.0) for each in ratios]
     if name != of:
         return " and ".join(ratio_words(each)[1] for each in ratios)
     return ratio_words(ratios[0])[0] if len(ratios) == 1 else spread_words([each.value for each in ratios])

@@ -58,6 +58,10 @@ class Estimate:
         """Copy of the estimate in another unit. ``unit``: the size of the new unit in the present unit."""
         return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
 
+    def under(self, above: float) -> "Estimate":
+        """Estimate of ``above`` ÷ this value, which is positive. An interval from 0 becomes unbounded."""
+        return Estimate(above / self.value, above / self.high, above / self.low if self.low else math.inf, self.n)
+
 
 def exact(value: float) -> Estimate:
     """Estimate without an interval, such as a document's value."""

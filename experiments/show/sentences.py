@@ -16,7 +16,7 @@ from experiments.design.limits import BLOCKS_MAX
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import POWER, Deviation
 from experiments.judge.verdicts import APART, Judged, Judgement, Ruling, Verdict
-from experiments.show.numbers import TOO_FEW, counted, has_interval, percent, ratio_words
+from experiments.show.numbers import TOO_FEW, counted, has_interval, percent, ratio_with_ends, ratio_words
 
 MEANINGS: Mapping[Verdict, str] = {
     Verdict.FASTER: "A takes less time than B.",
@@ -82,9 +82,7 @@ def ratio_so_far(judgement: Judgement) -> str:
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""
-    value, ends = ratio_words(judged.typical)
-    around = f" ({ends})" if has_interval(judged.typical) else ""
-    return f"{judged.comparison.title.rpartition(': ')[2]} {value}{around}"
+    return f"{judged.comparison.title.rpartition(': ')[2]} {ratio_with_ends(judged.typical)}"
 
 
 def verdict_words(judged: Judged) -> str:
@@ -277,8 +275,8 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
     With ``is_brief`` a further run is mentioned only if the run would undo a verdict.
     """
     if judged.typical_is_not_whole:
-        value, ends = ratio_words(judged.whole)
-        yield f"That is the typical ratio. With every pause counted, the ratio of the means is {value} ({ends})."
+        whole = ratio_with_ends(judged.whole)
+        yield f"That is the typical ratio. With every pause counted, the ratio of the means is {whole}."
     if _is_moved(judged) and judged.between is not None:
         if not is_brief:
             yield _between(judged.between)

@@ -94,7 +94,7 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
     """Table of comparisons: ratio, interval, verdict, Holm's p, and the number of blocks that would decide."""
     shown = tuple(judged)
     apart = any(each.typical_is_not_whole for each in shown)
-    limited = {each.comparison.name for each in shown if load_limited(judgement, each)}
+    limited = {each.comparison.name for each in shown if _is_load_limited(judgement, each)}
     columns: list[Column[Judged]] = [
         (
             "Time of A ÷ B",
@@ -115,10 +115,11 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
     return _table(columns, shown, 2, (LIMITED_NOTE,) * bool(limited) + (WHOLE_NOTE,) * apart)
 
 
-def load_limited(judgement: Judgement, judged: Judged) -> bool:
-    """True where the load was near its limit in one of the two arms."""
-    arms = (judged.comparison.above, judged.comparison.below)
-    return any(gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in arms)
+def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
+    """True where the load was near its limit in one of the two arms. Processor time is the server's alone: False."""
+    of = judged.comparison
+    limited = (gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (of.above, of.below))
+    return of.measure != "cpu" and any(limited)
 
 
 def points(shown: Sequence[Point]) -> Table:

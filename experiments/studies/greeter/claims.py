@@ -263,8 +263,7 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
     if judged is None or not judged.rulings:
         return "INCONCLUSIVE", said
-    of, verdict, times = judged.typical, judged.rulings[ruling].verdict, judged.rulings[ruling].against
-    of = Estimate(times / of.value, times / of.high, times / of.low, of.n)
+    verdict, of = judged.rulings[ruling].verdict, judged.typical.under(judged.rulings[ruling].against)
     said = f"{rate.format(number(of.value))}{ends(of, 1)}. {said}"
     if verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE", said

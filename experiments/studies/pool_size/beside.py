@@ -281,13 +281,12 @@ def gains(seen: Seen) -> tuple[Gain, ...]:
         above, below = (foretold.get(arm.setting) for arm in (judged.comparison.above, judged.comparison.below))
         if judged.comparison.kind == "same" or above is None or below is None:
             continue
-        of, time = above.setting, judged.typical
+        of = above.setting
         pools = below.setting.whole("workers"), of.whole("workers")
         is_ours = model_of(of) == SOCKETS and pools == SERIES_POOLS and of.whole("connections") == SERIES_CLIENTS
         if is_ours and work_of(of) in IO_SERIES:
-            gain = Estimate(1 / time.value, 1 / time.high, 1 / time.low if time.low else float("inf"), time.n)
             share = above.demands.wait_s / above.demands.service_s
-            found.append(Gain(share, above.throughput_hz / below.throughput_hz, gain))
+            found.append(Gain(share, above.throughput_hz / below.throughput_hz, judged.typical.under(1.0)))
     return tuple(sorted(found, key=lambda each: each.share))
 
 

@@ -86,8 +86,8 @@ def _of(connections: int) -> str:
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answer with the shares of C's throughput, in a sentence for each number of connections."""
-    judged = seen.main.judged
-    told = []
+    judged, told = seen.main.judged, list[str]()
+    asked = [each.name for each in seen.main.sweep.comparisons if each.kind != "same"]
     for connections in CONNECTIONS:
         names = {each: _name(each, connections) for each in EXECUTORS}
         shares = [f"{each} {value_words(judged[name].typical)}" for each, name in names.items() if name in judged]
@@ -97,14 +97,14 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
         Answer(
             QUESTION,
             " ".join(told) or NOT_MEASURED,
-            tuple(each for name, each in judged.items() if each.comparison.kind != "same"),
+            tuple(judged[name] for name in asked if name in judged),
             estimand="throughput of one closed loop by a load program in C; server and load have a core each.",
             not_concluded=(
                 "What an executor gains where requests wait or compute: a Lookup does neither.",
                 "What an executor reaches on a Python without a GIL, or on several cores.",
             ),
             figure=PART if told else None,
-            to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
+            to_decide=to_decide(seen.main, asked) if judged else None,
         ),
     )
 

@@ -144,7 +144,7 @@ def ratio_told(each: DeliveryRatio) -> str:
     above, below = (NAMES[setting.text("transport")] for setting in (each.above, each.below))
     value, ends = ratio_words(each.ratio)
     apart = "" if each.differs else " These blocks do not show that the two differ."
-    return f"{above} carries {value} times as many as {below}, {ends}.{apart}"
+    return f"{above} carries {value} times as many as {below}{f', {ends}' * has_interval(each.ratio)}.{apart}"
 
 
 def _lines() -> Answer:

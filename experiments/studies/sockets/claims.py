@@ -17,7 +17,7 @@ from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen
-from experiments.show.numbers import number, ratio_words
+from experiments.show.numbers import number, ratio_with_ends
 from experiments.studies.sockets import design
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
 from experiments.studies.sockets.design import BASE, GRAPHS, MESSAGES, NAMES, of, ratio_name
@@ -136,7 +136,7 @@ def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
     if any(len(each) < 2 for each in others):
         return ABSENT
     far = [
-        f"ZeroMQ ÷ {NAMES[api]} {'{} ({})'.format(*ratio_words(ratio_interval(each, 1 - LEVEL)))}"
+        f"ZeroMQ ÷ {NAMES[api]} {ratio_with_ends(ratio_interval(each, 1 - LEVEL))}"
         for api, each in zip((BASE, "nanomsg"), others, strict=True)
     ]
     spreads_ = {NAMES[api]: spread(judgement, of(api, *cell)) for api in _THREE}
@@ -168,8 +168,7 @@ def _size_shows(seen: Seen) -> Finding:
     if not pooled:
         return "NOT TESTABLE", ABSENT
     at = ratio_interval(pooled, judgement.confidence)
-    value, ends = ratio_words(at)
-    text = f"100 KB ÷ 10 KB, three APIs at two rates together: {value} ({ends}). One API alone: "
+    text = f"100 KB ÷ 10 KB, three APIs at two rates together: {ratio_with_ends(at)}. One API alone: "
     text += brief(judgement.judged.get("size"))
     if judgement.look is None or sign_flip_p(pooled) >= judgement.sweep.level or at.low <= 1 <= at.high:
         return "INCONCLUSIVE", text

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from experiments.judge.stats import Estimate
 from experiments.show.content import Answer, Seen
 from experiments.show.figures.style import label
-from experiments.show.numbers import number, ratio_words, times_between
+from experiments.show.numbers import number, ratio_with_ends, times_between
 from experiments.show.sentences import listed, to_decide
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, TRANSPORTS, go
 from experiments.studies.sort.measured import NO_GO, Measured, as_original, measured, paid
@@ -142,9 +142,7 @@ def _array_len(found: Measured) -> Answer:
         deciding=(),
         details=(
             *(
-                "{}: {} ({}); N log N would be {}.".format(
-                    each.comparison.title, *ratio_words(each.typical), number(NLOGN)
-                )
+                f"{each.comparison.title}: {ratio_with_ends(each.typical)}; N log N would be {number(NLOGN)}."
                 for each in growth
             ),
             *map(listed, found.found(*names)),

@@ -17,7 +17,7 @@ from experiments.judge.steps import SAID, steps
 from experiments.judge.verdicts import OF_GROWTH, Judged, Verdict, ruled
 from experiments.show.content import Claim, Entry, Finding, Seen, not_measured
 from experiments.show.figures.style import label
-from experiments.show.numbers import number, percent, ratio_words
+from experiments.show.numbers import number, percent, ratio_with_ends
 from experiments.studies.sort import answers
 from experiments.studies.sort import measured as cold_runs
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, QUICK, go
@@ -109,7 +109,7 @@ def _falls_with_length(found: Measured) -> Finding:
             name = f"{label(mechanism)}, {sort}, {many:,} ÷ {few:,} numbers"
             directions[name] = own[arm].verdict(judgement) if arm in own else Verdict.INCONCLUSIVE
             if arm in own:
-                shown.append("{} {} ({})".format(name, *ratio_words(own[arm].ratio)))
+                shown.append(f"{name} {ratio_with_ends(own[arm].ratio)}")
     verdict, where = _falling(directions)
     return verdict, f"Means: {'; '.join(shown) or 'not measured'}. {where}".strip()
 
@@ -214,7 +214,7 @@ def _merge_is_slower(found: Measured) -> Finding:
 
 def _listed(ratios: Mapping[str, Estimate | None]) -> str:
     """List of the ratios by name, each with its interval."""
-    shown = "; ".join("{} {} ({})".format(name, *ratio_words(each)) for name, each in ratios.items() if each)
+    shown = "; ".join(f"{name} {ratio_with_ends(each)}" for name, each in ratios.items() if each)
     return f"{shown}, in intervals of {percent(CONFIDENCE)}" if shown else "not measured"
 
 

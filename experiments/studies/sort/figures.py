@@ -15,7 +15,7 @@ from experiments.show import tables
 from experiments.show.content import Section, Seen
 from experiments.show.figures import bars, costs, curves, ratios
 from experiments.show.figures.style import Picture, label
-from experiments.show.numbers import NOTHING, number, ratio_words, times_between
+from experiments.show.numbers import NOTHING, number, ratio_with_ends, ratio_words, times_between
 from experiments.show.tables import Table
 from experiments.studies.sort import measured as cold_runs
 from experiments.studies.sort.design import (
@@ -302,4 +302,4 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
 
 
 def _ratio(of: Estimate | None) -> str:
-    return "not measured" if of is None else "{} ({})".format(*ratio_words(of))
+    return "not measured" if of is None else ratio_with_ends(of)

@@ -120,7 +120,8 @@ def _growth(judgement: Judgement) -> Answer:
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
     """Sentence on the largest number of clients up to which the load was not the limit, for a comparison with the most
-    clients in which the load was the limit. Empty for other comparisons.
+    clients in which the load was the limit. Empty for other comparisons, and where no number of clients between the
+    least and the most was measured.
     """
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
@@ -129,17 +130,17 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
     between = (Arm(few.setting.but(clients=each)) for each in range(few.connections + 1, most))
     measured = [point for point in points_of(judgement, between) if mean_us(judgement, point.arm) is not None]
     free, at_few = list(takewhile(lambda point: not point.load_limited, measured)), mean_us(judgement, few)
-    if free and at_few is not None:
+    if not measured or at_few is None:
+        return
+    if free:
         last = free[-1].arm
         times = number((mean_us(judgement, last) or 0.0) / at_few)
         yield (
             f"up to {clients_of(last.connections)} the load is not the limit. There the mean latency is {times} times "
             f"that with {clients_of(few.connections)}; no verdict is asked of that."
         )
-    elif not free and not all(point.load_limited for point in measured):
-        yield f"with {clients_of(measured[0].arm.connections)} the load is the limit too."
     else:
-        yield f"with fewer clients than {most} the load is the limit too."
+        yield f"with {clients_of(measured[0].arm.connections)} the load is the limit too."
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:

@@ -277,11 +277,12 @@ def _starved(judgement: Judgement) -> Iterator[str]:
 def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm, str], Point]) -> Answer:
     """Answer on one server in an open loop: the highest rate up to which the server kept up with every rate tried.
     ``every``: the points of the arms."""
-    details, kept_up = list[str](), dict[float, bool]()
+    details, kept_up = list[str](), dict[float, bool | None]()  # None: not known
     for rate_hz, arm in sorted({float(arm.setting.text("rate_hz")): arm for arm in arms}.items(), key=itemgetter(0)):
         windows, due = counted_windows(judgement, arm), f"{rate_hz:,.0f}"
         if not windows:
             details.append(f"Nothing is said of {due} a second: no window of it counts.")
+            kept_up[rate_hz] = None
             continue
         answered = fmean(window.answered_hz for window in windows)
         kept_up[rate_hz] = answered >= KEPT_UP * rate_hz
@@ -294,7 +295,7 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
     if kept:
         last = ", the highest of the rates tried" if len(kept) == len(arms) else ""
         sentence = f"{name} kept up with {kept[-1]:,.0f} requests a second{last}."
-    elif kept_up:
+    elif next(iter(kept_up.values())) is False:
         sentence = f"{name} kept up with none of the rates."
     return _shown(
         f"How many requests a second does {name} keep up with?",

@@ -64,9 +64,9 @@ def lock_waits(seen: Seen) -> Sequence[Picture]:
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     waits = {(arm, request): _wait_us(seen.main, arm, request) for arm in sweep.arms for request in REQUESTS}
-    shares = {each: _share(wait_us, found[each]) for each, wait_us in waits.items()}
+    shares = {each: _share(wait_us, found.get(each)) for each, wait_us in waits.items()}
     panels = [
-        costs.Panel(quantity, [_row(arm, request, of) for (arm, request), of in values.items()])
+        costs.Panel(quantity, [_row(seen.main, arm, request, of) for (arm, request), of in values.items()])
         for quantity, values in (("Mean wait for the lock, µs", waits), ("Share of the mean latency, %", shares))
     ]
     few, many = (counted(of(arm.connections for arm in sweep.arms), "client") for of in (min, max))
@@ -74,9 +74,10 @@ def lock_waits(seen: Seen) -> Sequence[Picture]:
     return [costs.picture("lock_waits", f"What the lock costs: waits under each strategy, {loads}", panels)]
 
 
-def _row(arm: Arm, request: str, of: Estimate | None) -> costs.Row:
+def _row(judgement: Judgement, arm: Arm, request: str, of: Estimate | None) -> costs.Row:
     transport = arm.setting.text("transport")
-    return costs.Row(f"{arm.setting.text('locking')}, {label(transport)}: {request}", transport, of, "no lock")
+    lacks = "no lock" if counted_stages(judgement, arm, request) else "not measured"
+    return costs.Row(f"{arm.setting.text('locking')}, {label(transport)}: {request}", transport, of, lacks)
 
 
 def stages_of(seen: Seen) -> Sequence[Picture]:
@@ -200,6 +201,6 @@ def _wait_us(judgement: Judgement, arm: Arm, request: str) -> Estimate | None:
     return mean_interval(waits, CONFIDENCE) if waits else None
 
 
-def _share(wait_us: Estimate | None, point: Point) -> Estimate | None:
+def _share(wait_us: Estimate | None, point: Point | None) -> Estimate | None:
     """Wait for the lock in per cent of the latency that the clients saw; None where either is unknown."""
-    return wait_us.over(point.mean_us.value / 100) if wait_us and point.mean_us else None
+    return wait_us.over(point.mean_us.value / 100) if wait_us and point and point.mean_us else None

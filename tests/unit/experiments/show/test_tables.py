@@ -50,6 +50,13 @@ def test_the_load_side_s_limit_is_marked() -> None:
     assert tables.LIMITED_NOTE in table.markdown
 
 
+def test_the_load_side_s_limit_is_no_mark_of_processor_time() -> None:
+    """Processor time is the server's alone, however busy the load is."""
+    judgement = judged(10, LIMITED)
+    table = tables.comparisons(judgement, [judgement.judged["cpu"]])
+    assert tables.LIMITED_MARK not in table.markdown
+
+
 def test_whole_means_have_a_column_where_they_disagree() -> None:
     """Whole means have a column where they disagree, and only then."""
     one = judged().judged["transport"]

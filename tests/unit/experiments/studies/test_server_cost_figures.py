@@ -1,10 +1,10 @@
-"""Figures of the server's cost: each has its load and the speed of the machine in words."""
+"""Figures of the server's cost, each with its load and the machine's speed in words; and the answer on executors."""
 
 from dataclasses import replace
 
 import pytest
 
-from experiments.judge.verdicts import judge
+from experiments.judge.verdicts import Ruling, Verdict, judge
 from experiments.show.content import Seen
 from experiments.show.figures.style import Picture
 from experiments.studies.server_cost import SERVER_COST, who_runs
@@ -45,3 +45,16 @@ def test_executors_stand_on_one_logarithmic_scale() -> None:
     assert [each.get_title(loc="left").replace("\n", " ") for each in axes] == [
         f"{number} connection{'s' * (number > 1)}, client load.c" for number in who_runs.CONNECTIONS
     ]
+
+
+@pytest.mark.slow
+def test_an_open_pair_of_equal_servers_leaves_no_executor_open() -> None:
+    """Every executor is decided. The A/A pair is not, and no command is said to decide it."""
+    sweep = who_runs.sweep(SMALL)
+    world = World(lambda arm, _: 20.0 if arm.setting["language"] == "c" else 100.0, block_noise=0.002)
+    whole = judge(sweep, blocks(sweep, 10, world))
+    (pair,) = whole.comparisons("same")
+    judged = {**whole.judged, pair.comparison.name: replace(pair, rulings=(Ruling(1, 0.7, Verdict.INCONCLUSIVE, 224),))}
+    asked = tuple(each for each in sweep.comparisons if each.name in judged)
+    seen = Seen(replace(whole, sweep=replace(sweep, comparisons=asked), judged=judged))
+    assert SERVER_COST.parts[who_runs.PART].answers(seen)[0].to_decide is None

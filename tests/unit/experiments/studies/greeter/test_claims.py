@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from experiments.design.setting import Setting
+from experiments.judge.stats import ratio_interval
+from experiments.judge.verdicts import Verdict
 from experiments.show.content import Claim, Seen
 from experiments.studies.greeter.claims import ENTRIES, claims
 from experiments.studies.greeter.design import TWO, asynchronous
@@ -81,6 +83,16 @@ def test_a_second_client(mean_us: float, server_less: str, share_falls: str) -> 
     Python's clients decide nothing about the original, whose programs are C++."""
     found = card(seen((TWO[CPP], mean_us), (TWO[PYTHON], 900.0)))
     assert [claim.verdict for claim in found if "fewer messages/s" in claim.text] == [server_less, share_falls]
+
+
+def test_one_block_that_gates_left_decides_nothing_on_a_second_client() -> None:
+    """The interval of one block is unbounded, and so is that of the rate."""
+    found = seen()
+    one = found.main.judged["clients_cpp"]
+    open_ = tuple(replace(each, verdict=Verdict.INCONCLUSIVE) for each in one.rulings)
+    judged = {**found.main.judged, "clients_cpp": replace(one, typical=ratio_interval([0.7], 0.95), rulings=open_)}
+    lacking = claims(replace(found, main=replace(found.main, judged=judged)))
+    assert [each.verdict for each in lacking if "fewer messages/s" in each.text] == ["INCONCLUSIVE"] * 2
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.4, "CONTRADICTED"), (1.0, "INCONCLUSIVE")])

@@ -13,7 +13,7 @@ from experiments.studies.sockets.design import GRAPHS, received
 from experiments.studies.sockets.design import bindings as bindings_sweep
 from experiments.studies.sockets.design import patterns as patterns_sweep
 from tests.unit.experiments.blocks import World, blocks
-from tests.unit.experiments.studies.sockets.planted import SCALE, seen
+from tests.unit.experiments.studies.sockets.planted import RECEIVED_HZ, SCALE, rows, seen, with_rows
 
 pytestmark = pytest.mark.slow  # judges sweeps of 20 arms: some 0.3 s each
 
@@ -28,6 +28,14 @@ def test_the_answers_have_the_planted_numbers() -> None:
     assert "0.100 to 0.200 ms" in timer.sentence
     assert "nanomsg carries 0.400 times as many as Berkeley" in most.sentence
     assert "Berkeley sockets" in lines.sentence
+
+
+def test_throughputs_of_two_blocks_have_no_interval() -> None:
+    """The interval of two blocks is left out, and no dash stands in its place."""
+    few = with_rows(seen(), [row for row in rows(RECEIVED_HZ) if row.block <= 2])
+    sentence = answers(few)[2].sentence
+    assert "times as many as Berkeley sockets. These blocks" in sentence
+    assert "–" not in sentence
 
 
 def test_every_graph_is_drawn() -> None:

@@ -110,6 +110,13 @@ def test_cold_runs_that_say_the_opposite(ours: Seen) -> None:
     assert the(with_cold(ours, cold_rows(slower={"merge": 1.8})), MERGE_LONGER).verdict == "CONFIRMED"
 
 
+def test_two_blocks_have_ratios_without_an_interval() -> None:
+    """The interval of two blocks is left out, and no dash stands in its place."""
+    said = the(seen(number=2), FALLS_BY_LENGTH).said
+    assert said.startswith("Means: ")
+    assert "–" not in said
+
+
 def test_a_claim_on_both_mechanisms_is_contradicted_by_one(ours: Seen) -> None:
     """Merge sort takes 1.8 times as long on net/rpc, and as long as quicksort on gRPC: not on both mechanisms."""
     pairs = zip(cold_rows(), cold_rows(slower={"merge": 1.8}), strict=True)

@@ -127,15 +127,15 @@ def test_starved_clients_are_counted_past_the_pool() -> None:
     assert said in answer.details
 
 
-def offered(reached_hz: float, sent_share: float = 1.0) -> Answer:
-    """The answer for a gRPC server that answers up to this number of requests a second."""
+def offered(reached_hz: float, sent_share: float = 1.0, unsent_hz: float | None = None) -> Answer:
+    """The answer for a gRPC server that answers up to this number of requests a second. The load does not send at the
+    rate ``unsent_hz``."""
     rates = sweeps.OFFERED["grpc"]
     base = sweeps.GRPC.but(client="lean", connections=16)
+    sent_hz = {rate: rate * (0.9 if rate == unsent_hz else sent_share) for rate in rates}
     windows = {
-        Arm(base.but(rate_hz=rate)): [
-            Window(rate, rate * sent_share, min(rate, reached_hz), 0, 0, 10.0, duration_s=60.0)
-        ]
-        for rate in rates
+        Arm(base.but(rate_hz=rate)): [Window(rate, sent, min(rate, reached_hz), 0, 0, 10.0, duration_s=60.0)]
+        for rate, sent in sent_hz.items()
     }
     return extensions.offered_load(seen(sweeps.offered_load, 10, planted(windows=windows)))[0]
 
@@ -162,6 +162,13 @@ def test_nothing_is_said_of_a_rate_that_was_not_sent() -> None:
     answer = offered(1e9, sent_share=0.9)
     assert "Nothing is said of 500 a second: no window of it counts." in answer.details
     assert answer.sentence == "Not known: no window of it counts."
+
+
+def test_an_unknown_rate_ends_the_rates_that_were_kept_up_with() -> None:
+    """A server kept up with every rate below one that the load did not send. An unknown lowest rate leaves it open."""
+    first, *others = sweeps.OFFERED["grpc"]
+    assert offered(1e9, unsent_hz=others[0]).sentence == f"gRPC kept up with {first:,.0f} requests a second."
+    assert offered(1e9, unsent_hz=first).sentence == "Not known: no window of it counts."
 
 
 def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from experiments.design.arms import Arm
-from experiments.studies.stock import sweeps
+from experiments.show.content import Seen
+from experiments.studies.stock import figures, sweeps
 from experiments.studies.stock.locks import CAVEAT, lock_details, lock_waits
 from stock_service.trading.locking import LOCKINGS
 from tests.unit.experiments.blocks import World, stage_summary
@@ -63,3 +64,13 @@ def test_blocks_with_errors_are_left_out() -> None:
     """An arm that a gate refuses in every block has no wait."""
     arm = Arm(sweeps.GRPC.but(mix=sweeps.MIXED, clients=5))
     assert not [each for each in lock_waits(judgement(SWEEP, 3, waiting([arm]))) if each.arm == arm]
+
+
+def test_a_wait_that_was_not_measured_is_not_drawn_as_no_lock() -> None:
+    """The figure tells a request without a lock from an arm that a gate refuses. Without blocks it has no wait."""
+    arm = Arm(sweeps.GRPC.but(mix=sweeps.MIXED, clients=5))
+    (drawn,) = figures.lock_waits(Seen(judgement(SWEEP, 3, waiting([arm]))))
+    assert "mutex, gRPC: lookup not measured; mutex, gRPC: trade not measured" in drawn.alternative
+    assert "snapshot, sockets: lookup no lock" in drawn.alternative
+    (empty,) = figures.lock_waits(Seen(judgement(SWEEP, 0, waiting())))
+    assert "lookup no lock" not in empty.alternative
