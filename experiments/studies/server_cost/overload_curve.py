@@ -149,7 +149,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             QUESTION,
             " ".join(told) or NOT_MEASURED,
             (),
-            details=tuple(_peaks(seen.main)) if told else (),
+            details=(*_peaks(seen.main), *_late(seen.main)) if told else (),
             estimand=f"calls answered within {DEADLINE_MS:g} ms of their due time ÷ calls answered in a closed loop of "
             f"{CLOSED} calls at once, in the same block; server and load have a core each.",
             not_concluded=(
@@ -167,6 +167,13 @@ def _peaks(judgement: Judgement) -> Iterator[str]:
         place = judgement.sweep.arms.index(peak(server))
         peak_hz = fmean(in_time_hz(block.arms[place]) for block in judgement.blocks)
         yield f"The peak of {NAMES[server.text('transport')]} is {peak_hz:,.0f} calls a second."
+
+
+def _late(judgement: Judgement) -> Iterator[str]:
+    """Sentences, one for each server, on the due rates at which the load itself was late."""
+    for server, found in _found(judgement).items():
+        if times := [f"{each.times:g}" for each in found if each.is_late]:
+            yield f"On {NAMES[server]} the load itself was late at {enumeration(times)} times the capacity."
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
