@@ -366,7 +366,7 @@ def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
             ruling = Ruling(ruling.against, ruling.p_holm, Verdict.INCONCLUSIVE)
             refusals.append(refusal)
         rulings.append(ruling)
-    return replace(one, rulings=tuple(rulings), refusals=tuple(refusals))
+    return replace(one, rulings=tuple(rulings), refusals=tuple(dict.fromkeys(refusals)))
 
 
 def _within(one: Judged, ruling: Ruling) -> bool:

@@ -251,6 +251,18 @@ def test_where_equal_arms_differ_no_smaller_effect_is_concluded() -> None:
     assert a_a(1.0, 1.03).judged["same sockets"].verdict is Verdict.EQUIVALENT
 
 
+def test_growth_of_two_small_effects_is_refused_once() -> None:
+    """Gate 20 refuses both effects of a growth with one refusal, which is one line of the report."""
+    same, first, again = twins(read("sockets"), "same")
+    of, found = sweep(same, growth()), []
+    for at in range(10):
+        noise = math.exp(0.004 * SPREAD[at])
+        found.append(block(of, {first: 100.0, again: 600 * noise, FIVE: 200 * noise}, at + 1))
+    one = judge(of, found).judged["growth"]
+    assert [each.verdict for each in one.rulings] == [Verdict.INCONCLUSIVE] * 2
+    assert [each.gate for each in one.refusals] == [20]
+
+
 def limited(share: float, comparison: Comparison) -> Judgement:
     """Ten blocks whose load takes this share of its core in the arm above."""
     of, found = sweep(comparison), []
