@@ -17,6 +17,7 @@ from experiments.judge.points import Point, points
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
 from experiments.show.content import Answer, Seen
+from experiments.show.figures.offered_load import SATURATED
 from experiments.show.numbers import counted, number
 from experiments.show.sentences import to_decide
 from experiments.studies.stock.locks import lock_details, lock_waits
@@ -38,9 +39,6 @@ FEW = 2
 verdicts."""
 
 NO_VERDICT = "No verdict is asked of these numbers."
-
-KEPT_UP = 0.98
-"""Least share of the due requests that a server must answer so that it counts as keeping up with the rate."""
 
 ONE_MACHINE = "That it holds for other work in a request, or on another machine."
 
@@ -285,7 +283,7 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
             kept_up[rate_hz] = None
             continue
         answered = fmean(window.answered_hz for window in windows)
-        kept_up[rate_hz] = answered >= KEPT_UP * rate_hz
+        kept_up[rate_hz] = answered >= SATURATED * rate_hz
         point = every.get((arm, ALL))
         p99_us = point.percentile_us(99) if point is not None and kept_up[rate_hz] and not point.refusals else None
         tail = f", 99 % of them within {number(p99_us / 1000)} ms" if p99_us is not None else ""
