@@ -73,8 +73,8 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make_credentials(arguments: Sequence[str]) -> None:
-    """Runs ``credentials FOLDER``: writes the files, and prints commands to try them. Ends the program after bad usage.
-    """
+    """Runs ``credentials FOLDER``: writes the files, and prints commands to try them. Ends the program after
+    bad usage."""
     program = f"{PROGRAM} credentials"
     description = "Makes an authority, a server's certificate, and an admin's and a trader's certificate and token."
     parser = Parser(program, description)

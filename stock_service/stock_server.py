@@ -196,8 +196,8 @@ def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: 
 
 
 def _shared(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
-    """Makes the catalog of a child process, in the shared memory that the parent process has made. Raises UsageError.
-    """
+    """Makes the catalog of a child process, in the shared memory that the parent process has made. Raises
+    UsageError."""
     from stock_service.trading.shared.catalog import SharedCatalog  # imported only by a server of several processes
     from stock_service.trading.shared.memory import Memory
 

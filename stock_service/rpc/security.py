@@ -119,8 +119,8 @@ class Caller:
 
 
 class Access:
-    """Access list: the callers of a file, with their rights. Thread-safe, but only one thread at a time may ``reload``.
-    """
+    """Access list: the callers of a file, with their rights. Thread-safe, but only one thread at a time may
+    ``reload``."""
 
     def __init__(self, file: Path) -> None:
         """Reads the file. Raises UsageError, which names the file and the line or key."""
@@ -182,8 +182,8 @@ class Guard:
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
-        """Checks that a caller may call the method ``path``. Raises Unauthenticated, PermissionDenied, UnknownMethod.
-        """
+        """Checks that a caller may call the method ``path``. Raises Unauthenticated, PermissionDenied,
+        UnknownMethod."""
         granted = self.access.granted
         if (path, shown) in granted:
             return

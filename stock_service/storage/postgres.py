@@ -117,8 +117,8 @@ class PostgresCatalog:
             raise UsageError("--catalog", None, allowed)
 
     def _opened(self) -> Session:
-        """Opens a new session, and checks that the store still has the same stocks. Raises psycopg.Error, UsageError.
-        """
+        """Opens a new session, and checks that the store still has the same stocks. Raises psycopg.Error,
+        UsageError."""
         session = Session.opened(self._dsn, self._window)
         with ExitStack() as failed:
             failed.callback(session.close)

@@ -147,8 +147,8 @@ class _Half:
 
 
 class _Both:
-    """Two locks that a thread holds together. They are acquired in the given order, and released in the opposite order.
-    """
+    """Two locks that a thread holds together. They are acquired in the given order, and released in the
+    opposite order."""
 
     __slots__ = ("_first", "_second")
 

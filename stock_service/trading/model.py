@@ -43,8 +43,8 @@ class Status(IntEnum):
 
     @property
     def assignment_code(self) -> int:
-        """Number of the outcome in the course assignment: 1 done, 0 suspended, -1 unknown stock, -2 refused argument.
-        """
+        """Number of the outcome in the course assignment: 1 done, 0 suspended, -1 unknown stock, -2 refused
+        argument."""
         return {Status.OK: 1, Status.SUSPENDED: 0, Status.UNKNOWN_STOCK: -1}.get(self, -2)
 
 

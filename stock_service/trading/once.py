@@ -79,8 +79,8 @@ def _content(once: Once) -> bytes:
 
 
 class Remembered:
-    """The records of the last ``window`` ids, by key. Any thread may ``get``; only one thread at a time may ``keep``.
-    """
+    """The records of the last ``window`` ids, by key. Any thread may ``get``; only one thread at a time may
+    ``keep``."""
 
     def __init__(self, window: int) -> None:
         self._window = window

@@ -98,8 +98,8 @@ def run(task: Task) -> None:
 
 
 def log_raised() -> None:
-    """Logs the current exception, which a task raised. Never raises, since a failure of the log must not end a thread.
-    """
+    """Logs the current exception, which a task raised. Never raises, since a failure of the log must not end
+    a thread."""
     try:
         _log.exception("a task raised")
     except BaseException:  # a handler or a filter of the log has raised; no other place can report this error

@@ -219,8 +219,8 @@ def _serve(
     note: str,
     hand_over: HandOver | None,
 ) -> int:
-    """Starts the server, serves until a signal comes, and stops the server. Returns the exit code. Raises UsageError.
-    """
+    """Starts the server, serves until a signal comes, and stops the server. Returns the exit code. Raises
+    UsageError."""
     assert service.health is not None
     with ExitStack() as stack:
         starting = stack.enter_context(ExitStack())  # stops the started parts at once if the start fails

@@ -218,8 +218,8 @@ class BufferedBytes(Generic[Request]):
     """Budget of the bytes that the connections of a server hold. Only the reading thread uses it."""
 
     def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
-        """``most`` is the budget in bytes, for all connections. ``make_pay`` closes a connection that holds too much.
-        """
+        """``most`` is the budget in bytes, for all connections. ``make_pay`` closes a connection that holds
+        too much."""
         self._most = most
         self._make_pay = make_pay
         self._total = 0

@@ -1,5 +1,5 @@
-"""Listening: the listening socket, the epoll in which the reading thread sleeps, and the eventfd that wakes the thread.
-"""
+"""Listening: the listening socket, the epoll in which the reading thread sleeps, and the eventfd that wakes
+the thread."""
 
 import errno
 import logging
@@ -145,8 +145,8 @@ class Listening:
             self._listener.close()
 
     def end(self) -> None:
-        """Closes the listening socket, the epoll and the waker. No thread may sleep in the epoll. May be called again.
-        """
+        """Closes the listening socket, the epoll and the waker. No thread may sleep in the epoll. May be
+        called again."""
         self.close()
         self.waker.close()
         self.epoll.close()

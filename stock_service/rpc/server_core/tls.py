@@ -99,8 +99,8 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """Logs a failed handshake, or counts it for the next line. ``why`` is OpenSSL's name of the reason, or a text.
-        """
+        """Logs a failed handshake, or counts it for the next line. ``why`` is OpenSSL's name of the reason,
+        or a text."""
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             self._unsaid += 1
@@ -276,8 +276,8 @@ class TlsStream:
             return sent
 
     def _flush(self) -> bool:
-        """Sends the encrypted bytes. Returns True if the kernel took all of them. Raises OSError if the peer is gone.
-        """
+        """Sends the encrypted bytes. Returns True if the kernel took all of them. Raises OSError if the peer
+        is gone."""
         data = self._unsent + self._outgoing.read() if self._unsent else self._outgoing.read()
         try:
             sent = self._socket.send(data) if data else 0

@@ -99,8 +99,8 @@ class CallPool(Executor):
                 return None  # the executor was stopped, and the server before it
 
     def _run(self, mark: object, accepted_ns: int, refused: Fault | None, call: Task) -> None:
-        """Task of one call. Notes the call's arrival. Then ``call`` waits for the call's message, and runs the handler.
-        """
+        """Task of one call. Notes the call's arrival. Then ``call`` waits for the call's message, and runs
+        the handler."""
         arrival = self.arrival
         arrival.began_ns = began_ns = time.monotonic_ns()
         arrival.waited_ns = began_ns - accepted_ns
