@@ -159,27 +159,27 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def waiting(judgement: Judgement) -> str:
-    """Sentences on latency up to the pool's size and past it.
+    """Sentences on latency up to the pool's size and past it: the latencies, then the verdicts.
 
-    Where latency stays constant up to the pool's size and then rises, the text says so with the latencies. Else each
-    verdict has a sentence.
+    Where latency stays constant up to the pool's size and then rises, one sentence has the rise and its reason. Else
+    each verdict has a sentence. Without all latencies, only the verdicts have sentences.
     """
     names = f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"
-    judged = found(judgement, *names)
-    holds = len(judged) == len(names) and _is_flat(judged[0]) and _rises(judged[1])
-    holds = holds and not any(_contrary(judgement, name) for name in names)
+    verdicts = " ".join(_told(judgement, name) for name in names)
     means = [mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in ENDS]
     texts = [f"{number(mean / 1000)} ms" for mean in means if mean is not None]
-    if not holds or len(texts) < len(means):
-        return " ".join(_told(judgement, name) for name in names)
+    if len(texts) < len(means):
+        return verdicts
     one, pool, past = texts
     at_pool = f"{one} with 1 client and with {POOL}" if one == pool else f"{one} with 1 client and {pool} with {POOL}"
+    most = clients_of(2 * POOL)
+    latencies = f"A Lookup on sockets that waits {WAIT_MS:g} ms takes {at_pool}. With {most} it takes {past}"
+    judged = found(judgement, *names)
+    holds = len(judged) == len(names) and _is_flat(judged[0]) and _rises(judged[1])
+    if not holds or any(_contrary(judgement, name) for name in names):
+        return f"{latencies}. {verdicts}"
     value, ends = ratio_words(judged[1].typical)
-    return (
-        f"A Lookup on sockets that waits {WAIT_MS:g} ms takes {at_pool}. "
-        f"With {clients_of(2 * POOL)} it takes {past}, {value} times as long as with {POOL} ({ends}): {POOL} are "
-        f"served, and {POOL} wait."
-    )
+    return f"{latencies}, {value} times as long as with {POOL} ({ends}): {POOL} are served, and {POOL} wait."
 
 
 def details(judgement: Judgement) -> tuple[str, ...]:
