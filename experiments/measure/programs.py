@@ -175,8 +175,8 @@ class Program:
     def drained(self) -> Iterator[None]:
         """Reads and drops the program's output after the ready line, for the time of a ``with`` block. Otherwise a full
         pipe would stop a program that prints a line for each request. Raises OSError without ``cat``."""
-        cat, none = tied([shutil.which("cat") or "cat"]), subprocess.DEVNULL
-        with subprocess.Popen(cat, stdin=self._process.stdout, stdout=none, stderr=none, process_group=0) as reader:
+        cat, out, none = [shutil.which("cat") or "cat"], self._process.stdout, subprocess.DEVNULL
+        with subprocess.Popen(tied(cat), stdin=out, stdout=none, stderr=none, process_group=0) as reader:
             try:
                 yield
             finally:

@@ -159,27 +159,30 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def waiting(judgement: Judgement) -> str:
-    """Sentences on latency up to the pool's size and past it: the latencies, then the verdicts.
+    """Sentences on latency up to the pool's size and past it.
 
-    Where latency stays constant up to the pool's size and then rises, one sentence has the rise and its reason. Else
-    each verdict has a sentence. Without all latencies, only the verdicts have sentences.
+    Where latency stays constant up to the pool's size and then rises, the text has the rise and its reason. Else the
+    text has the latencies, the steps that contradict a comparison, and the comparisons that are not decided. Without
+    all latencies, the text has both comparisons.
     """
     names = f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"
-    verdicts = " ".join(_told(judgement, name) for name in names)
     means = [mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in ENDS]
     texts = [f"{number(mean / 1000)} ms" for mean in means if mean is not None]
-    if len(texts) < len(means):
-        return verdicts
+    judged = {each.comparison.name: each for each in found(judgement, *names)}
+    if len(texts) < len(means) or len(judged) < len(names):
+        return " ".join(_told(judgement, name) for name in names)
     one, pool, past = texts
+    takes, most = f"A Lookup on sockets that waits {WAIT_MS:g} ms takes", clients_of(2 * POOL)
+    contrary = {name: _contrary(judgement, name) for name in names}
+    if not _is_flat(judged[names[0]]) or not _rises(judged[names[1]]) or any(contrary.values()):
+        told = (contrary[name] if judged[name].decided else f" {_told(judgement, name)}" for name in names)
+        return f"{takes} {one} with 1 client, {pool} with {POOL} and {past} with {2 * POOL}.{''.join(told)}"
     at_pool = f"{one} with 1 client and with {POOL}" if one == pool else f"{one} with 1 client and {pool} with {POOL}"
-    most = clients_of(2 * POOL)
-    latencies = f"A Lookup on sockets that waits {WAIT_MS:g} ms takes {at_pool}. With {most} it takes {past}"
-    judged = found(judgement, *names)
-    holds = len(judged) == len(names) and _is_flat(judged[0]) and _rises(judged[1])
-    if not holds or any(_contrary(judgement, name) for name in names):
-        return f"{latencies}. {verdicts}"
-    value, ends = ratio_words(judged[1].typical)
-    return f"{latencies}, {value} times as long as with {POOL} ({ends}): {POOL} are served, and {POOL} wait."
+    value, ends = ratio_words(judged[names[1]].typical)
+    return (
+        f"{takes} {at_pool}. With {most} it takes {past}, {value} times as long as with {POOL} ({ends}): {POOL} are "
+        f"served, and {POOL} wait."
+    )
 
 
 def details(judgement: Judgement) -> tuple[str, ...]:

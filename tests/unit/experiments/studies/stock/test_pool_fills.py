@@ -139,12 +139,13 @@ def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
 
 @pytest.mark.parametrize("at", [dict.fromkeys(range(6, 11), 0.5), {5: 1.2}])
 def test_what_is_not_flat_then_rising_is_told_by_its_verdicts(at: Mapping[int, float]) -> None:
-    """Latency that does not rise past the pool's size, or rises before, has its values and a sentence for each
-    verdict."""
+    """Latency that does not rise past the pool's size, or rises before, has its values and the steps. The details have
+    each verdict."""
     first, *_ = pool_fills.answers(seen([REQUEST], at=at))
-    assert first.sentence.startswith("A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client and ")
+    assert first.sentence.startswith("A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client, ")
     assert "are served, and 5 wait." not in first.sentence
-    assert "10 clients where a request is a task have" in first.sentence
+    assert " clients. Latency " in first.sentence or ". Latency " in first.sentence
+    assert "10 clients where a request is a task have" in first.details[1]
 
 
 @pytest.mark.parametrize(
