@@ -167,7 +167,7 @@ def waiting(judgement: Judgement) -> str:
     """
     names = f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"
     means = [mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in ENDS]
-    texts = [f"{number(mean / 1000)} ms" for mean in means if mean is not None]
+    texts = [number(mean / 1000) for mean in means if mean is not None]
     judged = {each.comparison.name: each for each in found(judgement, *names)}
     if len(texts) < len(means) or len(judged) < len(names):
         return " ".join(_told(judgement, name) for name in names)
@@ -176,11 +176,11 @@ def waiting(judgement: Judgement) -> str:
     contrary = {name: _contrary(judgement, name) for name in names}
     if not _is_flat(judged[names[0]]) or not _rises(judged[names[1]]) or any(contrary.values()):
         told = (contrary[name] if judged[name].decided else f" {_told(judgement, name)}" for name in names)
-        return f"{takes} {one} with 1 client, {pool} with {POOL} and {past} with {2 * POOL}.{''.join(told)}"
-    at_pool = f"{one} with 1 client and with {POOL}" if one == pool else f"{one} with 1 client and {pool} with {POOL}"
+        return f"{takes} {one} ms with 1 client, {pool} with {POOL}, {past} with {2 * POOL}.{''.join(told)}"
+    at_pool = f"{one} ms with 1 client and {f'{pool} ms ' * (pool != one)}with {POOL}"
     value, ends = ratio_words(judged[names[1]].typical)
     return (
-        f"{takes} {at_pool}. With {most} it takes {past}, {value} times as long as with {POOL} ({ends}): {POOL} are "
+        f"{takes} {at_pool}. With {most} it takes {past} ms, {value} times as long as with {POOL} ({ends}): {POOL} are "
         f"served, and {POOL} wait."
     )
 
