@@ -52,9 +52,9 @@ class Pooled:
     """Joint values of all runs. For fewer than three runs every value but ``ratio`` is None."""
 
     ratio: Estimate
-    """Mean ratio of the runs."""
+    """Mean of the runs: an interval of a ratio, computed from the runs' log-ratios."""
     tau: float | None
-    """Standard deviation of the runs' true log-ratios. The differences between blocks are not part of tau."""
+    """Standard deviation of the log-ratio from run to run, beyond what the differences between blocks explain."""
     tau_high: float | None
     """Upper limit of ``tau``, with 95 %."""
     predicted: tuple[float, float] | None

@@ -32,7 +32,9 @@ class Point:
     arm: Arm
     request: str
     mean_us: Estimate | None
-    """Geometric mean over blocks of the whole mean response time; None where no request was answered."""
+    """Geometric mean, over the blocks, of the mean response time of a block; None where no request was answered.
+    The mean of a block is over all its requests: no slow request is trimmed.
+    """
     times: Times
     """Histogram of the response times of all blocks."""
     errors: int

@@ -118,7 +118,9 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio of each complete pair of the block, and the round of each of these pairs."""
+    """Log-ratio of each complete pair of the block, and the round of each of these pairs. A pair is complete if both of
+    its slices, one of each arm, have a counted request.
+    """
     totals, counts = _columns(block, comparison)
     appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)
     arms = (sweep.places[arm] for arm in (comparison.above, comparison.below))

@@ -127,7 +127,10 @@ class Server:
             return None
 
     def has_gil(self) -> bool:
-        """True for a Python with a GIL, and where the program cannot be read. False for any other program."""
+        """True if the server runs on a Python with a GIL, or if this user may not read which program the server is.
+
+        False for a Python without a GIL, and for a program that is no Python.
+        """
         try:
             programs = [Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace") for pid in self.pids]
             programs += [psutil.Process(pid).exe() for pid in self.pids]

@@ -120,11 +120,11 @@ def capacity_hz(demands: Demands, workers: int, cores: float = 1, processes: int
 
 
 def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
-    """Throughput for processor times of this ``variation`` (standard deviation ÷ mean).
+    """Throughput for processor times with this ``variation`` (standard deviation ÷ mean).
 
-    The throughput lies between the throughput for exponential times and the bound, which constant times reach. The
-    square root was found by simulation: with a variation of 0.5, the throughput is seven tenths of the gap under the
-    bound.
+    Constant times (variation 0) reach ``bound_hz``. Exponential times (variation 1) reach ``exponential_hz``. Between
+    the two, the throughput is ``bound - sqrt(variation) * (bound - exponential)``. The square root fits simulated
+    throughputs; no theory gives it.
     """
     return bound_hz - math.sqrt(min(1.0, variation)) * (bound_hz - exponential_hz)
 

@@ -153,8 +153,10 @@ class CodecConnection:
         self.close()
 
     def _give_up(self, number: int, whole: bool) -> None:
-        """Abandons a call whose time limit is over. Also closes the connection if the request may have been sent in
-        part. ``whole`` is False in this case.
+        """Abandons a call whose time limit is over. ``whole`` is True if the whole request was sent.
+
+        Closes the connection if only a part of the request may have been sent, if the message that cancels the call
+        cannot be sent at once, or if the codec has no room for a further call.
         """
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)

@@ -115,10 +115,13 @@ def _grown(size: int, frames: int) -> range:
 
 
 def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
-    """Returns True if a frame, whose number of pages is now 0, has the right checksum with a power of two as the
-    number: then one bit was lost, and the frame ended a commit.
+    """Returns True if the frame ended a commit before one bit of the frame was lost.
 
-    Tries only powers among the possible ``sizes``: among many other sizes, one would have the right checksum by chance.
+    The last frame of a commit holds the file's number of pages, and other frames hold 0. A lost bit can turn a number
+    into 0 only if the number was a power of two. So the function puts each power of two in place of the 0. If the
+    frame's checksum is right with one of them, the frame had this number.
+
+    Only powers among the possible ``sizes`` are tried. With many more tries, a checksum would be right by chance.
     """
     found, page = _FRAME.unpack_from(frame)[4:], frame[_FRAME.size :]
     powers = [1 << bit for bit in range(32) if 1 << bit in sizes]

@@ -39,14 +39,17 @@ class Catalog(Protocol):
         """Applies a step to a stock, atomically. If the step changes the stock, the commit gets a number.
 
         With ``once``, only the first use of the request id has an effect. The catalog remembers the reply, of any
-        status, in the same atomic step. A later use within the window waits for the end of the first use, and gets the
-        first reply; InvalidRequest if its content differs. A change that raises has no effect, and is not remembered,
-        except for the two cases of an unknown effect below.
+        status, in the same atomic step. It remembers a number of request ids, and forgets the oldest id first. A second
+        use of a remembered request id waits for the end of the first use, and gets the first reply. The second use
+        raises InvalidRequest if its content differs.
 
-        A catalog on a disk returns once the change is on the disk. It raises Overloaded if the disk is full (no
-        effect), and InternalFault if the disk has failed (unknown effect of this change, no effect of later changes). A
-        catalog in a database raises Unavailable if the database cannot be reached (no effect), or was lost at the
-        commit of a change without ``once`` (unknown effect).
+        A catalog on a disk returns once the change is on the disk. Errors:
+
+        - Overloaded: the disk is full. The change has no effect.
+        - InternalFault: the disk has failed. The change may have an effect, and no later change has one.
+        - Unavailable: a database cannot be reached (no effect), or was lost at the commit of a change without ``once``
+          (the change may have an effect).
+        - Any other exception: the change has no effect, and its reply is not remembered.
         """
 
 

@@ -324,7 +324,7 @@ def _decoded(_: type, value: Any) -> Times:
 
 
 def _served(span: Span, loop: str) -> bool:
-    """True if a connection was not starved."""
+    """True if a connection got a reply: in a closed loop in the window, in an open loop at any time before its end."""
     return span.replies > 0 or (loop == "open" and span.heard)
 
 

@@ -82,7 +82,9 @@ class Index:
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
-    """Claims of the main part. The verdict on an unmeasured claim is taken from another part that measured it."""
+    """Claims of the main part. A claim that the main part does not measure gets its verdict from a further part that
+    measures the claim.
+    """
     others = {
         claim.text: replace(
             claim, said=f"By the part `{each.judgement.sweep.part}`, {each.seen.version.words}: {claim.said}"

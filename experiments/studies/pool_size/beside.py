@@ -167,7 +167,7 @@ class Ladder:
     highest throughput."""
 
     what: str
-    """Model and work in words."""
+    """Server and work of all steps, such as ``sockets, static pool: I/O 10 ms``."""
     beside: str
     """Levels that all steps share: ``64 clients``."""
     noun: str

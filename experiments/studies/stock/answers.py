@@ -188,7 +188,9 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
     ``waiting``: the part ``past_pool``. ``staged``: the part ``stages``. Each is None where it was not measured.
     """
     apart = ("Another part measures a Lookup that waits: `python -m experiments run past_pool`.",)
-    computing = (grown(judgement, name, f"computing on {label(Arm(base))}") for name, base in COMPUTING.items())
+    computing = (
+        grown(judgement, name, f"with computing Lookups on {label(Arm(base))}") for name, base in COMPUTING.items()
+    )
     second = () if waiting is None else (pool_fills.waiting(waiting),)
     names = () if waiting is None else tuple(each.name for each in waiting.sweep.comparisons if each.family == HEADLINE)
     return Answer(

@@ -203,7 +203,9 @@ def _rises(judged: Judged) -> bool:
 
 
 def _told(judgement: Judgement, name: str) -> str:
-    """Sentence on a comparison, and on the steps that contradict it."""
+    """Sentence on a comparison, and on the steps that contradict it. A step is the change from one number of clients to
+    the next, such as from 4 clients to 5.
+    """
     return grown(judgement, name, WORDS[_line(name)]) + _contrary(judgement, name)
 
 

@@ -182,11 +182,11 @@ class CountedRefusals(Generic[Request]):
         return self._protocol.refusal(request, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """Counts a refused connection, and encodes the last bytes."""
+        """Counts a connection that the server closes because of a fault, and encodes its last bytes."""
         self._refused("connection", code.name)
         return self._protocol.farewell(code, detail)
 
     def objection(self, error: FramingError) -> bytes:
-        """Counts a refused connection, and encodes the last bytes."""
+        """Counts a connection whose client sent bytes that are no request, and encodes its last bytes."""
         self._refused("connection", error.code.name)
         return self._protocol.objection(error)

@@ -124,8 +124,8 @@ class CallTable:
             incoming.credit = credit + count
 
     def refuse(self, stream: int, ended: bool, code: FaultCode, detail: str, http_status: int = 200) -> None:
-        """Ends a call with a fault, or with ``http_status`` if it is not 200. ``ended`` is True if the client has ended
-        the call.
+        """Ends a call with a fault, or with ``http_status`` if it is not 200. ``ended`` is True if the client has
+        already sent END_STREAM.
         """
         incoming = self.incoming(stream)
         self._endpoint.toil += _TOIL
@@ -141,7 +141,7 @@ class CallTable:
             outgoing += http2.rst_stream(stream, ErrorCode.INTERNAL_ERROR if begun else ErrorCode.NO_ERROR)
 
     def reset(self, stream: int, code: ErrorCode, ends: bool = False) -> None:
-        """Ends a call with RST_STREAM. ``ends`` is True if the client has ended the call."""
+        """Ends a call with RST_STREAM. ``ends`` is True if the client has already sent END_STREAM."""
         self.forget(stream)
         self._endpoint.toil += _TOIL
         if not ends:

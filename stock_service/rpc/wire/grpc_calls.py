@@ -67,7 +67,9 @@ class IncomingCall:
         self.ended = False
         """True if the client has ended the call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
-        """Messages of a kept call that wait for an answer, with their flags. The call's end also waits here."""
+        """Messages of a kept call, with their flags. A message waits here until the message before it is answered. The
+        end of the call is the last entry: no bytes, with the flag ``END``.
+        """
         self.waiting_bytes = 0
         """Number of bytes of the waiting messages, with their prefixes. The stream's flow-control window for the client
         is smaller by this number.

@@ -183,7 +183,7 @@ def test_question_4_is_answered_without_waiting_and_with_it() -> None:
     }
     main = judgement(only(sweeps.stock(SCALE), *sweeps.COMPUTING, "past_pool"), 10, planted(scatter=0.0002))
     last = answers.answers(Seen(main, after))[3]
-    assert last.sentence.startswith("10 clients computing on sockets have ")
+    assert last.sentence.startswith("10 clients with computing Lookups on sockets have ")
     assert "A Lookup on sockets that waits 10 ms takes 10.0 ms with 1 client" in last.sentence
     filled = "Lookups that do not wait never fill the pool: 10 clients keep 1.0 of 5 threads at work."
     assert last.details[0] == filled
