@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import fmean, median
+from statistics import fmean
 from typing import TypeVar
 
 from experiments.design.arms import Arm
@@ -68,7 +68,7 @@ class Beside:
     """Prediction that was written down before the sweep."""
     throughput_hz: Estimate | None
     """Measured throughput in replies a second; None where no block counts."""
-    p99_s: float | None
+    p99_s: Estimate | None
     """Measured 99th percentile of the response times in seconds. None for a closed loop, and where there are too few
     requests for the percentile."""
 
@@ -137,11 +137,11 @@ class Beside:
         return seen is not None and abs(seen.value / told.throughput_hz - 1) <= THROUGHPUT_WITHIN
 
     @property
-    def tail_ratio(self) -> float | None:
-        """Measured ÷ foretold 99th percentile of an open loop. None without a measured percentile, and where the
-        foretold queue grows without end."""
+    def tail_ratio(self) -> Estimate | None:
+        """Measured ÷ foretold 99th percentile of an open loop. The interval is the interval of the measurement. None
+        without a measured percentile, and where the foretold queue grows without end."""
         foretold_s = self.foretold.response_s
-        return None if self.p99_s is None or math.isinf(foretold_s) else self.p99_s / foretold_s
+        return None if self.p99_s is None or math.isinf(foretold_s) else self.p99_s.over(foretold_s)
 
     @property
     def what(self) -> str:
@@ -199,7 +199,18 @@ def told(seen: Seen) -> Mapping[Setting, Foretold]:
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
     written = {each.setting: each for each in seen.foretold}
     own = [arm.setting for arm in sweep.arms if not arm.copy and arm not in bases and arm.setting in written]
-    return {each: foretell(seen.main, each) if seen.main.blocks else written[each] for each in own}
+    if not seen.main.blocks:
+        return {each: written[each] for each in own}
+    now = {each: _now(seen.main, each) for each in own}
+    return {each: found for each, found in now.items() if found is not None}
+
+
+def _now(judgement: Judgement, setting: Setting) -> Foretold | None:
+    """Prediction for a setting, from the blocks of the sweep; None where an arm of its basis has no value."""
+    try:
+        return foretell(judgement, setting)
+    except ValueError:
+        return None
 
 
 @lru_cache(maxsize=2)
@@ -222,7 +233,7 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
         foretold,
         written,
         median_interval(rates_hz, CONFIDENCE) if rates_hz else None,
-        median(p99s_us) / 1e6 if p99s_us else None,
+        median_interval(p99s_us, CONFIDENCE).over(1e6) if p99s_us else None,
     )
 
 

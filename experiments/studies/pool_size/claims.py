@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from experiments.design.arms import Arm, Comparison
+from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.recommend.advice import USUAL
 from experiments.show.content import Answer, Claim, Entry, Finding, Seen
@@ -193,7 +194,7 @@ def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
         ("Nearer to the capacity", [ratio for share, ratio in known if share >= USUAL + NEAR]),
     ):
         if own:
-            hits = sum(abs(each - 1) <= TAIL_WITHIN for each in own)
+            hits = sum(abs(each.value - 1) <= TAIL_WITHIN for each in own)
             within = f"within {percent(TAIL_WITHIN)} of the prediction in {hits} of {counted(len(own), 'row')}"
             yield f"{where} the 99th percentile is {within}."
 
@@ -242,7 +243,7 @@ def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterat
 
 
 SHARE = 10 / 12
-"""Least share of the arms, or of the ladders, that must be hits to confirm a claim: ten of twelve."""
+"""Least share of the arms that must be hits to confirm a claim: ten of twelve."""
 
 ARMS_MIN = 12
 """Fewest arms that can decide a claim on the share of hits."""
@@ -331,14 +332,24 @@ def _throughput(seen: Seen) -> Finding:
         return _NO_LOOK
     if len(ratios) < ARMS_MIN:
         return "INCONCLUSIVE", f"{counted(len(ratios), 'arm')}; a verdict needs {ARMS_MIN}."
-    low, high = 1 - THROUGHPUT_WITHIN, 1 + THROUGHPUT_WITHIN
+    surely, out, said = _counted(ratios, THROUGHPUT_WITHIN, "arm")
+    if surely >= SHARE * len(ratios):
+        return "CONFIRMED", f"{said}."
+    return ("CONTRADICTED" if out > (1 - SHARE) * len(ratios) else "INCONCLUSIVE"), f"{said}."
+
+
+def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
+    """Two numbers of ratios (measured ÷ foretold), and a sentence without its full stop.
+
+    First number: ratios with the whole interval between 1 - ``within`` and 1 + ``within``. Second number: ratios with
+    the whole interval outside. ``noun``: word for a ratio in the sentence.
+    """
+    low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)
     out = sum(each.high < low or each.low > high for each in ratios)
-    said = f"{hits} of {len(ratios)} arms; {surely} with their whole interval, and {out} wholly outside."
-    if surely >= SHARE * len(ratios):
-        return "CONFIRMED", said
-    return ("CONTRADICTED" if out > (1 - SHARE) * len(ratios) else "INCONCLUSIVE"), said
+    whole = f"{surely} with {'its' if len(ratios) == 1 else 'their'} whole interval, and {out} wholly outside"
+    return surely, out, f"{hits} of {counted(len(ratios), noun)}; {whole}"
 
 
 def _steps(seen: Seen) -> Finding:
@@ -350,7 +361,7 @@ def _steps(seen: Seen) -> Finding:
         return _NOT_MEASURED
     hits = sum(each.is_hit for each in found)
     said = f"{hits} of {len(found)} rows, by their means."
-    return ("CONFIRMED" if hits >= SHARE * len(found) else "CONTRADICTED"), said
+    return ("CONFIRMED" if hits == len(found) else "CONTRADICTED"), said
 
 
 def _tails(seen: Seen) -> Finding:
@@ -360,9 +371,9 @@ def _tails(seen: Seen) -> Finding:
         return _NO_LOOK
     if not ratios:
         return "INCONCLUSIVE", "Too few requests for a 99th percentile."
-    hits, listed = sum(abs(each - 1) <= TAIL_WITHIN for each in ratios), ", ".join(f"{each:.2f}" for each in ratios)
-    said = f"{hits} of {counted(len(ratios), 'row')}: measured ÷ foretold {listed}."
-    return ("CONFIRMED" if hits == len(ratios) else "CONTRADICTED"), said
+    surely, out, counts = _counted(ratios, TAIL_WITHIN, "row")
+    said = f"{counts}: measured ÷ foretold {', '.join(f'{each.value:.2f}' for each in ratios)}."
+    return ("CONTRADICTED" if out else "CONFIRMED" if surely == len(ratios) else "INCONCLUSIVE"), said
 
 
 ENTRIES: tuple[Entry[Seen], ...] = (
@@ -385,7 +396,8 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     ),
     Entry(f"Throughput is foretold to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.", _throughput),
     Entry(
-        "The least pool, or number of clients, that is enough is foretold to within one step, in ten of twelve.", _steps
+        "The least pool, or number of clients, that is enough is foretold to within one step, in every tried row.",
+        _steps,
     ),
     Entry(
         f"At 70 % of the foretold capacity, the 99th percentile is foretold to within {percent(TAIL_WITHIN)}.", _tails

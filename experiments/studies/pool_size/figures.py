@@ -97,7 +97,7 @@ def tails(every: Sequence[Beside]) -> Picture:
     for what, own in grouped((each for each in every if each.is_open), lambda each: each.what).items():
         at = [(100 * (each.share_now or 0), each.foretold.response_s, each.p99_s) for each in own]
         told = [(place, 1000 * response_s) for place, response_s, _ in at if math.isfinite(response_s)]
-        measured = sorted((place, 1000 * p99_s) for place, _, p99_s in at if p99_s is not None)
+        measured = sorted((place, 1000 * p99_s.value) for place, _, p99_s in at if p99_s is not None)
         seen = [(place, exact(p99_ms)) for place, p99_ms in measured]
         panels.append(Panel(f"{what}, {_load(own)}", [Line("", own[0].setting.text("transport"), seen, told)]))
     ticks = tuple((float(each), str(each)) for each in (30, 50, 70, 90))
@@ -200,16 +200,17 @@ def tail_table(every: Sequence[Beside]) -> str:
             number(float(str(each.setting["rate_hz"]))),
             number(each.throughput_hz.value) if each.throughput_hz else NOTHING,
             number(1000 * each.foretold.response_s) if math.isfinite(each.foretold.response_s) else "without end",
-            NOTHING if each.p99_s is None else number(1000 * each.p99_s),
-            NOTHING if each.tail_ratio is None else f"{100 * (each.tail_ratio - 1):+.0f} %",
-            NOTHING if each.tail_ratio is None else "yes" if abs(each.tail_ratio - 1) <= TAIL_WITHIN else "**no**",
+            NOTHING if each.p99_s is None else number(1000 * each.p99_s.value),
+            NOTHING if each.p99_s is None else times_between(each.p99_s, 0.001),
+            NOTHING if each.tail_ratio is None else f"{100 * (each.tail_ratio.value - 1):+.0f} %",
+            NOTHING if each.tail_ratio is None else "yes" if abs(each.tail_ratio.value - 1) <= TAIL_WITHIN else "**no**",
         )
         for each in every
         if each.share is not None
     ]
     shares = ("of the capacity before the sweep", "in the sweep")
     head = ("model", "work in a request", "threads", *shares, "due, /s", "answered, /s")
-    times = ("99th percentile foretold, ms", "measured, ms", "off by", f"within {percent(TAIL_WITHIN)}")
+    times = ("99th percentile foretold, ms", "measured, ms", "95 % interval", "off by", f"within {percent(TAIL_WITHIN)}")
     return Table((*head, *times), tuple(lines), 2).markdown
 
 

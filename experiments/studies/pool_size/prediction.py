@@ -98,7 +98,8 @@ OWN_VARIATION = 0.5
 
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:
-    """Prediction for a setting, from the blocks of a sweep that has the arms of the setting's ``design.basis``."""
+    """Prediction for a setting, from the blocks of a sweep that has the arms of the setting's ``design.basis``. Raises
+    ValueError where an arm of the basis has no value."""
     load_s = _seen(judgement, Arm(no_work(one(setting))), ratios.arm_load_us) * US
     return of_demands(setting, demands_of(judgement, setting), judgement.blocks[0].cores, load_s)
 
@@ -144,7 +145,8 @@ def _response_s(judgement: Judgement, arm: Arm) -> float:
 
 
 def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], float | None]) -> float:
-    """Median over the blocks of a quantity of an arm. ``of``: gives the quantity in a block."""
+    """Median over the blocks of a quantity of an arm. ``of``: gives the quantity in a block. Raises ValueError where no
+    block has a value."""
     place = judgement.sweep.arms.index(arm)
     found = [of(judgement.sweep, block, place) for block in judgement.blocks]
     return median(each for each in found if each is not None)

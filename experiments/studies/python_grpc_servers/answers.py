@@ -77,9 +77,11 @@ def _times(judgement: Judgement, connections: int, client: str) -> str:
     for server in SERVERS:
         one = judgement.judged.get(times_name(server, connections, client))
         if one is not None:
-            point = found.get((arm_of(server, connections, client), ALL))
-            at_least = "at least " * bool(point and point.load_limited)
-            shown.append(f"{server.replace(',', ' on', 1)}: {at_least}{ratio_with_ends(one.typical)}.")
+            ends = (found.get((arm, ALL)) for arm in (one.comparison.below, one.comparison.above))
+            own, grpcio = (point is not None and point.load_limited for point in ends)
+            bound = "" if own == grpcio else "at least " if own else "at most "
+            mark = f" {LIMITED_MARK}" * (own and grpcio)
+            shown.append(f"{server.replace(',', ' on', 1)}: {bound}{ratio_with_ends(one.typical)}{mark}.")
     load = f"The load: {counted(connections, 'connection')}, {BLOCKS[client]}."
     return " ".join((load, "The calls of grpcio on threads count as 1.", *shown)) if shown else ""
 

@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from experiments.judge.gates import is_load_limited
 from experiments.judge.standalone import LoneJudged
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judgement
+from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.numbers import has_interval, number, percent, ratio_words, times_between
 
 GRPC_OVER_SOCKETS_MIN = 8.0
@@ -116,10 +117,24 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"
         refused = "; ".join(f"gate {each.gate}: {each.said}" for each in judged.refusals) if judged else ""
+        if judged is not None and judged.load_share is not None and not _bounded(judgement, judged, at_least, at_most):
+            refused = "gate 7: client and server together determine the ratio"
         if judgement.look is None:
             refused = "no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"
         found.append(Goal(part, bound, at_least, at_most, judged.typical if judged else None, refused=refused))
     return tuple(found)
+
+
+def _bounded(judgement: Judgement, judged: Judged, at_least: float, at_most: float) -> bool:
+    """True where a ratio meets its goal although the load was the limit on one of the two arms.
+
+    The load makes the time of a limited arm too long. If the lower arm alone is limited, the true ratio is the measured
+    ratio or more; if the upper arm alone is limited, the true ratio is the measured ratio or less.
+    """
+    of = judged.comparison
+    above, below = (is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (of.above, of.below))
+    is_bound = above != below and (at_least == 0 if above else math.isinf(at_most))
+    return is_bound and at_least <= judged.typical.low and judged.typical.high <= at_most
 
 
 def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:

@@ -45,6 +45,8 @@ SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """Names of the three servers, by their transports."""
 
+BELOW_0 = "A share under 0 is a difference too small for these blocks."
+
 QUANTITY = "Processor time of the server for each Lookup, µs"
 
 CLIENT = f"{CONNECTIONS} connections of one lean client"
@@ -101,6 +103,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
                 "The interpreter's share is the time of the null server, the least of any server in Python. Further "
                 "work of a server in Python counts as its protocol's share.",
                 "No verdict is asked of these shares.",
+                *(BELOW_0,) * any(share.value < 0 for each in found for share in each.shares.values()),
             ),
             estimand=(
                 "processor time of the server process for each Lookup, and its shares. Connections are kept, and every "
@@ -142,13 +145,13 @@ def table(found: Sequence[Split]) -> str:
     rows = tuple(
         (of.name, *(estimate(of.shares[each], "µs") for each in SHARES), f"{number(of.total_us)} µs") for of in found
     )
-    note = "Means over blocks with their 95 % intervals. A share under 0 is a difference too small for these blocks."
+    note = f"Means over blocks with their 95 % intervals. {BELOW_0}"
     return Table(("server", *SHARES, "in all"), rows, texts=1, notes=(note,)).markdown
 
 
 def _told(of: Split) -> str:
     """Sentence on a server: ``A Lookup on sockets takes 13 µs: kernel 40 %, …``"""
-    parts = [f"{name} {percent(max(0.0, of.shares[name].value) / of.total_us)}" for name in SHARES]
+    parts = [f"{name} {percent(of.shares[name].value / of.total_us)}" for name in SHARES]
     return f"A Lookup on {of.name} takes {number(of.total_us)} µs: {', '.join(parts)}."
 
 

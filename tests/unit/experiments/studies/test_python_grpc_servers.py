@@ -65,6 +65,22 @@ def test_planted_ratios_are_told_drawn_and_tabled() -> None:
     assert PART.answers(Seen(judge(design, [])))[0].sentence == "Not measured."
 
 
+@pytest.mark.parametrize(
+    ("limited", "said"),
+    [
+        ((), r"on threads: (7\.9|8\.0)\d? \([^)]*\)\."),
+        (("grpcio",), r"on threads: at most (7\.9|8\.0)\d? \([^)]*\)\."),
+        (("grpcio", "greeter-servicer"), r"on threads: (7\.9|8\.0)\d? \([^)]*\) †\."),
+    ],
+)
+def test_the_limit_of_the_client_on_grpcio_makes_an_upper_bound(limited: tuple[str, ...], said: str) -> None:
+    """With the client at its limit on grpcio alone, a ratio is "at most". With the limit on both it has a mark."""
+    busy = World(mean_us, windows=answered, client_share=lambda arm: 0.9 if arm.setting["service"] in limited else 0.4)
+    design = sweep(replace(SMALL, peers=frozenset()))
+    sentence = PART.answers(Seen(judge(design, blocks(design, 10, busy))))[0].sentence
+    assert re.search(f"grpc_static {said}", sentence)
+
+
 def test_a_server_whose_package_is_not_here_is_left_out() -> None:
     """Without packages grpcio and our own server stay, and nothing is said of pygrpc-native's processor time."""
     alone = sweep(replace(SMALL, peers=frozenset()))

@@ -15,7 +15,7 @@ from experiments.results.observed import Window
 from experiments.services import PLAIN
 from experiments.show.content import Seen
 from experiments.studies.server_cost import SERVER_COST, overload_curve, real_clients, split
-from experiments.studies.server_cost.goals import Goal, goals, option_goals
+from experiments.studies.server_cost.goals import Goal, goals, option_goals, ratio_goals
 from experiments.studies.server_cost.sweeps import (
     HELD,
     NULL_SERVER,
@@ -180,6 +180,16 @@ def test_the_split_is_told_drawn_and_tabled() -> None:
     assert re.match(rf"{split.LOAD} A Lookup on sockets takes .* µs: kernel 40 ?%", answer.sentence)
 
 
+def test_a_share_under_0_is_told_with_its_reason() -> None:
+    """A Lookup that takes less than an echo gives the service a negative share, which is told as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SPLIT_US, "grpc", (140.0, 147.0))
+        (answer,) = SERVER_COST.parts["split"].answers(split_seen())
+    assert re.search(r"on grpcio takes .*service -\d", answer.sentence)
+    assert split.BELOW_0 in answer.details
+    assert split.BELOW_0 not in SERVER_COST.parts["split"].answers(split_seen())[0].details
+
+
 def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
     """Too little processor time for ticks, and an old recording without the share, leave the split unknown."""
     seen = split_seen(kernel_of_null=None)
@@ -290,6 +300,25 @@ def test_a_client_at_its_limit_on_the_other_server_makes_an_upper_bound() -> Non
         assert line.endswith(real_clients.NO_BOUND)
         assert "at least" not in line
     assert all("at most" not in line and "†" not in line for line in details if line not in tonic)
+
+
+@pytest.mark.parametrize(
+    ("deadline_us", "limited", "also", "state"),
+    [
+        (50.0, [], "", "met"),
+        (50.0, ["deadline"], "", "met"),
+        (200.0, ["deadline"], "", "not concluded: gate 7: client and server together determine the ratio"),
+        (50.0, [], "python", "not concluded: gate 7: client and server together determine the ratio"),
+        (50.0, ["deadline"], "python", "not concluded: gate 7: client and server together determine the ratio"),
+    ],
+)
+def test_a_goal_is_met_by_a_bound_on_its_side_alone(
+    deadline_us: float, limited: Sequence[str], also: str, state: str
+) -> None:
+    """A lower bound over the goal meets "at least". A lower bound under the goal, an upper bound, and a ratio with the
+    client at its limit on both servers decide nothing."""
+    seen = clients_seen({**OURS_US, "deadline": deadline_us}, limited, replace(SMALL, peers=frozenset()), also=also)
+    assert ratio_goals(seen.main, real_clients.GOALS)[0].said == state
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from experiments.design.arms import Arm
+from experiments.judge.stats import median_interval
 from experiments.peers import WITHOUT_GIL
+from experiments.recommend.advice import USUAL
 from experiments.show.content import Seen, content, left_out
 from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pool_size.beside import begins, beside, gains, least_enough, of_clients, of_pools
-from experiments.studies.pool_size.claims import ENTRIES, answers, claims, lookups
-from experiments.studies.pool_size.design import SOCKETS, Work, pool_size, work_of
+from experiments.studies.pool_size.claims import ENTRIES, NEAR, answers, claims, lookups
+from experiments.studies.pool_size.design import SOCKETS, Work, model_of, pool_size, work_of
 from experiments.studies.pool_size.figures import throughput_table
 from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, of_lookups, seen
 
@@ -70,6 +72,56 @@ def test_larger_pools_that_answer_less_contradict_what_gains() -> None:
     found = verdicts(few_slow)
     assert [found[each] for each in (WAITING, NO_GIL, DURABLE, HOLDING)] == [*("CONTRADICTED",) * 3, "CONFIRMED"]
     assert found[STEPS] == "CONTRADICTED"
+
+
+def one_row_off(arm: Arm) -> float:
+    """Ratio of 0.5 to the prediction, on large pools of sockets whose requests wait 10 ms."""
+    of = arm.setting
+    return 0.5 if model_of(of) == SOCKETS and work_of(of) == Work(io_ms=10) and of.whole("workers") > 4 else 1.0
+
+
+def test_one_row_that_misses_contradicts_the_claim_on_every_row() -> None:
+    """The claim on the least pool is on every tried row: one row that is two steps off contradicts the claim."""
+    found = claims(seen(one_row_off))[STEPS]
+    assert (found.verdict, found.said) == ("CONTRADICTED", "4 of 5 rows, by their means.")
+
+
+@pytest.mark.parametrize(
+    ("factors", "verdict"),
+    [
+        ([1.0] * 10, "CONFIRMED"),
+        ([1.4] * 10, "CONTRADICTED"),
+        ([0.9, 0.9, 0.9, 1.1, 1.1, 1.1, 1.4, 1.4, 1.4, 1.4], "INCONCLUSIVE"),
+        ([1.0] * 5, "INCONCLUSIVE"),
+    ],
+)
+def test_a_tail_is_judged_by_its_interval(factors: list[float], verdict: str) -> None:
+    """The claim on tails is decided by the interval over blocks: too wide an interval, or too few blocks for one,
+    decide nothing."""
+    found = seen()
+    rows = [
+        replace(each, p99_s=median_interval([each.foretold.response_s * factor for factor in factors], 0.95))
+        for each in beside(found)
+        if each.is_open and each.share_now is not None and abs(each.share_now - USUAL) < NEAR
+    ]
+    assert rows
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.studies.pool_size.claims.beside", lambda _: rows)
+        assert claims_of_tails(found) == verdict
+
+
+def claims_of_tails(found: Seen) -> str:
+    """Verdict of the claim on tails."""
+    return ENTRIES[TAILS].claim(found).verdict
+
+
+def test_an_arm_whose_basis_has_no_value_has_no_prediction() -> None:
+    """Without processor times no arm has a basis: no arm is compared, and the answers say so."""
+    whole = seen()
+    emptied = [replace(block, slices=replace(block.slices, server_cpu_ns=[0] * len(block.slices.arm))) for block in whole.main.blocks]
+    lacking = replace(whole, main=replace(whole.main, blocks=tuple(emptied)))
+    assert beside(lacking) == ()
+    assert answers(lacking)[3].sentence.startswith("Not known")
 
 
 @pytest.mark.parametrize(
