@@ -15,15 +15,15 @@ OTHER_EXIT = 1
 """Exit code for an outcome that is not OK."""
 
 FAULT_EXIT = 3
-"""Exit code where a request got no reply, or the server refused the call."""
+"""Exit code if a request got no reply, or if the server refused the call."""
 
 DEFAULT_TRANSPORT = "grpc"
 
 TIMEOUT_S_MAX = 60.0
-"""Longest wait for a reply that a client accepts, in seconds. The load client records no longer response time."""
+"""Longest wait for a reply that the user may ask for, in seconds. The load client's histogram ends at this time."""
 
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
-"""Advice on UNKNOWN_STOCK where a program chose the stocks."""
+"""Advice after UNKNOWN_STOCK, if the program and not the user chose the stocks."""
 
 _CREDENTIALS = {
     "--tls-ca": "speak TLS: certificates in PEM; one of them must have signed the server's certificate",
@@ -31,19 +31,19 @@ _CREDENTIALS = {
     "--tls-key": "the private key of the client's certificate, in PEM, unencrypted",
     "--token-file": "a file with the token that identifies the client",
 }
-"""Options of the credentials, each with its help text. The value of an option is a file name, since every user of the
-machine can read the values of options."""
+"""Options of the credentials, each with its help text. A secret is given as the name of a file: every user of the
+machine can read the options of a running program."""
 
 _METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
 _OWN_KEYS = re.compile(
     r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|proxy-connection|keep-alive|transfer-encoding|upgrade"
     r"|expect|authorization|timeout-ms"
 )
-"""Keys that no user may set: the protocol or another option sets the key, or the key's value is bytes."""
+"""Keys of metadata that the user may not set. The protocol or another option sets such a key, or its value is bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
-"""Largest size of all metadata of a request, in bytes. In addition to key and value, HTTP/2 counts 32 bytes for each
-entry. The lean client sends a call's headers in one frame of at most 16 KiB."""
+"""Largest size of all metadata of a request, in bytes, and the bytes that count for an entry beside its key and value
+(as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -58,7 +58,8 @@ _ADVICE = {
 
 
 def exits(of_ok: str, of_fault: str) -> dict[int, str]:
-    """Meaning of each exit code of a client that sends requests of the stock service."""
+    """Table of exit codes with their meanings, for a client that sends requests of the stock service. ``of_ok`` and
+    ``of_fault`` are the meanings of 0 and of ``FAULT_EXIT``."""
     return {
         0: of_ok,
         OTHER_EXIT: "some outcome was not OK",
@@ -69,10 +70,10 @@ def exits(of_ok: str, of_fault: str) -> dict[int, str]:
 
 
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
-    """``--transport``, ``--address``, ``--timeout-s``, and the client's credentials.
+    """Adds ``--transport``, ``--address``, ``--timeout-s`` and the options of the client's credentials.
 
-    ``repeated`` is True for a subcommand. Each option may stand before or after the subcommand's name. So the
-    subcommand's options have no defaults: a default would replace a value that stands before the name.
+    ``repeated`` is True for the parser of a subcommand. Then an option may stand before or after the subcommand's name.
+    The subcommand's options have no defaults, because a default would replace a value that stands before the name.
     """
 
     def default(value: object) -> object:
@@ -100,7 +101,8 @@ def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None
 
 
 def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
-    """Options of the client's credentials. See ``add_options`` for ``repeated``."""
+    """Adds the options of the client's credentials. ``repeated`` is True for the parser of a subcommand (see
+    ``add_options``)."""
     default = argparse.SUPPRESS if repeated else None
     for option, help_text in _CREDENTIALS.items():
         parser.add_argument(option, type=Path, metavar="FILE", default=default, help=help_text)
@@ -116,7 +118,7 @@ def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> 
 
 
 def metadata(word: str) -> tuple[str, str]:
-    """Type of an option: metadata as a key and a value. Raises ArgumentTypeError."""
+    """Parses ``KEY=VALUE``, the argument of ``--metadata``, into key and value. Raises ArgumentTypeError."""
     found = _METADATA.fullmatch(word)
     if found is None or _OWN_KEYS.fullmatch(found["key"]):
         allowed = "KEY=VALUE in ASCII, KEY in lower case, not a key of the protocol's (--token-file has the token)"
@@ -125,7 +127,7 @@ def metadata(word: str) -> tuple[str, str]:
 
 
 def server_address(options: argparse.Namespace) -> Address:
-    """The given address, or the default address of the given transport."""
+    """The address that the user gave; without one, the default address of the transport."""
     given: Address | None = getattr(options, "address", None)
     return given or ("127.0.0.1", load(options.transport).DEFAULT_PORT)
 
@@ -136,9 +138,11 @@ def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
-    """The client's credentials, and the authority that the client trusts. Raises UsageError for unusable credentials.
-    Raises UsageError for a token that would travel without TLS to another machine. If ``address`` is None, the address
-    comes from the options."""
+    """The client's credentials, with the authority that the client trusts. ``address`` None: the address of the
+    options.
+
+    Raises UsageError for a file that cannot be used, and for a token that would travel to another machine without TLS.
+    """
     given = credential_files(options)
     authority, certificate, key, token = given.values()
     for option, file, other in (("--tls-cert", certificate, "--tls-key"), ("--tls-key", key, "--tls-cert")):
@@ -163,7 +167,7 @@ def connect(options: argparse.Namespace) -> Connection:
 
 
 def explained(fault: Fault, transport: str) -> str:
-    """A fault in one line that ends with advice."""
+    """Text of a fault in one line, with advice for the user at its end."""
     if fault.code is FaultCode.UNAVAILABLE:
         start = f"python -m stock_service serve --transport {transport}"
         if "connection refused" in str(fault).lower():  # from the system: no server listens

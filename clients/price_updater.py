@@ -39,12 +39,12 @@ PRICE_CENTS = (1_00, 200_00)
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 Wait = Callable[[float], bool]
-"""Function that waits for at most this number of seconds. True if a signal to stop came meanwhile."""
+"""Function that waits for this number of seconds at most. Returns True as soon as a signal to stop comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """Updates to make: the stocks, the mean interval in seconds, and the duration in seconds (None for no end)."""
+    """Task of the updater: the stocks, the mean interval in seconds, and the duration in seconds (None for no end)."""
 
     stocks: tuple[str, ...]
     interval_s: float
@@ -67,13 +67,14 @@ def run(exchange: RemoteExchange, updates: Updates, rng: random.Random, wait: Wa
 
 
 def said(outcomes: Counter[Status]) -> str:
-    """``3 updates: OK 2, UNKNOWN_STOCK 1``."""
+    """Text of the counted outcomes: ``3 updates: OK 2, UNKNOWN_STOCK 1``."""
     counts = ", ".join(f"{status.name} {outcomes[status]}" for status in sorted(outcomes))
     return f"{outcomes.total()} updates" + (f": {counts}" if counts else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program; gives its exit code. Blocks SIGTERM and SIGINT, so that ``wait`` can receive these signals."""
+    """Runs the program, and gives its exit code. Blocks SIGTERM and SIGINT in all threads, so that ``sigtimedwait``
+    receives these signals."""
     options = _parser().parse_args(arguments)
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # before grpcio starts threads: threads inherit the mask
     outcomes: Counter[Status] = Counter()
@@ -114,7 +115,7 @@ def _parser() -> Parser:
 
 
 def stock_name(text: str) -> str:
-    """Type of an option: a valid name of a stock."""
+    """Parses an argument that is the name of a stock. Raises ArgumentTypeError for a name that no stock can have."""
     if not 0 < len(text) <= NAME_LENGTH_MAX or not text.isprintable():
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: 1 to {NAME_LENGTH_MAX} printable characters")
     return text

@@ -1,7 +1,6 @@
-"""The exchange at the other end of a connection: the methods and replies of ``trading.exchange.Exchange``.
+"""A client with the methods of ``trading.exchange.Exchange``: each method sends its request over a connection.
 
-Every reply is checked (``clients/replies.py``). No request is sent twice here. ``retrying.py`` sends requests again,
-for callers that want this.
+Every reply is checked (``clients/replies.py``). No request is sent again here: ``retrying.py`` does this.
 """
 
 from clients import replies
@@ -33,10 +32,10 @@ class RemoteExchange:
         return LookupReply(Status(reply.status), reply.price_cents, reply.volume, reply.sequence)
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """Adds a quantity to a stock's volume, or gives the reason of a refusal.
+        """Trades a quantity of a stock. Gives the stock's new volume, or the reason of a refusal.
 
-        A quantity or side that the wire cannot carry is sent as the nearest value that the wire can carry. The service
-        refuses both values.
+        A quantity or side that the message cannot hold is sent as the nearest value that the message can hold. The
+        service refuses this value as it would refuse the given value.
         """
         request = stock_pb2.TradeRequest(
             name=_text("name", name),
@@ -48,8 +47,8 @@ class RemoteExchange:
         return TradeReply(Status(reply.status), reply.volume, reply.sequence)
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
-        """Sets a stock's price, in cents, or gives the reason of a refusal. Raises InvalidRequest for a price that the
-        wire cannot carry."""
+        """Sets a stock's price, in cents. Gives the number of the commit, or the reason of a refusal. Raises
+        InvalidRequest for a price that the message cannot hold."""
         if price_cents > INT64_MAX:
             raise InvalidRequest(f"a price of {price_cents} cents, allowed: at most {INT64_MAX}")
         request = stock_pb2.UpdateRequest(name=_text("name", name), price_cents=max(-INT64_MAX, price_cents))
@@ -58,7 +57,7 @@ class RemoteExchange:
 
 
 def _text(field: str, text: str) -> str:
-    """The same text. Raises InvalidRequest for a text that UTF-8 cannot carry (half a surrogate pair)."""
+    """Returns ``text``. Raises InvalidRequest if UTF-8 cannot encode the text (half a surrogate pair)."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -64,26 +64,28 @@ class RetryingExchange:
         self._connection: Connection | None = None
 
     def lookup(self, name: str) -> LookupReply:
-        """See ``RemoteExchange``."""
+        """Sends a Lookup; see ``RemoteExchange.lookup``."""
         return self._sent(lambda exchange: exchange.lookup(name), _PASSING)
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """See ``RemoteExchange``. A trade without an id gets a unique one, unless ``retries`` is 0."""
+        """Sends a trade; see ``RemoteExchange.trade``. A trade without an id gets a unique id, unless ``retries`` is 0:
+        with its id, the service does the trade once in all tries."""
         own_id = request_id or (uuid.uuid4().hex if self._retries else "")
         return self._sent(lambda exchange: exchange.trade(name, quantity, side, own_id), _PASSING)
 
     def update(self, name: str, price_cents: int) -> UpdateReply:
-        """See ``RemoteExchange``."""
+        """Sends an Update; see ``RemoteExchange.update``."""
         return self._sent(lambda exchange: exchange.update(name, price_cents), (Overloaded, NotBegun))
 
     def close(self) -> None:
-        """Closes the connection. May be repeated. A later request makes a new connection."""
+        """Closes the connection. A second call has no effect. A later request makes a new connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
-        """Sends a request until a reply comes. Raises a fault that allows no retry, and the fault of the last try."""
+        """Sends a request, and sends it again after the faults ``passing``. Raises any other fault at once, and the
+        fault of the last try."""
         for tried in range(self._retries + 1):
             connecting = self._connection is None
             try:

@@ -40,7 +40,7 @@ from stock_service.trading.model import (
 PROGRAM = "python -m clients.trader"
 
 Answer = tuple[Status, str]
-"""An outcome, and the line that shows the outcome."""
+"""Outcome of a request, and the line that shows the outcome."""
 
 Request = Callable[[RetryingExchange], Answer]
 
@@ -53,7 +53,7 @@ _PRICES = f"$0.00 to {dollars(INT64_MAX)}"
 _LIMIT = f"A trade past the stock's limit is refused: SUSPENDED. The usual limit is {DEFAULT_VOLUME_LIMIT:,} shares."
 
 _ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
-"""Values that the service accepts, by the outcome that refuses other values."""
+"""Text on the values that the service accepts, by the outcome for a value that the service refuses."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,7 +100,7 @@ def _parser() -> Parser:
 
 
 def _requests(options: argparse.Namespace) -> Iterator[Request]:
-    """Requests that the options ask for."""
+    """Requests of the command line: one request, or those of a session."""
     match options.command:
         case "lookup":
             yield _lookup(options.name)
@@ -150,7 +150,7 @@ def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
 
 
 def lookup_line(name: str, reply: LookupReply) -> Answer:
-    """``OK (1) GameStart $15.99 volume 12 sequence 7``."""
+    """Line on a Lookup: ``OK (1) GameStart $15.99 volume 12 sequence 7``."""
     if reply.status is Status.UNKNOWN_STOCK:
         return reply.status, _line(reply.status, name)
     price = dollars(reply.price_cents)
@@ -158,7 +158,7 @@ def lookup_line(name: str, reply: LookupReply) -> Answer:
 
 
 def trade_line(name: str, reply: TradeReply) -> Answer:
-    """``OK (1) GameStart volume 22 sequence 8``; a refusal has no sequence."""
+    """Line on a trade: ``OK (1) GameStart volume 22 sequence 8``. A refused trade has no sequence."""
     match reply.status:
         case Status.OK:
             return reply.status, _line(reply.status, name, f"volume {reply.volume} sequence {reply.sequence}")
@@ -169,7 +169,7 @@ def trade_line(name: str, reply: TradeReply) -> Answer:
 
 
 def update_line(name: str, price_cents: int, reply: UpdateReply) -> Answer:
-    """``OK (1) GameStart $16.50 sequence 9``; a refusal has neither price nor sequence."""
+    """Line on an Update: ``OK (1) GameStart $16.50 sequence 9``. A refused Update has neither price nor sequence."""
     if reply.status is not Status.OK:
         return reply.status, _line(reply.status, name)
     return reply.status, _line(reply.status, name, dollars(price_cents), f"sequence {reply.sequence}")
@@ -181,7 +181,7 @@ def _line(status: Status, *words: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Type of an argument: text that the wire can carry."""
+    """Parses an argument of text. Raises ArgumentTypeError for text that a message cannot hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -190,7 +190,8 @@ def _text(text: str) -> str:
 
 
 def _quantity(text: str) -> int:
-    """Type of an argument: a whole number that the wire can carry. The service decides if the quantity is valid."""
+    """Parses a number of shares. Raises ArgumentTypeError for a number that a message cannot hold. The service checks
+    if the number is a valid quantity."""
     try:
         return integer(-INT64_MAX, INT64_MAX)(text)
     except argparse.ArgumentTypeError as error:
@@ -199,7 +200,7 @@ def _quantity(text: str) -> int:
 
 
 def _price_cents(text: str) -> int | None:
-    """Type of an argument: a price in dollars, given as cents. None for NaN and infinity, which are not prices."""
+    """Parses a price in dollars, and gives the price in cents. None for NaN and infinity, which are no prices."""
     exact = None
     try:
         exact = Decimal(text.strip().removeprefix("$"))

@@ -1,1 +1,2 @@
-"""The load client: many clients that send requests, record the times, and state their uncertainty."""
+"""The load client: it sends requests from many clients, records their times, and states the uncertainty of its
+numbers."""

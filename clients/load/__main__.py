@@ -1,4 +1,4 @@
-"""``python -m clients.load``: see ``command.py``."""
+"""Entry point of ``python -m clients.load``; ``command.py`` has the program."""
 
 import signal
 import sys

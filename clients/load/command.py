@@ -56,12 +56,16 @@ ENOUGH = 1.2
 random, so a trial without this reserve might get too few replies."""
 
 PROBE_S = 1.0
-"""Longest time for the first connection. If the server has not refused the connection by then, the clients start."""
+"""Longest time for the connection that tests if a server listens. If the server has not refused the connection by then,
+the clients start."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""Limits of a trial's lateness. A trial fails if the 99th percentile of the lateness is over both limits: this time,
-and this share of the median response time. A late trial has two possible causes: the client was too slow, or the server
-allowed no more calls on the connections. The lateness does not show which cause was the real cause."""
+"""Two limits of the lateness of sends in a trial: µs, and a share of the median response time. A trial fails if the
+99th percentile of the lateness is over both limits.
+
+Sends are late if the client is too slow, or if the server allows no more calls on the connections. The lateness alone
+does not tell which of the two it was.
+"""
 
 KEPT_UP = 0.99
 """A trial fails if its window has fewer replies than this share of the due requests: the server fell behind."""
@@ -73,7 +77,7 @@ LATE = (
 """Message, with advice, on requests that were sent late."""
 
 UNKEPT_WHY = "allow more with --p99-ms, lengthen --duration-s against single pauses, or use a quieter machine"
-"""Advice if the server did not keep a limit."""
+"""Advice if a limit was not kept."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,13 +126,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _in_words(fault: Fault, options: argparse.Namespace) -> str:
-    """A fault in one line, with advice if the server is a stock server."""
+    """Text of a fault in one line. A fault of a stock server has advice at its end."""
     return explained(fault, options.transport) if options.call is None else str(fault)
 
 
 class _Interrupts:
-    """Ctrl-C and SIGTERM: the first one raises KeyboardInterrupt, at once or after a held block. Later ones do
-    nothing."""
+    """Handler of Ctrl-C and SIGTERM. The first signal raises KeyboardInterrupt: at once, or at the end of a ``held``
+    block. Later signals do nothing."""
 
     def __init__(self) -> None:
         self.over = False
@@ -137,8 +141,8 @@ class _Interrupts:
 
     @contextmanager
     def listened_to(self) -> Iterator[None]:
-        """Notes signals within the ``with`` block. Afterwards the earlier signal handlers are set again. An
-        ignored signal stays ignored."""
+        """Context in which the handler receives both signals. Afterwards the earlier handlers are set again. A signal
+        that was ignored before stays ignored."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             for number, was in before.items():
@@ -151,8 +155,8 @@ class _Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Holds interrupts back until the block is done, so that no result is lost between a run and the summary of the
-        run."""
+        """Context in which no signal raises: KeyboardInterrupt comes at the end of the block. So no result is lost
+        between a run and its summary."""
         self._held = True
         try:
             yield
@@ -161,7 +165,7 @@ class _Interrupts:
         self.look()
 
     def look(self) -> None:
-        """Raises KeyboardInterrupt, once, if an interrupt has come."""
+        """Raises KeyboardInterrupt if a signal has come. Raises once only."""
         if self._came and not self.over:
             self.over = True
             raise KeyboardInterrupt
@@ -173,7 +177,7 @@ class _Interrupts:
 
 
 class _Session:
-    """The runs of one command line."""
+    """The runs that one command line asks for, and their results."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -202,7 +206,7 @@ class _Session:
         return self.runs[-1]
 
     def _measured(self, asked: LoadPlan, watch: Watch) -> tuple[LoadResult, tuple[HostResult, ...]]:
-        """The result of the whole run, and each host's result for a run on several hosts."""
+        """Result of the whole run. For a run on several hosts, also the result of each host."""
         if self.options.cluster is None:
             return fleet.run(asked, watch), ()
         from clients.load.hosts import cluster  # needs Dask
@@ -230,7 +234,7 @@ def _knock(asked: LoadPlan) -> None:
 
 
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
-    """A run for each plan."""
+    """Makes the run of each plan, one after the other."""
     code, options = 0, session.options
     floor_said = None if options.no_floor or options.cluster else _floor(plans[0])
     for each in plans:
@@ -275,7 +279,8 @@ def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
-    """Trials at rising rates; at falling rates if the first trial fails."""
+    """Searches the highest rate that keeps the limits: trials at rising rates; at falling rates if the first trial
+    fails."""
     options = session.options
     limits = _limits(options)
     first_hz = first_rate_hz(limits, base.duration_s)
@@ -302,7 +307,7 @@ def _search(session: _Session, base: LoadPlan) -> int:
 
 
 def first_rate_hz(limits: Sequence[Condition], duration_s: float) -> float:
-    """First rate of a search: a trial at this rate can tell if the limits are kept."""
+    """Rate of the first trial: the lowest rate at which a trial has enough replies to judge the limits."""
     return max(SEARCH_FROM_HZ, ENOUGH * replies_needed(limits) / duration_s)
 
 
@@ -342,8 +347,8 @@ def _conclusion(found: Found, p99_ms: float) -> str:
 
 
 def _floor(asked: LoadPlan) -> Floor | None:
-    """The floor: the times of this kind of client on a server that does nothing. If the measurement failed, prints a
-    message and gives None."""
+    """The floor: the times that the same clients measure on a server that does nothing. None, with a message, if this
+    measurement failed."""
     try:
         return floor(asked.transport, asked.client, asked.cpus)
     except Fault as fault:

@@ -11,7 +11,7 @@ from clients.load.plan.load_plan import LoadPlan
 from clients.load.run.fleet import Progress, Watch
 
 PLAIN_EVERY_S = 10.0
-"""Time between two plain lines within a phase."""
+"""Time between two plain lines of a phase (warm-up or window), in seconds."""
 
 
 @contextmanager
@@ -39,7 +39,8 @@ def _left(progress: Progress) -> str:
 
 
 class _Plain:
-    """A line at the begin of the warm-up, a line at the begin of the window, and lines at intervals."""
+    """Progress as plain lines: one at the begin of the warm-up, one at the begin of the window, and further ones at
+    intervals."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console = console

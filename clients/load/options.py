@@ -39,22 +39,22 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import QUANTITY_MAX
 
 POISSON: Arrivals = "poisson"
-"""Arrival process unless another is given."""
+"""Arrival process of an open loop, unless the user gives another."""
 
 ZIPF_S = 1.0
-"""Exponent of zipf unless another is given."""
+"""Exponent of the Zipf distribution of the stocks, unless the user gives another."""
 
 ERROR_EXIT = 1
-"""Exit code for requests that ended in errors."""
+"""Exit code if requests ended in errors."""
 
 BROKEN_EXIT = 4
-"""Exit code for a limit that was not kept, and for a run that does not show that a limit was kept."""
+"""Exit code if a limit was not kept, or if the run has too few replies to show that a limit was kept."""
 
 REFUSED_EXIT = 5
-"""Exit code for a run on several hosts that was refused because of one host."""
+"""Exit code if a run on several hosts was refused because of one of the hosts."""
 
 INTERRUPTED_EXIT = 130
-"""Exit code for a run that Ctrl-C or SIGTERM ended, as shells give it."""
+"""Exit code if Ctrl-C or SIGTERM ended the run: the code that shells give."""
 
 EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",
@@ -72,7 +72,7 @@ DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open one
 
 
 def parser(program: str) -> Parser:
-    """Parses the command line of the program of this name."""
+    """Makes the parser of the load client's options. ``program``: name of the program in its help."""
     made = Parser(program, DESCRIPTION, EXITS)
     add_options(made)
     _add_load(made)
@@ -241,7 +241,8 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def check_reflection(options: argparse.Namespace) -> None:
-    """Raises UsageError if ``--call`` would need reflection from a server with credentials."""
+    """Raises UsageError if ``--call`` has to ask the server for the method's messages (reflection), and the server
+    needs credentials."""
     if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
         raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 
@@ -254,7 +255,8 @@ def asked_mix(options: argparse.Namespace) -> dict[str, float]:
 
 
 def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
-    """Request types of ``--call``. May ask the server, and so block. Raises UsageError and Fault."""
+    """Request types of ``--call``. May ask the server for the method's messages, and so block. Raises UsageError and
+    Fault."""
     if options.call is None:
         return ()
     from clients.load.plan.calls import called  # loads grpcio: a fifth of the program's start
@@ -263,7 +265,7 @@ def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
 
 
 def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...] = ()) -> LoadPlan:
-    """The options as a plan; ``own`` are the request types of ``--call``. Raises UsageError."""
+    """Load plan that the options ask for. ``own``: request types of ``--call``. Raises UsageError."""
     return LoadPlan(
         transport=options.transport,
         address=server_address(options),
@@ -290,7 +292,7 @@ def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...]
 
 
 def mix(text: str) -> dict[str, float]:
-    """Type of an option: ``lookup``, or ``lookup=0.5,trade=0.5``. A missing weight is 1."""
+    """Parses the weights of the requests: ``lookup=0.5,trade=0.5``. A missing weight is 1: ``lookup``."""
     weights: dict[str, float] = {}
     for part in text.split(","):
         name, equals, weight = part.partition("=")
@@ -309,14 +311,14 @@ def mix(text: str) -> dict[str, float]:
 
 
 def method(text: str) -> str:
-    """Type of an option: ``package.Service/Method``."""
+    """Parses the name of a method: ``package.Service/Method``."""
     if re.fullmatch(r"[A-Za-z_][\w.]*/[A-Za-z_]\w*", text, re.ASCII):
         return text
     raise argparse.ArgumentTypeError(f"got {text!r}, allowed: package.Service/Method")
 
 
 def cpu(text: str) -> int:
-    """Type of an option: a core that this process may use."""
+    """Parses the number of a core. Raises ArgumentTypeError for a core that this process may not use."""
     usable = os.sched_getaffinity(0)
     if text.isascii() and text.isdigit() and int(text) in usable:
         return int(text)
@@ -324,7 +326,8 @@ def cpu(text: str) -> int:
 
 
 def output_file(text: str) -> Path:
-    """Type of an option: a file that can be written. The test is made before the measurement."""
+    """Parses the path of a file to write. Tests that the file can be written, so that a wrong path is found before the
+    measurement."""
     path = Path(text)
     if path.exists() and not path.is_file() and not path.is_dir():
         writable = os.access(path, os.W_OK)
@@ -337,7 +340,7 @@ def output_file(text: str) -> Path:
 
 
 def condition(text: str) -> Condition:
-    """Type of an option: see ``thresholds``."""
+    """Parses a condition that no run may meet, such as ``p99>20ms`` (see ``thresholds``)."""
     try:
         return parse(text)
     except ValueError as error:

@@ -40,13 +40,13 @@ _MS_NS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run: the plan, the result, and the floor. The floor is the client's times on a server that does nothing."""
+    """A finished run: the plan, the result, and the floor (the client's times on a server that does nothing)."""
 
     plan: LoadPlan
     result: LoadResult
     floor: Floor | None
     started_at: datetime
-    """Start of the run in UTC, by the time of day."""
+    """Time of day at the run's start, in UTC."""
     hosts: tuple[HostResult, ...] = ()
     """Each host's result. Empty for a load from one machine."""
 
@@ -68,7 +68,7 @@ def csv_text(runs: Sequence[Measured]) -> str:
 
 
 def _line(run: Measured, name: str) -> dict[str, object]:
-    """A line of CSV, for one request type of a run. The cell of a None is empty."""
+    """Row of CSV for one request type of a run. The cell of a number that is None is empty."""
     request = run.result.requests[name]
     plan = {column: getattr(run.plan, column) for column in _OF_PLAN}
     numbers = {number: getattr(request, number) for number in _NUMBERS}
@@ -106,7 +106,8 @@ def hlog_text(runs: Sequence[Measured]) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """True for a stream, and for an open file that is named by its descriptor. Both are written directly, and once."""
+    """True for a pipe or a device, and for a path that names an open file descriptor (``/dev/fd/3``). The program
+    writes to such a path directly, and once."""
     return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")) or (path.exists() and not path.is_file())
 
 
@@ -130,8 +131,8 @@ def write(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """Permissions that new files do not get. The system can only set this value, so the function sets a value for a
-    moment. For the main thread."""
+    """Process's umask: the permissions that new files do not get. The system has no call that only reads the umask, so
+    the function sets it for a moment. For the main thread."""
     os.umask(umask := os.umask(0o077))
     return umask
 
@@ -141,7 +142,7 @@ _BEYOND = dict(PERCENTILES.values()) | {"service_us_p50": 0.5, "service_us_p99":
 
 
 def _column(name: str) -> str:
-    """The column of a number: ``response_us_mean`` for ``mean_us``. A column's name must name the quantity."""
+    """Name of a number's column: ``response_us_mean`` for ``mean_us``. The column's name includes the quantity."""
     statistic, _, unit = name.partition("_")
     return f"response_us_{statistic}" if unit == "us" else name
 
@@ -195,7 +196,7 @@ def _document(run: Measured) -> dict[str, object]:
 
 
 def _counted(result: LoadResult) -> dict[str, object]:
-    """Numbers of a run, or of one host's share of the run."""
+    """Counts of a run, or of one host's part of the run."""
     return {
         "requests": {
             name: {field: getattr(request, field) for field in _OF_REQUEST} for name, request in result.requests.items()
@@ -206,5 +207,5 @@ def _counted(result: LoadResult) -> dict[str, object]:
 
 
 def now() -> datetime:
-    """Time of day, as a label of a run."""
+    """The present time of day, in UTC, which labels a run."""
     return datetime.now(UTC)

@@ -27,7 +27,7 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; restart the server, or give it a "
     "--catalog of higher limits",
 }
-"""Advice on a run without an OK reply, by the outcome that all replies have."""
+"""Advice on a run in which every reply has the same outcome, and the outcome is not OK. By outcome."""
 
 BEYOND_MIN = 10
 """Fewest requests beyond a percentile that is shown."""
@@ -35,7 +35,8 @@ BEYOND_MIN = 10
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
 PERCENTILES = {"p50": ("p50_us", 0.5), "p90": ("p90_us", 0.1), "p99": ("p99_us", 0.01), "p99.9": ("p999_us", 0.001)}
-"""Percentiles of response times. Each has its field in a ``RequestResult``, and the share of replies beyond it."""
+"""Percentiles of response times: the name of the field in ``RequestResult``, and the share of replies above the
+percentile."""
 
 _COLUMNS = ("request", "count", "errors", "per s", "mean", *PERCENTILES, "max")
 
@@ -87,7 +88,7 @@ def title(plan: LoadPlan, result: LoadResult) -> str:
 
 
 def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[str]:
-    """Notes below the table, in every summary."""
+    """Notes that stand below the table of every summary."""
     every = result.requests[ALL]
     count = every.count
     fewest = min((each.count for each in result.requests.values() if each.count), default=0)
@@ -129,13 +130,13 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
 
 
 def show_verdict(found: Verdict, console: Console) -> None:
-    """Prints the finding of ``--check``."""
+    """Prints what ``--check`` found."""
     _print(console, verdict(found), None if found.finding == "linearizable" else "bold red")
     console.print()
 
 
 def verdict(found: Verdict) -> str:
-    """Finding of ``--check`` in one line, with advice if too few requests overlapped."""
+    """Line on what ``--check`` found. Has advice if too few requests overlapped."""
     said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them overlapped a conflicting request"
     if found.unknown:
         said += f", {found.unknown:,} of unknown outcome"
@@ -146,7 +147,7 @@ def verdict(found: Verdict) -> str:
 
 
 def warnings(result: LoadResult) -> Iterator[str]:
-    """Warnings on reasons to doubt the numbers."""
+    """Warnings: reasons to doubt the numbers of a run."""
     if result.interrupted:
         yield f"interrupted: {result.unanswered:,} requests were under way or due; not in any latency"
     if result.errors:
@@ -169,7 +170,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
 
 
 def off_schedule(fault: str) -> str:
-    """Warning on requests that were not sent as asked, with the reason and advice. ``fault`` is
+    """Warning on requests that were not sent at their times, with the cause and advice. ``fault`` is
     ``LoadResult.off_schedule``."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
@@ -197,7 +198,7 @@ def _not_ok(result: LoadResult) -> Iterator[str]:
 
 
 def _busy(result: LoadResult) -> str:
-    """Text on busy clients: one busy client, or all clients together."""
+    """Text on busy clients: a client with a busy core, or all clients together."""
     if result.client_cpu_share > CLIENT_CPU_LIMIT:
         return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
     cores = "core" if result.cores == 1 else f"{result.cores} cores"
@@ -205,18 +206,19 @@ def _busy(result: LoadResult) -> str:
 
 
 def told(percentile_us: float | None, count: int, beyond: float) -> float | None:
-    """The percentile itself; None if fewer than ten of ``count`` requests lie beyond the percentile. ``beyond`` is the
-    share of requests beyond the percentile."""
+    """Returns ``percentile_us``, or None if fewer than ten of ``count`` requests lie above the percentile. ``beyond``
+    is the share of requests above the percentile."""
     return percentile_us if count >= replies_for(beyond) else None
 
 
 def replies_for(beyond: float) -> int:
-    """Fewest replies for a percentile that is shown. ``beyond`` is the share of replies beyond the percentile."""
+    """Fewest replies with which a percentile is shown: ten lie above it. ``beyond`` is the share of replies above the
+    percentile."""
     return math.ceil(round(BEYOND_MIN / beyond, 6))
 
 
 def span(time_us: float | None) -> str:
-    """``172 µs``, ``12.3 ms``, ``472 ms``, ``60.0 s``; a dash for None."""
+    """Text of a time: ``172 µs``, ``12.3 ms``, ``472 ms``, ``60.0 s``; a dash for None."""
     if time_us is None:
         return "–"
     if time_us < 9_999.5:
@@ -235,7 +237,7 @@ def _table(result: LoadResult) -> Table:
 
 
 def _columns(first: str, *others: str) -> Table:
-    """A table without rows."""
+    """Table with its columns and without rows. ``first``: head of the first column."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(first, justify="left", no_wrap=True)
     for column in others:

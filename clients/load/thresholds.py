@@ -35,7 +35,7 @@ ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that must not hold."""
+    """A condition that no run may meet, such as ``p99>20ms``."""
 
     text: str
     request: str
@@ -74,13 +74,13 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
-    """Fewest replies of a run that shows all percentiles of these conditions."""
+    """Fewest replies with which a run can decide all conditions on percentiles."""
     shares = (PERCENTILES[condition.what][1] for condition in conditions if condition.what in PERCENTILES)
     return max(map(replies_for, shares), default=1)
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """Evidence that a run broke the limit; None if the run kept the limit."""
+    """Text on how a run met the condition; None if the run did not meet it."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what])
