@@ -1,1 +1,2 @@
-"""Histories: the requests, replies and times of clients, and the check that a sequential order explains a history."""
+"""Histories of clients: requests, replies and times, and the check that one sequential order of the requests explains
+all replies."""

@@ -14,7 +14,7 @@ from clients.load.history.operations import NEVER_NS, History, Operation, Untold
 
 
 def to_json(history: History) -> bytes:
-    """The history as JSON in UTF-8."""
+    """Encodes a history as JSON in UTF-8."""
     before = history.before or {}
     document = {
         "stocks": [asdict(stock) | {"sequence": before.get(stock.name, 0)} for stock in history.stocks],

@@ -30,7 +30,7 @@ from stock_service.trading.model import Status, Stock, TradeReply
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """An operation with a known reply."""
+    """An operation whose reply is known."""
 
     request: Request
     reply: Reply
@@ -40,9 +40,9 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """An operation, and its possible places: after commit ``low`` and before commit ``high``.
+    """An operation, with its possible places in the order of commits: after commit ``low`` and before commit ``high``.
 
-    For a commit, ``low`` is the commit's own number.
+    ``low`` of a commit is the commit's own number.
     """
 
     operation: _Told
@@ -51,7 +51,7 @@ class _Placed:
 
 
 class _Past:
-    """The past of one stock: the first state, and the state after each commit to the stock, with the commit's
+    """States of one stock over time: the first state, and the state after each commit to the stock, with the commit's
     number."""
 
     def __init__(self, stock: Stock, sequence: int) -> None:
@@ -65,16 +65,17 @@ class _Past:
         self.volumes.append(stock.volume)
 
     def until(self, index: int) -> float:
-        """Number of the commit at an index; infinity behind the last."""
+        """Number of the commit at ``index`` in the stock's list of commits; infinity for an index past the end."""
         return self.sequences[index] if index < len(self.sequences) else float("inf")
 
 
 def violations(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Faults of a history that began with these stocks; empty for a linearizable history.
+    """Faults of a history that began with the given stocks; empty for a linearizable history. Raises ValueError if an
+    operation has an unknown outcome.
 
-    ``before``: as in ``History``. ValueError for an unknown outcome.
+    ``before``: as in ``History``.
     """
     initial = {stock.name: stock for stock in stocks}
     one_each, found = one_for_each_id(operations)
@@ -112,7 +113,8 @@ def _told(operation: Operation) -> _Told:
 
 
 def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
-    """Applies a commit to a stock. Gives the fault of the commit's reply; empty for a correct reply."""
+    """Applies a commit to its stock. Gives the fault if the client got another reply than the rules give; empty for a
+    correct reply."""
     request, sequence = commit.request, commit.reply.sequence
     past = pasts.get(request.name)
     refusal = refusal_of(request)
@@ -124,8 +126,8 @@ def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
 
 
 def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
-    """Possible places of a request that committed nothing. None if every place is possible; a text with the reason if
-    no place is possible."""
+    """Possible places of a request that changed nothing. None if every place is possible. A text with the reason if no
+    place is possible."""
     request, reply = operation.request, operation.reply
     past = pasts.get(request.name)
     refusal = Status.UNKNOWN_STOCK if past is None else refusal_of(request)
@@ -150,8 +152,8 @@ def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
 
 
 def _out_of_order(placed: Sequence[_Placed]) -> list[str]:
-    """A line for each operation that breaks real time. At all its possible places, such an operation stands before an
-    operation that had ended earlier."""
+    """A line for each operation that cannot keep real time: all its possible places are before an operation that had
+    ended before this operation began."""
     calls = [(p.operation.called_ns, 0, number) for number, p in enumerate(placed)]
     returns = [(p.operation.returned_ns, 1, number) for number, p in enumerate(placed)]
     found: list[str] = []

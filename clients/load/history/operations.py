@@ -41,7 +41,7 @@ class Update:
 
 
 class Untold(Enum):
-    """Outcome of an operation without a usable reply."""
+    """Outcome of an operation whose reply does not tell the effect on the stock."""
 
     UNKNOWN = "unknown"
     """No reply came, or a fault came that does not tell if the request had an effect."""
@@ -61,12 +61,12 @@ class Operation:
     reply: Reply | Untold
     called_ns: int
     returned_ns: int
-    """Moment of return; ``NEVER_NS`` where the outcome is unknown."""
+    """Moment of the reply; ``NEVER_NS`` if the outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Operations, and the state before the first operation."""
+    """Operations of clients, and the state of the stocks before the first operation."""
 
     stocks: tuple[Stock, ...]
     """Stocks in the state before the first operation, with their volume limits."""
@@ -77,8 +77,8 @@ class History:
 
 
 class Kept:
-    """Operations of a load run. This class is not a dataclass, since msgspec would convert a dataclass's fields, and
-    cannot convert the union of requests."""
+    """Holder of the operations of one load run. A plain class, because msgspec would convert the fields of a dataclass,
+    and cannot convert the union of requests."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
@@ -90,11 +90,12 @@ def is_commit(reply: Reply | Untold) -> bool:
 
 
 def contended(operations: Sequence[Operation]) -> float:
-    """The share of operations that overlap a conflicting operation. Two operations conflict if both use one stock, and
-    at least one is a commit. A history with a low share shows little, since most operations ran one after another.
-    Operations with an unknown outcome do not count as overlapping, since such an operation would overlap all later
-    operations. Therefore, unknown outcomes lower the share. First merge all uses of a request id into one operation
-    (``retries.py``). The share of an empty history is 0.
+    """The share of operations that overlap a conflicting operation, from 0 to 1. Two operations conflict if both use
+    one stock, and at least one of them is a commit.
+
+    A history with a low share shows little, because most of its operations ran one after another. An operation with an
+    unknown outcome counts as not overlapping, because it would overlap all later operations. The caller first merges
+    all uses of a request id into one operation (``retries.py``). The share of an empty history is 0.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}
@@ -110,7 +111,7 @@ def contended(operations: Sequence[Operation]) -> float:
 
 
 class _Spans:
-    """Begins and ends of operations."""
+    """Times at which operations began and ended, sorted, to count overlaps."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         spans = [(operation.called_ns, operation.returned_ns) for operation in operations]
@@ -118,6 +119,7 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of these operations that overlap the given operation. Operations that touch count as overlapping."""
+        """Number of these operations that overlap the given operation. Two operations overlap also if one ends at the
+        moment at which the other begins."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

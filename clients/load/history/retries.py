@@ -1,12 +1,13 @@
-"""Merging of all uses of a request id into one operation, so that a checker of histories needs no knowledge of ids.
+"""Merging of all uses of a request id into one operation. A checker of histories then needs no rule for ids.
 
-All uses of an id for one trade have one effect and one reply. A reply shows that the effect has happened. A use of the
-id for a second trade is refused. The refusal shows that the first trade has taken effect. So one operation stands for
-all uses of the id. The operation took effect after the first use was sent, and before the first of these replies.
+The catalog does a trade with an id once, and gives every later use of the id the first reply. If a client uses the id
+for a second, different trade, the catalog refuses the second trade. The refusal also shows that the first trade has
+taken effect. So one operation stands for all uses of the id. The trade took effect after the first use was sent, and
+before the first of these replies.
 
-Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Also left out: a
-limit for several trades with one id and without replies. At most one of these trades took effect, but here each trade
-may have taken effect.
+Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Also left out:
+several different trades with one id and without replies. At most one of them took effect, but here each may have taken
+effect.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +17,10 @@ from clients.load.history.operations import NEVER_NS, Operation, Trade, Untold
 
 
 def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], list[str]]:
-    """Operations without ids: one operation for all uses of an id. Gives the faults of the replies, too. An operation
-    with the reply ``Untold.UNKNOWN`` and a moment of return is known to have taken effect."""
+    """Replaces all uses of a request id by one operation. Gives the operations, and the faults of the replies.
+
+    An operation with the reply ``Untold.UNKNOWN`` and a moment of return has taken effect, with an unknown reply.
+    """
     by_id: dict[str, list[Operation]] = {}
     asked: list[Operation] = []
     found: list[str] = []
@@ -35,7 +38,8 @@ def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], l
 
 
 def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
-    """Operations for the uses of one id: the trades that took effect, or may have taken effect."""
+    """Operations that stand for all uses of one id: one for each trade that took effect or may have taken effect.
+    ``found`` receives the faults."""
     trades: dict[Trade, list[Operation]] = {}
     for use in uses:
         assert isinstance(use.request, Trade)
@@ -55,8 +59,8 @@ def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
 
 
 def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], found: list[str]) -> Operation | None:
-    """The operation for all uses of an id for one trade. ``told`` has the uses that show the effect; a refused use for
-    another trade may be among them."""
+    """One operation for all uses of an id for one trade. ``told``: the uses whose replies show that the trade took
+    effect; they may include refused uses for another trade."""
     replies = [use.reply for use in uses if not isinstance(use.reply, Untold)]
     one = Operation(
         replace(trade, request_id=""),

@@ -34,11 +34,11 @@ that needs more states."""
 
 
 class Undecided(Exception):
-    """The search took too many states."""
+    """The search remembers too many states, and gives up without a finding."""
 
 
 class _State(NamedTuple):
-    """State of a stock, as far as the replies tell the state."""
+    """State of a stock in the search. Replies tell only a part of the state."""
 
     stock: Stock
     sequence: int
@@ -49,9 +49,10 @@ class _State(NamedTuple):
 def unexplained(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """A line for each stock without a legal order of its requests; empty for a linearizable history.
+    """A line for each stock for which no legal order of its requests exists; empty for a linearizable history. Raises
+    Undecided.
 
-    ``before``: as in ``History``. Raises Undecided.
+    ``before``: as in ``History``.
     """
     started = {stock.name: stock for stock in stocks}
     one_each, found = one_for_each_id(operations)
@@ -68,8 +69,8 @@ def unexplained(
 
 
 def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tuple[list[str], list[Operation]]:
-    """Faults of replies to requests that every state of the stock refuses; and the requests that need a place in the
-    order."""
+    """Splits the requests to a stock. First result: faults of the replies to requests that every state of the stock
+    refuses. Second result: all other requests, which the search must put in order."""
     found, rest = [], []
     for operation in history:
         request, reply = operation.request, operation.reply
@@ -86,18 +87,20 @@ def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tu
 
 @dataclass(slots=True)
 class _Level:
-    """A point of the search: the last request, and the requests still to be tried."""
+    """A step of the search, to which the search can return: the request that was taken last, and the requests that have
+    not been tried."""
 
     place: int
-    """The request that led to this point."""
+    """The request that was taken to reach this step."""
     state: _State
     highest: int
-    """The taken request with the latest send."""
+    """The request with the latest send among all that were taken."""
     choices: Iterator[tuple[int, _State]]
 
 
 class _Search:
-    """The search in one stock's history. The place of a request is the request's number in the order of sending."""
+    """The search of a legal order for one stock's requests. The place of a request is its number in the order of
+    sending."""
 
     def __init__(self, start: _State, history: Sequence[Operation]) -> None:
         self._asked = sorted(history, key=lambda operation: operation.called_ns)
@@ -115,8 +118,8 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """Runs the search. Gives a line with the obstacle if no order exists; empty if an order exists. Raises
-        Undecided."""
+        """Searches an order. Gives an empty text if an order exists, and otherwise a line with the request at which
+        every try ended. Raises Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]
@@ -135,7 +138,7 @@ class _Search:
         return []
 
     def _choices(self, state: _State, highest: int) -> list[tuple[int, _State]]:
-        """Requests that may come next, each with the state after the request. Requests with known outcomes come
+        """Requests that may be taken next, each with the stock's state after it. Requests with known outcomes come
         first."""
         certain, unsure, passed = list[tuple[int, _State]](), list[tuple[int, _State]](), list[int]()
         end, deadline_ns, first_to_return = len(self._asked), NEVER_NS, -1
@@ -158,8 +161,8 @@ class _Search:
         return certain + unsure if self._is_new(highest, passed, state) else []
 
     def _is_new(self, highest: int, passed: Sequence[int], state: _State) -> bool:
-        """True if the search has not yet reached this state by these requests. Without an unknown outcome the search
-        has no choices, so every point counts as new."""
+        """True if the search reaches this state by these requests for the first time. Without an unknown outcome each
+        step has one choice, so each step is new."""
         if not self._unsure:
             return True
         point = (highest, tuple(passed), state)
@@ -189,8 +192,8 @@ class _Search:
         return 0 if isinstance(reply, Untold) else reply.sequence
 
     def _after(self, state: _State, place: int) -> _State | None:
-        """The state after a request. For a request that changes nothing, the given ``state`` object itself. None if the
-        request cannot come next."""
+        """State after a request. A request that changes nothing gives the object ``state`` itself. None if the request
+        cannot be taken next."""
         operation = self._asked[place]
         request, reply = operation.request, operation.reply
         stock, sequence, exact = state

@@ -9,7 +9,8 @@ from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, 
 
 
 def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, Reply]:
-    """Applies a valid request to a stock by the pure rules. A commit gets the number ``sequence``."""
+    """Applies a valid request to a stock by the rules of trading. Gives the reply and the new state. A commit gets the
+    number ``sequence``."""
     match request:
         case Lookup():
             return stock, LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)
@@ -24,7 +25,8 @@ def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, 
 
 
 def refusal_of(request: Request) -> Status | None:
-    """The status by which every state of a stock refuses the request. None if some state accepts the request."""
+    """The status with which the service refuses the request in every state of the stock; None if some state accepts the
+    request."""
     match request:
         case Lookup():
             return None

@@ -15,7 +15,8 @@ from clients.load.history.search import Undecided, unexplained
 from stock_service.trading.model import INT64_MAX, LookupReply, Status, TradeReply
 
 CONTENDED_MIN = 0.3
-"""Least share of requests that must overlap a conflicting request. A history with a smaller share shows nothing."""
+"""Least share of requests that must overlap a conflicting request. Below this share the history shows nothing, and is
+refused."""
 
 Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 
@@ -27,7 +28,7 @@ class Verdict:
     finding: Finding
     requests: int
     contended: float
-    """The share of requests that overlapped a conflicting one."""
+    """Share of requests that overlapped a conflicting request, from 0 to 1."""
     unknown: int
     """Requests whose outcome is unknown."""
     faults: tuple[str, ...]
@@ -35,7 +36,7 @@ class Verdict:
 
 
 def judged(history: History) -> Verdict:
-    """The verdict on a history. The check takes some 30 µs and half a kilobyte a request."""
+    """Checks a history, and gives the verdict. The check takes some 30 µs and half a kilobyte a request."""
     operations = history.operations
     unknown = sum(operation.reply is Untold.UNKNOWN for operation in operations)
     share = contended(one_for_each_id(operations)[0])  # otherwise retries of a trade would count as conflicts
@@ -56,7 +57,7 @@ def judged(history: History) -> Verdict:
 
 
 def limit_told(name: str, operations: Iterable[Operation]) -> int:
-    """The largest volume limit of a stock that the replies allow."""
+    """The largest volume limit of a stock with which all replies to its requests are possible."""
     limit = INT64_MAX
     for operation in operations:
         request, reply = operation.request, operation.reply

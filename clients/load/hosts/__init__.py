@@ -1,2 +1,2 @@
-"""A load from many hosts: the shares of the plan, the cluster that runs the shares, and the sum of the results.
+"""Load from many hosts: the share of each host, the cluster that runs the shares, and the sum of the results.
 ``cluster`` and ``share`` load Dask."""

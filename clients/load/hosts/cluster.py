@@ -32,7 +32,7 @@ from clients.load.run.fleet import Phase, Progress, Watch
 from stock_service.rpc.errors import StockServiceError, UsageError
 
 CONNECT_S = 10.0
-"""Longest time to reach the scheduler."""
+"""Longest time to reach the scheduler, in seconds."""
 
 SILENT_S = 10.0
 """Longest silence of a host that has begun, and of the scheduler, in seconds."""
@@ -44,16 +44,16 @@ window, and this time in seconds."""
 _NOT_READY = " before it was ready: start its worker in the project's folder, with the project's packages"
 
 _PAUSE_S = 0.1
-"""Pause between two looks at the hosts."""
+"""Pause between two checks of the hosts, in seconds."""
 
 
 class Refused(StockServiceError):
-    """The run has no result, since a host did not do the host's share."""
+    """Error of a run without a result, because a host did not do its share. The text names the host."""
 
 
 @dataclass(slots=True)
 class _Host:
-    """A worker of the cluster, and the state of the worker's share. Moments are on this machine's clock."""
+    """A worker of the cluster, with the state of its share. Moments are on this machine's clock."""
 
     name: str
     address: str
@@ -63,7 +63,7 @@ class _Host:
     heard_s: float | None = None
     """Moment at which the host's answer to the start signal arrived."""
     began_after_s: float | None = None
-    """Time from the signal to the host's beginning, by the host's clock."""
+    """Time from the start signal to the host's first connect, by the host's clock."""
     lived_s: float = 0.0
     """Moment of the host's last sign of life."""
     requests: int = 0
@@ -73,7 +73,7 @@ class _Host:
 def run(
     plan: LoadPlan, scheduler: str, watch: Watch, expected: Sequence[str] = ()
 ) -> tuple[LoadResult, tuple[HostResult, ...]]:
-    """The result of the whole run, and of each host. Blocks as ``fleet.run`` does, and while the hosts prepare.
+    """Result of the whole run, and of each host. Blocks as ``fleet.run`` does, and also while the hosts prepare.
 
     ``expected`` has the names of the hosts that must send. Empty: all hosts of the cluster send. Raises UsageError if
     the scheduler does not answer, or if the load has fewer clients than hosts. Raises Refused for a run without a
@@ -94,7 +94,7 @@ def names(scheduler: str) -> Sequence[str]:
 
 
 def check(host: HostResult, plan: LoadPlan) -> None:
-    """Raises Refused if a host stopped early, lagged, or began too late."""
+    """Raises Refused if a host stopped early, lagged, or may have begun too late."""
     if host.result.interrupted:
         raise Refused(f"host {host.name} stopped before the end")
     if host.result.off_schedule is not None:
@@ -115,8 +115,8 @@ def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[fl
 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Client]:
-    """A connection to the scheduler. Raises UsageError if the scheduler does not answer, and Refused if the connection
-    is lost."""
+    """Connects to the scheduler. Raises UsageError if the scheduler does not answer, and Refused if the connection is
+    lost."""
     try:
         client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -164,15 +164,18 @@ def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
-    """Workers that the scheduler has now, by address. Raises OSError. ``Client.scheduler_info`` is not reliable:
-    without a scheduler it gives an old state, and sometimes it lacks workers."""
+    """Workers that the scheduler has at this moment, by address. Raises OSError.
+
+    Dask's ``Client.scheduler_info`` is not used: without a scheduler it gives an old state, and sometimes it lacks
+    workers.
+    """
     asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
     return asked["workers"]
 
 
 def _ask(client: Client, question: str, **words: object) -> Any:
-    """The scheduler's answer. Raises OSError if no answer comes within ``SILENT_S``. Dask's own ``Event`` would wait
-    for ever."""
+    """Asks the scheduler, and gives the answer. Raises OSError if no answer comes within ``SILENT_S``. Dask's own
+    ``Event`` would wait for ever."""
     if client.scheduler is None:
         raise ConnectionError("closed")
     return client.sync(getattr(client.scheduler, question), **words, callback_timeout=SILENT_S)
@@ -201,7 +204,7 @@ class _Run:
             _ask(self._client, "event_clear", name=self._name)
 
     def results(self) -> list[HostResult]:
-        """Results of all hosts. Raises Refused."""
+        """Waits for the results of all hosts. Raises Refused."""
         for host, token in zip(self.hosts, self._tokens, strict=True):
             token.put(1, callback_timeout=SILENT_S)
             self._futures[host.number] = self.submit(host, host.address)
@@ -226,7 +229,7 @@ class _Run:
         )
 
     def _until(self, done: Callable[[_Host], bool], phase: Phase, limit_s: float, pause_s: float = _PAUSE_S) -> None:
-        """Waits until the condition holds for every host."""
+        """Waits until ``done`` is true for every host. Raises Refused after ``limit_s``."""
         until_s = time.monotonic() + limit_s
         while True:
             self._take()

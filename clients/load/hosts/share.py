@@ -31,7 +31,7 @@ GO_S = fleet.READY_S + 10.0
 """Longest wait for the start signal, in seconds. The clients of a host take at most ``READY_S`` to get ready."""
 
 SAID_EVERY_S = 1.0
-"""Time between two signs of life of a host."""
+"""Time between two signs of life of a host, in seconds."""
 
 READY, HEARD, BEGUN, LIVES, AGAIN = "ready", "heard", "begun", "lives", "again"
 """Messages of a host to the coordinator. ``BEGUN`` has the nanoseconds since ``HEARD``; ``LIVES`` has the number of
@@ -41,13 +41,13 @@ FOLDERS = ("clients", "stock_service", "experiments/services")
 """Folders with all code that a host runs. A study's load checks replies by functions of ``experiments/services``."""
 
 _LOOK_S = 0.2
-"""Time between two checks that the share is still wanted."""
+"""Time between two checks if the coordinator still wants the share, in seconds."""
 
 _one = threading.Lock()
 
 
 class NotStarted(StockServiceError):
-    """A share that this host must not or cannot run."""
+    """Error of a host that may not run its share, or cannot run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class Share:
     run: str
     """Unique name of the run."""
     sources: str
-    """The coordinator's ``SOURCES``; the host's must be equal."""
+    """Digest of the coordinator's source files. A host whose own digest is different does not start."""
 
 
 def token(run: str, number: int) -> str:
-    """Name of the queue that holds the token of a share."""
+    """Name of the queue on the scheduler that holds the token of a share."""
     return f"{run}-token-{number}"
 
 
@@ -79,7 +79,8 @@ SOURCES = _sources()
 
 
 def run(share: Share) -> LoadResult:
-    """Runs the task. Blocks as ``fleet.run`` does. Raises the faults of ``fleet.run``, and NotStarted."""
+    """Runs a share on a host: the function of the Dask task. Blocks as ``fleet.run`` does. Raises the faults of
+    ``fleet.run``, and NotStarted."""
     queue, taken = Queue(share.run), Queue(token(share.run, share.number))
 
     def say(word: str, value: int = 0) -> None:
@@ -105,8 +106,8 @@ def run(share: Share) -> LoadResult:
 
 
 class _Watch:
-    """Progress function of a share: waits for the common start, sends signs of life, and ends a run that is not wanted
-    any more."""
+    """Progress function of a share. It waits for the common start, sends signs of life, and ends a run that the
+    coordinator no longer wants."""
 
     def __init__(self, share: Share, say: Callable[..., None]) -> None:
         self._say, self._go = say, Event(share.run)
@@ -117,7 +118,7 @@ class _Watch:
         self._begun = self._called_off = False
 
     def __call__(self, progress: Progress) -> None:
-        """See ``fleet.Watch``."""
+        """Reports the progress of the run; called as a ``fleet.Watch``."""
         self._look()
         if progress.phase == "standing":
             self._wait()
@@ -129,8 +130,8 @@ class _Watch:
             self._say(LIVES, progress.requests)
 
     def _look(self) -> None:
-        """Raises KeyboardInterrupt, once, if the task is not wanted any more, for example because the coordinator has
-        ended."""
+        """Raises KeyboardInterrupt, once, if the coordinator no longer wants the task, for example because the
+        coordinator has ended."""
         task = self._worker.state.tasks.get(self._key)
         if not self._called_off and (task is None or task.state != "executing"):
             self._called_off = True

@@ -40,16 +40,16 @@ COMPILE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """The check of a reply: the reply's bytes decode as a message type. The check has the files of the type, so that
-    the check can be pickled."""
+    """Check of a reply: its bytes must decode as a message of one type. The check holds the definition of the type, so
+    that it can be pickled for another process."""
 
     files: bytes
-    """A FileDescriptorSet."""
+    """Definition of the type and of its imports, as an encoded FileDescriptorSet."""
     message: str
     """Full name of the type."""
 
     def __call__(self, reply: bytes) -> int:
-        """OK. Raises InternalFault for bytes that do not decode."""
+        """Gives OK. Raises InternalFault for bytes that do not decode."""
         try:
             _message_class(self.files, self.message).FromString(reply)
         except DecodeError as error:
@@ -86,7 +86,7 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
 
 
 def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: str) -> ServiceDescriptor:
-    """The service of this name."""
+    """Definition of the service ``name``. Raises UsageError if the files declare no such service."""
     try:
         return pool.FindServiceByName(name)
     except KeyError as error:
@@ -101,7 +101,8 @@ def _unknown(call: str, services: list[str]) -> UsageError:
 
 
 def _pool(files: FileDescriptorSet) -> DescriptorPool:
-    """Types that these files declare. The files must be in order: each file after the files that it imports."""
+    """Pool of the types that the files declare. The files must be in order: each file after the files that it
+    imports."""
     pool = DescriptorPool()
     for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
@@ -110,7 +111,7 @@ def _pool(files: FileDescriptorSet) -> DescriptorPool:
 
 @lru_cache(maxsize=8)
 def _message_class(files: bytes, name: str) -> type[Message]:
-    """A message type; made once in each process."""
+    """Class of a message type. The class is made once in each process."""
     return GetMessageClass(_pool(FileDescriptorSet.FromString(files)).FindMessageTypeByName(name))
 
 
@@ -139,7 +140,7 @@ def _compiled(proto: Path) -> FileDescriptorSet:
 
 
 def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorSet:
-    """Descriptors of the file that declares the service, and of its imports, as the server sends them."""
+    """Asks the server for the file that declares the service, and for the imports of the file. Gives the files."""
     where = shown_address(address)
     with grpc.insecure_channel(where, [("grpc.enable_retries", 0)]) as channel:
         server = _Reflection(ServerReflectionStub(channel), timeout_s)
@@ -163,21 +164,21 @@ def _imported(files: dict[str, FileDescriptorProto]) -> set[str]:
 
 
 def _explained(error: grpc.Call, call: str, where: str) -> Exception:
-    """Error that explains the server's refusal, with advice."""
+    """Error for the user, with the server's reason and advice."""
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return UsageError("--call", call, f"beside --proto FILE, as the server at {where} has no reflection")
     return status_fault(error.code().value[0], error.details() or "", where)
 
 
 class _Reflection:
-    """A server's reflection service."""
+    """Connection to a server's reflection service."""
 
     def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
         self._stub = stub
         self._timeout_s = timeout_s
 
     def add(self, files: dict[str, FileDescriptorProto], question: ServerReflectionRequest) -> None:
-        """Adds the files that answer the question, by name; adds no file if the server has no such file."""
+        """Asks for files, and adds them to ``files`` by name. Adds no file if the server has none."""
         for reply in self._stub.ServerReflectionInfo(iter([question]), timeout=self._timeout_s):
             for serialized in reply.file_descriptor_response.file_descriptor_proto:
                 file = FileDescriptorProto.FromString(serialized)

@@ -32,17 +32,17 @@ SHARED_BY = 3
 """Number of connections that share a request_id."""
 
 _NONE_KNOWN: dict[bytes, int] = {}
-"""Known replies of a checked run: always empty, so that every reply is checked."""
+"""Dictionary of known replies that stays empty, so that every reply is checked."""
 
 
 class Asked:
-    """A request under way, and later the reply. The object stands in the place of the function that checks a reply. For
-    one thread."""
+    """A request under way, and later its reply. The load client calls this object as the function that checks a reply.
+    For one thread."""
 
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
 
     def __init__(self, request: Request, first: int, clock_ns: Callable[[], int]) -> None:
-        """``first`` is the number of the request type's outcome 0. The request counts as sent from now on."""
+        """``first`` is the number of the request type's first outcome. The request counts as sent from now on."""
         self._request = request
         self._first = first
         self._clock_ns = clock_ns
@@ -79,7 +79,7 @@ class Asked:
 
 
 def decoded(request: Request, payload: bytes) -> Reply:
-    """A valid reply. Raises InternalFault."""
+    """Decodes a reply to the request. Raises InternalFault for a reply that the request cannot have."""
     match request:
         case Lookup():
             looked_up = replies.lookup(payload)
@@ -131,12 +131,13 @@ class CheckedWorkload:
             yield workload.Request(*encoded(lookup), _NONE_KNOWN, Asked(lookup, first, self._clock_ns), first)
 
     def operations(self) -> list[Operation]:
-        """Operations sent so far, with the replies."""
+        """All operations that were sent so far, with their replies."""
         every = (one.operation() for asked in self._asked for one in asked)
         return [operation for operation in every if operation is not None]
 
     def _with_id(self, request_id: str, rng: random.Random) -> Trade:
-        """The trade that belongs to an id. With the probability ``conflicts``, a different trade with this id."""
+        """The trade that belongs to an id. With the probability ``conflicts``, a different trade with the same id,
+        which the server must refuse."""
         drawn = crc32(request_id.encode())
         stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
         side = Side.BUY if drawn >> 31 else Side.SELL
@@ -156,7 +157,7 @@ def _drawn(kind: str, stock: str, plan: LoadPlan, rng: random.Random) -> Request
 
 
 def encoded(request: Request) -> tuple[str, bytes]:
-    """A request's path and payload."""
+    """Path and encoded message of a request."""
     match request:
         case Lookup(name):
             return LOOKUP, stock_pb2.LookupRequest(name=name).SerializeToString()

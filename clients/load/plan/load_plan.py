@@ -14,7 +14,7 @@ from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.model import QUANTITY_MAX
 
 ConnectionPolicy = Literal["kept-alive", "per-request"]
-"""Kind of connection: a kept connection for all requests, or a new connection for each request."""
+"""Connection policy: one kept connection for all requests, or a new connection for each request."""
 
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 
@@ -26,7 +26,7 @@ grpcio)."""
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
 Choice = Literal["uniform", "zipf"]
-"""Choice of a stock: uniform, or the k-th stock in proportion to 1 ÷ k^s."""
+"""Distribution of the stocks in requests: uniform, or Zipf's (the k-th stock in proportion to 1 ÷ k^s)."""
 
 CHOICES: tuple[Choice, ...] = ("uniform", "zipf")
 
@@ -34,7 +34,8 @@ RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
 """Range of the requests due in a second."""
 
 ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
-"""Range of exponents. With the largest exponent, the second stock has a thousandth of the first stock's requests."""
+"""Range of the exponent s. With the largest exponent, the second stock has a thousandth of the first stock's
+requests."""
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
 """Range of weights in a mix. Larger weights would overflow the sum of the weights, and a type with a smaller weight
@@ -47,30 +48,31 @@ REFLECTING = ("grpc", "grpc_static", "grpc_aio")
 """Transports with servers that tell a method's message types (gRPC server reflection)."""
 
 CLIENTS_MAX = 512
-"""Most client processes: each takes about 10 MB."""
+"""Largest number of client processes. Each takes about 10 MB."""
 
 CONNECTIONS_MAX = 4096
-"""Most connections of all clients together: the number that a server here accepts by default."""
+"""Largest number of connections of all clients together: the number that a server here accepts by default."""
 
 DURATION_S_MAX = 3600.0
-"""Most seconds of warm-up, and most seconds measured."""
+"""Longest warm-up, and longest measured window, in seconds."""
 
 STOCKS_MAX = 100_000
-"""Most stocks to choose from: as many as a catalog has."""
+"""Largest number of stocks to choose from: the number that a catalog can have."""
 
 REQUEST_TYPES_MAX = 8
-"""Most request types in a mix. An outcome is recorded as one byte, with three bits for the type."""
+"""Largest number of request types in a mix. An outcome is recorded as one byte, with three bits for the type."""
 
 _RECORDS = 2**23
-"""Most records that up to 512 connections of a run hold together: at most 25 bytes each, 210 MB."""
+"""Number of records that all connections of a run hold together: at most 25 bytes each, 210 MB. With over 512
+connections it grows, because each may hold ``_RECORDS_MIN``."""
 
 _RECORDS_MIN = 2**14
-"""Records that one connection may hold for any share: 410 kB."""
+"""Number of records that each connection may hold at least, however many connections there are: 410 kB."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestType:
-    """A kind of request: its payloads, and the check of a reply. A process gets the request type pickled.
+    """A type of requests: its method, its payloads, and the check of a reply. A process gets the request type pickled.
 
     ``check`` is a function of a module: the function takes a reply's bytes and gives the number of the reply's
     ``Status``, or raises InternalFault. Each request's payload is chosen uniformly from ``payloads``.
@@ -84,7 +86,7 @@ class RequestType:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Plan to keep the history of a run, so that the history can be checked."""
+    """Options of a run whose history is kept and checked."""
 
     prefix: str
     """Prefix of every request_id, unique among all runs on the server."""
@@ -114,7 +116,7 @@ class LoadPlan:
     """Duration of the measured window."""
     connections_per_client: int = 1
     connection: ConnectionPolicy = "kept-alive"
-    """Kind of connection. With ``per-request``, the response time includes connecting."""
+    """Connection policy. With ``per-request``, the response time includes connecting."""
     timeout_s: float = 5.0
     """Longest wait for a reply. A connection's first call may take until the run ends: a starved client is not an
     error."""
@@ -124,7 +126,7 @@ class LoadPlan:
     quantity: int = 1
     """Number of shares in one trade."""
     request_types: tuple[RequestType, ...] = ()
-    """Requests of other services than the stock service."""
+    """Request types of other services than the stock service."""
     client: ClientKind = "lean"
     rate_hz: float | None = None
     """Requests due in a second from all clients together; None for a closed loop."""
@@ -140,7 +142,7 @@ class LoadPlan:
     real_time: bool = False
     """True if the client processes run at real-time priority. The system must permit this; see ``run/priority.py``."""
     check: Check | None = None
-    """Plan of the check of a history; None for an unchecked run. Only for the stock service in a closed loop; see
+    """Options of the check of a history; None for an unchecked run. Only for the stock service in a closed loop; see
     ``checked_workload.py``."""
 
     def __post_init__(self) -> None:
@@ -189,12 +191,12 @@ class LoadPlan:
 
     @property
     def loop(self) -> Literal["closed", "open"]:
-        """Kind of the loop."""
+        """Kind of the loop: ``closed`` or ``open``."""
         return "closed" if self.rate_hz is None else "open"
 
     @property
     def records_max(self) -> int:
-        """Records that one connection holds before the connection pauses to fold the records into histograms."""
+        """Number of records at which a connection pauses, to fold the records into histograms."""
         return max(_RECORDS_MIN, _RECORDS // self.connections)
 
 

@@ -25,7 +25,7 @@ INVALID_REPLY = 31
 """Outcome of an invalid reply."""
 
 OUTCOMES = 256
-"""Numbers that an outcome can have."""
+"""Number of different outcomes."""
 
 _CODES = 15
 """Number of codes with a separate outcome. UNAUTHENTICATED, 16, has the outcome of code 1. No fault has the code 1."""
@@ -35,13 +35,13 @@ ERROR_KINDS: dict[int, str] = {
     NEVER_SENT: "never_sent",
     INVALID_REPLY: "invalid_reply",
 }
-"""Name of every error outcome."""
+"""Name of every outcome that is an error."""
 
 STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 
 def fault_outcome(fault: Fault) -> int:
-    """Outcome of a fault, for the first request type."""
+    """Outcome of a call that ended in a fault, for the first request type."""
     return FAULT_FIRST + fault.code % _CODES
 
 
@@ -50,8 +50,8 @@ LATE = fault_outcome(DeadlineExceeded("no reply in time"))
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
-    """Name and count of each outcome of one request type that occurred. ``names`` has the outcomes to give. ``first``
-    is the number of the type's outcome 0."""
+    """Count of each outcome of one request type that occurred, by name. ``names`` has the outcomes that count.
+    ``first`` is the number of the type's first outcome."""
     for number, name in names.items():
         if counts[first + number]:
             yield name, counts[first + number]

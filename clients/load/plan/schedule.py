@@ -20,19 +20,19 @@ from typing import Literal, assert_never
 import numpy as np
 
 Arrivals = Literal["constant", "poisson"]
-"""Process of arrivals."""
+"""Arrival process of an open loop."""
 
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Number of moments computed at a time, between two sends: 0.1 ms of work."""
+"""Number of due moments that are computed at once, between two sends: 0.1 ms of work."""
 
 _SECOND_NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A part of an arrival process. All ``parts`` parts are equal, and have ``rate_hz`` requests a second together."""
+    """One part of an arrival process. The process has ``rate_hz`` requests a second, in ``parts`` equal parts."""
 
     rate_hz: float
     arrivals: Arrivals
@@ -42,7 +42,7 @@ class Schedule:
     seed: int
 
     def due_ns(self, start_ns: int) -> Iterator[int]:
-        """Every moment from ``start_ns`` on, in order, without end."""
+        """Due moments from ``start_ns`` on, in order, without end."""
         match self.arrivals:
             case "constant":
                 return self._constant(start_ns)

@@ -18,18 +18,18 @@ class Turn:
     ``after`` adds the start."""
 
     load: int
-    """Place of the load among the loads."""
+    """Number of the load that sends in the turn."""
     begin_ns: int
     """Moment at which clients begin to send."""
     first_ns: int
-    """Begin of the counted part. A request sent between this moment and ``last_ns`` counts."""
+    """Begin of the counted part. A request counts if it is sent between this moment and ``last_ns``."""
     last_ns: int
     """End of the counted part. Clients then send uncounted requests until all counted requests are answered."""
     end_ns: int
     """End of the turn. A counted request that is answered later spoils the turn."""
 
     def after(self, start_ns: int) -> "Turn":
-        """A copy of the turn, moved by this time."""
+        """Copy of the turn with every moment later by ``start_ns``."""
         return Turn(
             self.load,
             self.begin_ns + start_ns,

@@ -22,13 +22,13 @@ from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 CYCLE = 4096
-"""Requests that a connection draws and then repeats."""
+"""Number of requests that a connection draws, and then repeats."""
 
 REMEMBERED_MAX = 1024
-"""Most valid replies that a request type remembers: a tenth of a megabyte."""
+"""Largest number of valid replies that a request type remembers: a tenth of a megabyte."""
 
 PRICES_PER_STOCK = 4
-"""Different updates drawn for each stock."""
+"""Number of different updates that are drawn for each stock."""
 
 
 class Request(NamedTuple):
@@ -37,11 +37,12 @@ class Request(NamedTuple):
     path: str
     payload: bytes
     known: dict[bytes, int]
-    """Outcomes of earlier replies that passed the check."""
+    """Valid replies that the request type remembers, each with its outcome. A reply with the same bytes needs no
+    check."""
     check: Callable[[bytes], int]
     """Function that gives a reply's outcome and remembers it in ``known``. The function never raises."""
     first: int
-    """Number of the request type's outcome 0."""
+    """Number of the request type's first outcome."""
 
 
 class Workload:
@@ -50,7 +51,7 @@ class Workload:
     def __init__(self, plan: LoadPlan) -> None:
         self._seed = plan.seed
         self.population: list[Request] = []
-        """Every different request."""
+        """All different requests that the plan can send."""
         weights: list[float] = []
         own = {request_type.name: request_type for request_type in plan.request_types}
         for place, (name, weight) in enumerate(plan.mix.items()):
@@ -63,7 +64,7 @@ class Workload:
         self._cumulated = list(accumulate(weights))
 
     def requests(self, client: int, connection: int) -> Iterator[Request]:
-        """The endless sequence of one connection."""
+        """Endless sequence of the requests of one connection."""
         return cycle([self.population[place] for place in self.drawn(client, connection)])
 
     def drawn(self, client: int, connection: int) -> list[int]:
@@ -73,8 +74,8 @@ class Workload:
 
 
 def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
-    """Weight of each payload of a request type. The payloads belong to the stocks in order, and every stock has equally
-    many payloads. Without stocks, every payload counts as a stock.
+    """Probability of each payload of a request type with this weight. The payloads belong to the stocks in order, and
+    every stock has equally many payloads. Without stocks, every payload counts as a stock.
     """
     ranked = stocks or payloads
     exponent = plan.zipf_s if plan.choice == "zipf" else 0.0
@@ -85,7 +86,8 @@ def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[f
 
 
 def remember(known: dict[bytes, int], reply: bytes, outcome: int) -> None:
-    """Keeps a valid reply. Forgets all other replies if the dictionary is full. Safe from several threads."""
+    """Keeps a valid reply with its outcome. Forgets all other replies if the dictionary is full. Safe from several
+    threads."""
     if len(known) >= REMEMBERED_MAX:
         known.clear()
     known[reply] = outcome

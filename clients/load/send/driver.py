@@ -37,7 +37,7 @@ from stock_service.rpc.errors import DeadlineExceeded, Fault
 from stock_service.rpc.transports import Connection
 
 BLOCK = 16
-"""Number of requests between two checks: whether the records must be folded, and how far the run has come."""
+"""Number of requests between two checks. A check tells if the records must be folded, and reports the progress."""
 
 PAUSE_S = 0.01
 """Pause after a fault. A connection asks a server that refuses, or that is gone, a hundred times a second at most."""
@@ -46,17 +46,18 @@ LATE_NS = 20_000_000
 """Grace time after the deadline. In this time a request that was due before the deadline is still sent."""
 
 STARVED_NS = 100_000_000
-"""Tolerance of timers. A first call that is given up this long before the run's end still counts as starved."""
+"""Tolerance for timers that end early, in nanoseconds. A first call that is given up this long before the run's end
+still counts as starved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Clock, limits and shared state of a sender. The caller gives these values, so that tests need no real clock."""
+    """Clock, limits and shared state that a sender gets from its caller. A test gives a clock of its own."""
 
     deadline: Deadline
     timeout_s: float
     records_max: int
-    """Largest number of records before the hot loop stops for folding."""
+    """Number of records at which the hot loop stops, so that the records are folded."""
     progress: MutableSequence[int]
     """Counts of finished requests, for the progress of the run. This sender's count is at ``place``."""
     place: int
@@ -66,32 +67,32 @@ class Surroundings:
     """Function that gives an open loop's due moments from a start on. None for a closed loop: the next request is due
     at once."""
     spin_ns: int = 0
-    """Time of busy waiting before a due moment. A sleep may end 0.1 ms late."""
+    """Time of busy waiting before a due moment, in nanoseconds. A sleep may end 0.1 ms late."""
     context: ssl.SSLContext | None = None
-    """Encryption of lanes; None for lanes without TLS."""
+    """TLS context of lanes; None for lanes without TLS."""
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """True if a first call ended because the run ended: the server never answered the call."""
+    """True if a first call failed because the run ended: the server never answered the call."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
 def _not_sent(request: Request) -> bool:
-    """Drops a request that was never sent from the kept history. Gives False, for the caller's return."""
+    """Removes a request that was never sent from the kept history. Gives False, which the caller returns."""
     if isinstance(request.check, Asked):
         request.check.not_sent()
     return False
 
 
 class Pace:
-    """The schedule of one connection in an open loop. For one thread."""
+    """Due moments of one connection in an open loop. For one thread."""
 
     def __init__(self, moments: Iterator[int], around: Surroundings) -> None:
         self._moments = moments
         self._around = around
         self._next_ns = next(moments)
         self.due_ns = 0
-        """Due moment of the request for which ``wait`` waited last."""
+        """Due moment of the request for which ``wait`` was last called."""
 
     def wait(self) -> bool:
         """Blocks until the next request is due. False if the request is due after the deadline, or if the time for
@@ -119,8 +120,7 @@ class Pace:
             self._next_ns = next(self._moments)
 
     def unsent(self, until_ns: int) -> int:
-        """Number of requests that were due before ``until_ns`` and never sent, in an interrupted run. To be called
-        once."""
+        """Number of requests that were due before ``until_ns`` and never sent, in an interrupted run. Called once."""
         count = 0
         while self._next_ns < until_ns:
             count += 1
@@ -230,24 +230,23 @@ class Driver:
         return True
 
     def write_off(self) -> None:
-        """Records the requests of an open loop that were due and were not sent. To be called after the last
-        ``drive``."""
+        """Records the requests of an open loop that were due and were not sent. Called after the last ``drive``."""
         if self._pace is not None:
             self._pace.write_off(self.records, self._requests)
 
     def unsent(self, until_ns: int) -> int:
-        """Number of requests of an open loop that were due before ``until_ns`` and were not sent. To be called after
-        the last ``drive``."""
+        """Number of requests of an open loop that were due before ``until_ns`` and were not sent. Called after the last
+        ``drive``."""
         return 0 if self._pace is None else self._pace.unsent(until_ns)
 
     def close(self) -> None:
-        """Closes the connection. May be repeated."""
+        """Closes the connection. A second call has no effect."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int) -> None:
-        """Keeps a request outside the hot loop."""
+        """Records a request outside the hot loop."""
         self.records.started += 1
         self.records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
 
@@ -262,8 +261,8 @@ class Driver:
         self._around.pause(PAUSE_S)
 
     def _call(self) -> Callable[[str, bytes, float], bytes] | None:
-        """Function that makes a call. Reconnects after a lost connection, and counts failed attempts. None if the
-        deadline came first."""
+        """Function that makes a call. If the connection was lost, the function connects again, and counts each failed
+        attempt. Gives None if the deadline comes before a connection."""
         if self._per_request:
             return self._call_on_a_new_one
         clock_ns, deadline = self._around.clock_ns, self._around.deadline
@@ -276,7 +275,8 @@ class Driver:
         return None if self._connection is None else self._connection.call
 
     def _call_on_a_new_one(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        """Makes a connection, then a call. The connection stays open, so that no time includes the closing."""
+        """Makes a new connection, then a call on it. The connection stays open, so that no time includes the
+        closing."""
         clock_ns = self._around.clock_ns
         began_ns = clock_ns()
         self._connection = self._new_connection(timeout_s)

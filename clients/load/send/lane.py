@@ -27,8 +27,8 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
-"""The encoded request; the known valid replies; the check of unknown replies; the number of the request type's outcome
-0."""
+"""A request that is ready to be sent: the encoded request; the known valid replies; the check of an unknown reply; the
+number of the request type's first outcome."""
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 """A call under way: due moment, moment of the send, and the last three values of ``Ready``."""
@@ -39,7 +39,8 @@ been answered."""
 
 
 class Lane:
-    """A connection; after a loss, its successor. For one thread. The caller that makes this lane disconnects it."""
+    """A connection of the lean client, and its successor after a loss. For one thread. The caller that makes this lane
+    disconnects it."""
 
     __slots__ = (
         "_clock_ns",
@@ -96,7 +97,7 @@ class Lane:
 
     @property
     def settled(self) -> bool:
-        """True if no call is under way, except perhaps a first call."""
+        """True if no call is under way. A first call that is under way does not count."""
         return not self.waiting or (len(self.waiting) == 1 and self.first_call in self.waiting)
 
     def connect(self, address: Address, codec: Codec, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
@@ -116,16 +117,15 @@ class Lane:
             self.write(codec.hello)
 
     def disconnect(self) -> None:
-        """Closes the connection. May be repeated. For a lane without calls under way, or a lane whose calls do not
-        matter any more."""
+        """Closes the connection. A second call has no effect. Calls under way get no record."""
         if self._socket is not None:
             self._watched.pop(self._socket.fileno(), None)
             self._socket.close()  # the close also removes the socket from the epoll set
             self._socket = None
 
     def send(self, due_ns: int | None = None) -> None:
-        """Sends the next request; a request without ``due_ns`` is due now. The lane must have ``room``. Part of the hot
-        loop."""
+        """Sends the next request, which was due at ``due_ns``; None for a request that is due now. The lane must have
+        ``room``. Part of the hot loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
         if self.first_call == _NEXT:  # a request of the schedule is never a first call, even if answered first
@@ -136,8 +136,8 @@ class Lane:
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Reads the bytes that have come. Completed replies get the time ``done_ns``. True if a call ended. Part of
-        the hot loop."""
+        """Reads the bytes that have arrived. A reply that is complete gets the time ``done_ns``. True if a call ended.
+        Part of the hot loop."""
         if self._socket is None:  # lost by a flush of this event
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
@@ -185,7 +185,7 @@ class Lane:
         return bool(completed)
 
     def write(self, data: bytes) -> None:
-        """Gives bytes to the kernel, and keeps the bytes that the kernel does not take."""
+        """Gives bytes to the kernel, and keeps the bytes for which the kernel has no room."""
         if self._unsent:
             self._unsent += data
             return
@@ -206,14 +206,14 @@ class Lane:
             self._epoll.modify(connected.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
-        """Gives the kept bytes to the kernel."""
+        """Gives the kept bytes to the kernel, as far as it has room."""
         if self._socket is not None:
             data, self._unsent = self._unsent, b""
             self._epoll.modify(self._socket.fileno(), select.EPOLLIN)
             self.write(data)
 
     def give_up(self, sent_before_ns: int, now_ns: int) -> None:
-        """Ends the calls that were sent before this moment, except a first call."""
+        """Ends the calls that were sent before ``sent_before_ns``, as timed out. A first call goes on."""
         late = []
         for call, (_, sent_ns, *_) in self.waiting.items():
             if sent_ns > sent_before_ns:
@@ -231,7 +231,7 @@ class Lane:
             self.write(cancel)
 
     def _lose(self, error: Fault | OSError, now_ns: int) -> None:
-        """Ends every call under way, and the connection."""
+        """Ends every call under way, and closes the connection."""
         fault = error if isinstance(error, Fault) else Unavailable(error.strerror or str(error))
         outcome = fault_outcome(fault)
         for call in list(self.waiting):

@@ -43,10 +43,11 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec
 
 SWEEP_NS = 50_000_000
-"""Time between two checks for requests that timed out and for lost connections."""
+"""Time between two checks for timed-out requests and lost connections, in nanoseconds."""
 
 _SPIN_NS = 1_100_000
-"""Time of busy waiting before a request is due. Epoll's timeout is in whole milliseconds, rounded up."""
+"""Time of busy waiting before a request is due, in nanoseconds. Epoll's timeout is in whole milliseconds, rounded
+up."""
 
 _EVENTS_OPEN = 8
 """Connections read before an open loop looks again for due requests: some 0.1 ms."""
@@ -58,7 +59,7 @@ _FOREVER_NS = 2**62
 
 
 class Lanes:
-    """Connections of one process. For one thread. The caller that makes this object closes it."""
+    """All connections of one process. For one thread. The caller that makes this object closes it."""
 
     def __init__(
         self,
@@ -107,7 +108,8 @@ class Lanes:
             self._due_ns = next(self._due)
 
     def drive(self, until_ns: int) -> bool:
-        """Runs the lanes until this moment, or until the records must be folded. True if the records must be folded."""
+        """Sends and receives until ``until_ns``, or until the records must be folded into histograms. True if the
+        records must be folded."""
         poll, clock_ns = self._epoll.poll, self._around.clock_ns
         events_max = -1 if self._schedule is None else _EVENTS_OPEN
         now_ns = clock_ns()
@@ -123,9 +125,9 @@ class Lanes:
         return False
 
     def settle(self) -> None:
-        """Prepares the folding of records. A closed loop waits for the replies under way, so that the folding delays no
-        reply's time. An open loop does not wait: requests that become due during the folding are sent late, and count
-        as late.
+        """Waits until the records can be folded. A closed loop waits for the replies under way, so that the folding
+        delays no reply's time. An open loop does not wait: requests that become due during the folding are sent late,
+        and count as late.
         """
         if self._schedule is None:
             self._gate.ns = 0
@@ -161,24 +163,24 @@ class Lanes:
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """Encoded requests for a lane. Each request is encoded at the time of sending, so the requests need not be
-        known before the run."""
+        """Encodes requests for a lane. Each request is encoded at the time of sending, so ``requests`` may be
+        endless."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
 
     def oldest_sent_ns(self) -> int:
-        """Moment of the oldest send without a reply. A moment far in the future if all sends have replies."""
+        """Moment of the oldest send without a reply. Without such a send, a moment far in the future."""
         sent = [next(iter(lane.waiting.values()))[1] for lane in self.lanes if lane.waiting]
         return min(sent, default=_FOREVER_NS)
 
     @property
     def unsent(self) -> int:
-        """Number of requests of an open loop that are due and not sent."""
+        """Number of requests of an open loop that are due and have not been sent."""
         return len(self._backlog)
 
     def close(self) -> None:
-        """Closes every connection. May be repeated."""
+        """Closes every connection. A second call has no effect."""
         for lane in self.lanes:
             lane.disconnect()
         self._epoll.close()
@@ -186,8 +188,8 @@ class Lanes:
     # ---- sending
 
     def _send_next(self, lane: Lane, now_ns: int) -> None:
-        """Sends a lane's next request, for a closed loop or as a first call, or lets the lane rest. Part of the hot
-        loop."""
+        """Sends a lane's next request of a closed loop, or its first call. After the deadline the lane rests instead.
+        Part of the hot loop."""
         if now_ns >= self._gate.ns or not lane.room:
             lane.resting = True
         elif not lane.resting:
@@ -212,7 +214,7 @@ class Lanes:
         return True
 
     def _collect_due(self, now_ns: int) -> None:
-        """Puts the requests that are due by now, and before the deadline, into the backlog."""
+        """Puts every request that is due by ``now_ns``, and before the deadline, into the backlog."""
         until_ns = min(now_ns, self._around.deadline.ns - 1)
         while self._due_ns <= until_ns:
             self._backlog.append(self._due_ns)
@@ -226,7 +228,7 @@ class Lanes:
         return None
 
     def _patience_s(self, now_ns: int, until_ns: int) -> float:
-        """Longest time for which epoll may wait: 0 if a request will be due before epoll could wake."""
+        """Longest time for which epoll may wait, in seconds: 0 if a request will be due before epoll could wake."""
         if self._backlog:
             return 0.0
         left_ns = min(until_ns, self._next_sweep_ns, self._due_ns - _SPIN_NS) - now_ns
@@ -235,10 +237,10 @@ class Lanes:
     # ---- receiving
 
     def _take(self, events: list[tuple[int, int]], now_ns: int) -> None:
-        """Reads the bytes that have come by ``now_ns``. Part of the hot loop.
+        """Reads the bytes that have arrived by ``now_ns``. Part of the hot loop.
 
-        Here no lane connects, and a lane closes only its own connection. So every descriptor still belongs to the lane
-        in ``_watched``.
+        No lane connects in this function, and a lane closes only its own connection. So every descriptor still belongs
+        to its lane in ``_watched``.
         """
         watched, closed_loop = self._watched, self._schedule is None
         for descriptor, event in events:
@@ -284,7 +286,7 @@ class Lanes:
         return full
 
     def _connect_again(self, lane: Lane) -> None:
-        """Connects a lost lane; a failed attempt is counted. The next sweep tries again."""
+        """Connects a lost lane again. A failed attempt is counted, and the next sweep tries again."""
         try:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
         except Fault as fault:

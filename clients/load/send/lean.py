@@ -14,13 +14,12 @@ from stock_service.rpc.transports import Connection, load
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 PREPARED_MAX = 1024
-"""Most encoded requests in the cache. A load repeats a few dozen requests."""
+"""Largest number of encoded requests in the cache. A load repeats a few dozen requests."""
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """Function that makes the codec of a new connection. Raises UsageError for a transport that only its library
-    speaks.
-    """
+    """Function that makes the codec of a new connection. Raises UsageError for a transport that has no codec of
+    ours."""
     known = load(plan.transport)
     if known.codec(plan.address) is None:
         raise UsageError("--client", "lean", f"library, since only its own library speaks {known.LABEL}")
@@ -30,7 +29,8 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
-    """TLS context of each new connection; None for connections without TLS. Raises UsageError for unusable files."""
+    """TLS context of each new connection; None for connections without TLS. Raises UsageError for certificates that
+    cannot be used."""
     return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 

@@ -35,43 +35,42 @@ _LOOK_NS = 500_000
 class Board:
     """Board on which every connection marks that all its counted requests of a turn are answered.
 
-    The board is in memory that all processes share. The board has a value for each connection: the begin of the last
-    turn that the connection has finished. Each connection writes only its own place. The machine reads and writes a
-    value in one step.
+    The board is in memory that all processes share. It has one value for each connection: the begin of the last turn
+    that the connection has finished. Each connection writes only its own value. The machine reads and writes a value in
+    one step.
     """
 
     def __init__(self, places: MutableSequence[int]) -> None:
         self._places = places
 
     def tell(self, place: int, turn: Turn) -> None:
-        """Marks that the counted requests of this connection are answered."""
+        """Marks that the counted requests of the connection ``place`` are answered."""
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
-        """True if the counted requests of all these places are answered."""
+        """True if the counted requests of the connections ``places`` are all answered."""
         return min(self._places[places.start : places.stop]) >= turn.begin_ns
 
 
 class Sender(Protocol):
-    """Connections of one process to one server, with one kind of client. For one thread. The caller that makes a sender
-    closes the sender."""
+    """Connections of one process to one server. For one thread. The caller that makes a sender closes the sender."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """Sends through the turn. The turn may have begun already. ``places`` are the board's places of all connections
-        that send in the turn; ``place`` is this sender's."""
+        """Sends requests through one turn. The turn may have begun already. ``place``: this sender's place on the
+        board. ``places``: places of all connections that send in the turn."""
 
     def recorded(self) -> Sequence[Records]:
-        """Records so far, of each connection. The caller clears the records."""
+        """Records of each connection so far. The caller clears the records."""
 
     def close(self) -> None:
         """Closes the connections. May be repeated."""
 
 
 class Blocking:
-    """A connection with blocking calls. See ``Sender``."""
+    """Sender of one connection, with blocking calls."""
 
     def __init__(
         self,
@@ -82,8 +81,8 @@ class Blocking:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence for each load, by the load's place. ``connect`` takes a timeout in
-        seconds."""
+        """``requests`` has an endless sequence of requests for each load, by the load's number. ``connect`` takes a
+        timeout in seconds."""
         self._connect = connect
         self._requests = requests
         self._timeout_s = timeout_s
@@ -137,7 +136,7 @@ class Blocking:
 
 
 class Multiplexed:
-    """Many lean connections in one thread. See ``Sender``."""
+    """Sender of many lean connections in one thread."""
 
     def __init__(
         self,
@@ -147,7 +146,7 @@ class Multiplexed:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence for each load (by the load's place) and lane."""
+        """``requests`` has an endless sequence of requests for each load (by the load's number) and each lane."""
         self._lanes = lanes
         self._requests = requests
         self._board = board
@@ -186,8 +185,8 @@ class Multiplexed:
 
 
 def wait_until(at_ns: int, clock_ns: Callable[[], int], pause: Callable[[float], None]) -> None:
-    """Sleeps until shortly before a moment, then reads the clock until the moment. Returns at once if the moment is
-    past."""
+    """Sleeps until shortly before a moment, then reads the clock in a loop until the moment. Returns at once if the
+    moment is past."""
     left_ns = at_ns - clock_ns()
     if left_ns > SPIN_NS:
         pause((left_ns - SPIN_NS) / 1e9)
