@@ -1,1 +1,1 @@
-"""Records of a run: the moments of the requests, histograms of the times, and the result."""
+"""Measurements of a load run: the moments of each request, histograms of the times, and the result."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ColdRun:
-    """Successive calls of a fresh process on a fresh connection. Times are in nanoseconds."""
+    """Times of one cold run: successive calls of a fresh process on a fresh connection. Times are in nanoseconds."""
 
     connect_ns: int
     """Time of making the connection. Some transports connect without waiting for the server. The first call's time then
@@ -20,4 +20,4 @@ class ColdRun:
     outcomes: Mapping[str, int]
     """Answered calls by ``Status`` name. The first call is included."""
     errors: Mapping[str, int]
-    """Calls without a valid reply, by kind. No time here includes these calls."""
+    """Calls without a valid reply, by kind of error. The times above leave these calls out."""

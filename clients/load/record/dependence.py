@@ -33,19 +33,21 @@ ArrivalProcess = Literal["constant", "poisson"]
 Numbers = npt.NDArray[np.bool_] | npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 GAPS_MIN = 100
-"""Fewest gaps that are checked."""
+"""Smallest number of gaps that are checked."""
 
 RATE_OFF_MAX = 0.01
-"""Largest difference, as a share, of the rate from the declared rate, beyond chance."""
+"""Largest difference between the measured and the declared rate, as a share of the declared rate. Chance is allowed in
+addition."""
 
 DISTANCE_MAX = 0.02
-"""Largest Kolmogorov-Smirnov distance that a sender's own jitter may explain, beyond chance."""
+"""Largest Kolmogorov-Smirnov distance that the sender's own jitter may explain. Chance is allowed in addition."""
 
 RESOLUTION_NS = 1_000_000
-"""Gaps with a shorter mean are added up to this length. A sender's own work between two sends takes some 20 µs."""
+"""Least mean length of a checked gap, in nanoseconds. Shorter gaps are added up to this length before the check,
+because a sender's own work between two sends takes some 20 µs."""
 
 DISPERSION_OFF_MAX = 0.05
-"""Largest difference of the index of dispersion from 1, beyond chance."""
+"""Largest difference of the index of dispersion from 1. Chance is allowed in addition."""
 
 CHANCE = 3.3
 """Largest deviation that chance explains, in standard errors: 1 in 1000 cases is larger (two-sided)."""
@@ -58,7 +60,7 @@ OFF_SHARE_MAX = 0.05
 some later gaps short."""
 
 _CHANCE_DISTANCE = 1.95
-"""Kolmogorov and Smirnov's distance × √n that chance exceeds in 1 of 1000 samples."""
+"""Kolmogorov-Smirnov distance × √n that chance exceeds in 1 of 1000 samples."""
 
 _SHORT_WINDOW = 10
 """Mean number of arrivals in a shorter window. With fewer arrivals the counts would be far from normally
@@ -70,7 +72,8 @@ _LONG_WINDOWS = 100
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCheck:
-    """Measured values of the arrivals, and the declared process. Every field goes into JSON unchanged."""
+    """Measured values of the arrivals, and the faults against the declared process. Every field goes into JSON
+    unchanged."""
 
     process: ArrivalProcess
     rate_hz: float
@@ -81,19 +84,20 @@ class ArrivalCheck:
     rate_ratio: float
     """Measured rate ÷ declared rate."""
     coefficient_of_variation: float
-    """Standard deviation ÷ mean of the gaps: 1 for Poisson, 0 for constant."""
+    """Standard deviation ÷ mean of the gaps: 1 for a Poisson process, 0 for constant arrivals."""
     ks_distance: float
     """The largest distance of the gaps' distribution from the distribution of the declared process, 0 to 1. The gaps of
     a Poisson process are first added up to a millisecond. The distance of a constant process is not judged: its
     distribution has a jump, so that any jitter makes the distance large."""
     dispersion_short: float
-    """Variance ÷ mean of the counts in windows of 10 arrivals on average: 1 for Poisson, near 0 for constant."""
+    """Variance ÷ mean of the numbers of arrivals in short windows, with 10 arrivals on average: 1 for a Poisson
+    process, near 0 for constant arrivals."""
     dispersion_long: float
-    """Variance ÷ mean of the counts in windows of a hundredth of the run."""
+    """Variance ÷ mean of the numbers of arrivals in windows of a hundredth of the run."""
     off_period_share: float
-    """Share of gaps over 10 % off the declared period."""
+    """Share of the gaps that differ from the declared period by over 10 %."""
     faults: tuple[str, ...]
-    """Differences from the declared process. Empty if no difference was found."""
+    """Differences from the declared process, in words. Empty if no difference was found."""
 
 
 def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
@@ -149,13 +153,14 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """Number of gaps in a sum. A run with few gaps gets shorter sums, so that the run has at least ``GAPS_MIN``
-    sums."""
+    """Number of successive gaps that are added up before the check, so that a sum lasts ``RESOLUTION_NS`` on average.
+    Fewer gaps are added up in a short run, so that the run has at least ``GAPS_MIN`` sums."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 
 def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64]:
-    """Probability that ``gaps`` exponential gaps add up to at most each time (Erlang). The unit is the mean gap."""
+    """Probability that ``gaps`` exponential gaps add up to at most each of the ``times`` (Erlang's distribution). The
+    unit is the mean gap."""
     term = np.exp(-times)
     over = term.copy()
     for number in range(1, gaps):
@@ -182,8 +187,8 @@ def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: Arrival
 
 
 def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int) -> float:
-    """Variance ÷ mean of the counts in ``windows`` windows from the start. Arrivals after the last window do not
-    count."""
+    """Variance ÷ mean of the numbers of arrivals in ``windows`` windows from the start. Arrivals after the last window
+    do not count."""
     if not window_ns:
         return 0.0
     before = np.searchsorted(arrivals, np.arange(windows + 1) * window_ns)
@@ -193,7 +198,7 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
 
 
 def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """The check, with a text for each fault. A text has the measured and the allowed value. ``sums`` is the number of
+    """Adds the faults to a check, each as a text with the measured and the allowed value. ``sums`` is the number of
     sums of gaps."""
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))

@@ -36,10 +36,10 @@ from clients.load.record.times import Nanoseconds, Times
 from stock_service.rpc.errors import Fault
 
 _SLICE = 2**18
-"""Records folded at a time, so that folding takes some 30 MB for any number of records."""
+"""Number of records that are folded at a time. So folding takes some 30 MB for any number of records."""
 
 SENDS_MAX = 2**22
-"""Most sends that are kept for the check of an open loop's arrivals: 32 MB. In a longer run only the first part is
+"""Largest number of sends that are kept to check an open loop's arrivals: 32 MB. In a longer run only the first part is
 checked."""
 
 Outcomes = npt.NDArray[np.uint8]
@@ -47,10 +47,10 @@ Outcomes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class RawRecords:
-    """Raw times of every folded request, including the warm-up and the first calls. The requests of a connection are in
+    """Raw times of every folded request, with the warm-up and the first calls. The requests of a connection are in the
     order of ``done``.
 
-    Times are in nanoseconds on the clock of ``records``. All columns are equally long.
+    Times are in nanoseconds on the clock of ``records``. All columns have one length.
     """
 
     due_ns: Nanoseconds
@@ -65,7 +65,7 @@ class RawRecords:
 
 @dataclass(slots=True)
 class Span:
-    """Counts of one connection: requests begun, and replies in the window."""
+    """Numbers of requests and replies of one connection."""
 
     connection: int
     began: int = 0
@@ -79,8 +79,8 @@ class Span:
     """In a closed loop: moment of the last folded reply, if the reply came in the window."""
 
     def cut(self, most: int) -> int:
-        """Removes the requests under way at an interruption from ``began``, but at most ``most`` requests. Gives the
-        number of removed requests."""
+        """Takes requests that were under way at an interruption out of ``began``, at most ``most`` of them. Gives their
+        number."""
         under_way = min(most, max(0, self.began - self.recorded))
         self.began -= under_way
         return under_way
@@ -88,7 +88,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """Report on a request type: outcomes and times of the requests in the window, errors included."""
+    """Outcomes and times of one request type's requests in the window. Requests that ended in an error are included."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
@@ -100,13 +100,13 @@ class RequestReport:
 
     @property
     def timed_service(self) -> Times:
-        """Service times of either loop."""
+        """Service times, in a closed loop too, where the response times stand for them."""
         return self.response if self.service is None else self.service
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Records of one process."""
+    """Folded records of one process."""
 
     requests: Mapping[str, RequestReport]
     connects: Times
@@ -117,9 +117,9 @@ class Recorded:
     """In a closed loop: from each reply in the window to the next request on that connection."""
     spans: Sequence[Span]
     errors: Mapping[str, int]
-    """Errors of the whole run, by kind, including errors outside the window and failed reconnects."""
+    """Errors of the whole run, by kind. Errors outside the window and failed reconnects are included."""
     recorded: int
-    """Requests of the whole run."""
+    """Number of recorded requests of the whole run."""
     arrivals: ArrivalCheck | None
     """In an open loop: the check of the sends in the window against the declared process."""
     raw: RawRecords | None
@@ -137,9 +137,10 @@ class ClientReport:
     """Fault of connecting. A report with a fault has no other values."""
     interrupted: bool = False
     unanswered: int = 0
-    """Requests that were under way, or due and not sent, at an interruption. No other count includes these requests."""
+    """Number of requests that were under way, or due and not sent, at an interruption. No other count includes these
+    requests."""
     history: tuple[Operation, ...] = ()
-    """Operations of a checked run: sent requests with the replies. Empty if the plan has no check."""
+    """Operations of a checked run: sent requests with their replies. Empty if the plan has no check."""
 
 
 @dataclass(slots=True)
@@ -171,8 +172,8 @@ class Recorder:
         self._service = [] if self.plan.rate_hz is None else [Times() for _ in self.plan.mix]
 
     def new_span(self, number: int) -> Span:
-        """Adds a span for the counts of one connection of this client. ``fold`` takes the span with the connection's
-        records."""
+        """Adds a span: the counts of one connection of this client. ``fold`` gets the span together with the
+        connection's records."""
         self._spans.append(span := Span(self.client * self.plan.connections_per_client + number))
         return span
 
@@ -201,7 +202,7 @@ class Recorder:
             records.clear()
 
     def recorded(self) -> Recorded:
-        """The sums of all records folded so far."""
+        """The sums of all records that have been folded so far."""
         names = tuple(self.plan.mix)
         requests = {
             name: RequestReport(
@@ -277,8 +278,8 @@ class Recorder:
             self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
 
     def _in_time(self, part: RawRecords) -> RawRecords:
-        """A copy of the records in which a reply after the timeout is an error. Lanes look for timeouts only at
-        intervals, so a late reply may have been recorded."""
+        """Copy of the records in which a reply after the timeout is an error. Lanes look for timeouts only at
+        intervals, so that they may have recorded a late reply as valid."""
         late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
         late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)
         if not late.any():
@@ -296,8 +297,8 @@ class Recorder:
         span.answered_ns = int(part.done_ns[-1]) if measured[-1] else None
 
     def _keep_sends(self, sent_ns: Nanoseconds) -> None:
-        """Keeps the sends for the check of arrivals. If there are too many sends, only the sends before some moment are
-        kept."""
+        """Keeps the sends for the check of arrivals. If there are too many sends, keeps only those of the first part of
+        the run."""
         self._sends.append(sent_ns[sent_ns < self._sends_until_ns])
         while sum(map(len, self._sends)) > SENDS_MAX:
             self._sends_until_ns = int(np.median(np.concatenate(self._sends)))

@@ -15,7 +15,7 @@ from stock_service.rpc.errors import Fault
 
 
 class Records:
-    """The requests of one connection, in the order of their ends. For one thread.
+    """The requests of one connection, in the order in which they ended. For one thread.
 
     ``due`` has a value for each request of an open loop. In a closed loop ``due`` is empty: a request is due when it is
     sent. ``firsts`` has the places of each connection's first request. Connects are recorded apart from requests: a
@@ -34,10 +34,10 @@ class Records:
         self.connect_ns = array("q")  # how long that took
         self.unconnected: Counter[int] = Counter()  # failed attempts to connect, by outcome
         self.started = 0
-        """Requests begun, counted at the send and not at the end of a request."""
+        """Number of requests begun, counted at the send and not at the end of a request."""
 
     def note_connect(self, began_ns: int, connected_ns: int) -> None:
-        """Keeps the time that a connection took."""
+        """Records the time that making a connection took."""
         self.connected_at.append(connected_ns)
         self.connect_ns.append(connected_ns - began_ns)
 
@@ -46,8 +46,8 @@ class Records:
         self.unconnected[fault_outcome(fault)] += 1
 
     def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
-        """Keeps one request. The hot loops append the values without calling this method. The outcome is written last:
-        a request with an outcome counts as recorded."""
+        """Records one request. The hot loops append the values without calling this method. The outcome is written
+        last: a request with an outcome counts as recorded."""
         if due_ns is not None:
             self.due.append(due_ns)
         self.sent.append(sent_ns)
@@ -55,7 +55,7 @@ class Records:
         self.outcomes.append(outcome)
 
     def note_first(self) -> None:
-        """Marks the last kept request as the connection's first request."""
+        """Marks the request that was recorded last as the connection's first request."""
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:

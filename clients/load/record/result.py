@@ -1,8 +1,8 @@
 """The result of one load run: the sum of all clients' measurements.
 
-Histograms are merged and counts added. No value is averaged over clients. A ``LoadResult`` has the counts and times.
-All other numbers of a run are computed from the counts and times. So a program can recompute every number from the
-values of ``to_json``, and can merge results.
+Histograms are merged and counts are added. No value is averaged over clients. A ``LoadResult`` has counts and times,
+and computes every other number of the run from them. So a program that reads the JSON can compute every number again,
+and can merge results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ from clients.load.record.records import Window
 from clients.load.record.times import Distribution, Times, total
 
 ALL = "all"
-"""The name in ``requests`` for all request types together."""
+"""Name in ``requests`` for all request types together."""
 
 CLIENT_CPU_LIMIT = 0.8
-"""Share of a core. Above this share, the clients' own work visibly lengthens the measured times."""
+"""Share of a core. A client that takes more than this share visibly lengthens the measured times by its own work."""
 
 CLIENT_LOST = "client_lost"
 """Error kind of a client process that ended without a report."""
@@ -32,29 +32,30 @@ CLIENT_LOST = "client_lost"
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """Result of one request type: the requests that were due in the window. Times include failed requests, up to the
-    error. Without requests every time is None.
+    """Numbers of one request type, from the requests that were due in the window. Times include failed requests, up to
+    the error. Without requests every time is None.
 
     A response time begins when the request was due. A service time begins when the request was sent. In a closed loop
     the two times are equal.
     """
 
     count: int
-    """Requests answered, with any outcome."""
+    """Number of requests that were answered, with any outcome."""
     outcomes: Mapping[str, int]
-    """Answered requests by ``Status`` name."""
+    """Number of answered requests by the name of their ``Status``."""
     errors: Mapping[str, int]
-    """Requests without a valid answer, by kind. The times below include these requests, up to the error."""
+    """Number of requests without a valid reply, by kind of error. The times below include these requests, up to the
+    error."""
     throughput_hz: float
-    """Replies to these requests, divided by the window's seconds. Replies after the window count, too. See
-    ``LoadResult.answered_hz``."""
+    """Answered requests that were due in the window, divided by the window's seconds. A reply after the window counts,
+    too: see ``LoadResult.answered_hz`` for replies in the window."""
     response: HdrHistogram
-    """Times in nanoseconds. ``service`` is in nanoseconds, too."""
+    """Response times in nanoseconds. ``service`` has the service times in nanoseconds."""
     service: HdrHistogram
     out_of_range: int
     """Number of requests that took under 1 ns or over 60 s. All times leave these requests out."""
     mean_us: float | None
-    """Mean response time. The next values are of the response time, too."""
+    """Mean response time in µs. The values that follow are of the response time, too."""
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
@@ -77,10 +78,10 @@ class LoadResult:
     duration_s: float
     """Duration of the measured window; shorter than planned in an interrupted run."""
     parts: Mapping[str, RequestReport]
-    """Report of every request type of the mix; see ``requests``."""
+    """Report of every request type of the mix. ``requests`` has the numbers computed from the reports."""
     connects: Times
-    """Times of making a connection. For kept connections, all connects of the run; for a connection per request, the
-    connects in the window."""
+    """Times of making a connection. For kept connections: all connections of the run. For a connection per request:
+    connections made in the window."""
     first_calls: Times
     """Times of the first request on each connection. No latency includes these requests."""
     late: Times
@@ -88,30 +89,30 @@ class LoadResult:
     think: Times
     """In a closed loop: from each reply to the next request on that connection."""
     began: int
-    """Requests of the whole run, counted at the send."""
+    """Number of requests of the whole run, counted at the send."""
     recorded: int
-    """Requests of the whole run, counted when the records are folded. A smaller number than ``began`` means that
-    requests were lost."""
+    """Number of requests of the whole run, counted when the records are folded. A smaller number than ``began`` means
+    that requests were lost."""
     arrivals: tuple[ArrivalCheck, ...]
     """In an open loop: a check of each client process's sends against the declared process, in order of the clients. A
     client with too few sends has no check."""
     started_clients: int
-    """Client processes that reached the barrier."""
+    """Number of client processes that reached the barrier."""
     served_clients: int
-    """Number of sending connections that got a reply; see ``sending_connections``."""
+    """Number of client processes with a connection that got a reply; see ``sending_connections``."""
     sending_connections: int
-    """Connections that got a reply. In a closed loop, only replies in the window count. In an open loop, replies in the
-    whole run count, since some connections may have no request in the window."""
+    """Number of connections that got a reply. In a closed loop, only replies in the window count. In an open loop,
+    replies in the whole run count, since some connections may have no request in the window."""
     client_cpu_each_s: tuple[float, ...]
     """Processor time of each client process. In an open loop the time includes busy waiting for the next due moment."""
     errors: Mapping[str, int]
-    """Errors of the whole run, by kind. Errors of connecting and of the warm-up are included."""
+    """Number of errors of the whole run, by kind. Errors of connecting and of the warm-up are included."""
     interrupted: bool
     cores: int | None
     """Number of cores that the client processes together may use; None for an unknown number."""
     unanswered: int
-    """Requests that were under way, or due and not sent, at an interruption. No latency includes these requests. Their
-    times would have been the longest."""
+    """Number of requests that were under way, or due and not sent, at an interruption. No latency includes these
+    requests. Their times would have been the longest."""
     raw: RawRecords | None = None
     """Raw times of every request, if the plan asked for raw times; left out of JSON."""
     kept: Kept | None = None
@@ -119,7 +120,7 @@ class LoadResult:
 
     @property
     def loop(self) -> Literal["closed", "open"]:
-        """Kind of the loop."""
+        """Kind of the loop: ``closed`` or ``open``."""
         return "closed" if self.rate_hz is None else "open"
 
     @cached_property
@@ -130,25 +131,25 @@ class LoadResult:
 
     @property
     def starved_clients(self) -> int:
-        """Client processes without a reply. No latency includes these processes."""
+        """Number of client processes that got no reply. No latency includes these processes."""
         return self.started_clients - self.served_clients
 
     @property
     def starved_connections(self) -> int:
-        """Connections without a reply. Each such connection sent at least a first call."""
+        """Number of connections that got no reply. Each of them sent at least a first call."""
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
     def unheard(self) -> bool:
-        """True if no server answers, or the server does not speak the transport. Then no connection gave a reply, and
-        all connections were lost. False for a server that is only slow or full.
+        """True if no connection got a reply, and every error was a lost or refused connection: no server answers, or
+        the server does not speak the transport. False for a server that is only slow or full.
         """
         replies = self.served_clients or self.first_calls.count
         return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
 
     @property
     def completed(self) -> int:
-        """Replies that came within the window, for requests due at any time."""
+        """Number of replies that came within the window, for requests due at any time."""
         return sum(part.completed for part in self.parts.values())
 
     @property
@@ -168,17 +169,17 @@ class LoadResult:
 
     @property
     def connect_us(self) -> Distribution | None:
-        """Distribution of ``connects``."""
+        """Statistics of the times of making a connection."""
         return self.connects.distribution() if self.connects.count else None
 
     @property
     def first_call_us(self) -> Distribution | None:
-        """Distribution of ``first_calls``."""
+        """Statistics of the times of first calls."""
         return self.first_calls.distribution() if self.first_calls.count else None
 
     @property
     def late_us(self) -> Distribution | None:
-        """Distribution of ``late``; None in a closed loop."""
+        """Statistics of the lateness of sends; None in a closed loop."""
         return self.late.distribution() if self.late.count else None
 
     @property
@@ -205,7 +206,7 @@ class LoadResult:
 
     @property
     def think_us(self) -> float | None:
-        """In a closed loop: the mean time from a reply to the connection's next request."""
+        """In a closed loop: the mean time from a reply to the connection's next request, in µs."""
         return self.think.sum_ns / self.think.count / 1000 if self.think.count else None
 
     @property
@@ -227,9 +228,10 @@ class LoadResult:
 
     @property
     def off_schedule(self) -> str | None:
-        """In an open loop: a difference between the sends and the declared process, in words. None if no difference was
-        found. A due request that was never sent is a difference, too. A client with too few sends is not checked. A
-        difference has two possible causes: the client was too slow, or the server had no room for more calls.
+        """In an open loop: how the sends differ from the declared process, in words. None if no difference was found.
+
+        A due request that was never sent is a difference, too. A client with too few sends is not checked. A difference
+        has two possible causes: the client was too slow, or the server had no room for more calls.
         """
         for check in self.arrivals:
             if check.faults:
@@ -296,27 +298,29 @@ def combine(
 
 
 def to_json(result: LoadResult) -> dict[str, object]:
-    """All counts and times, without raw times, in values that ``json`` writes. Histograms are in HdrHistogram's own V2
-    form."""
+    """All counts and times of a result, as values for ``json``; raw times are left out. Histograms are in
+    HdrHistogram's own V2 form."""
     document: dict[str, object] = msgspec.to_builtins(replace(result, raw=None, kept=None), enc_hook=_encoded)
     del document["raw"], document["kept"]
     return document
 
 
 def from_json(document: object) -> LoadResult:
-    """The reverse of ``to_json``. Raises msgspec's ValidationError for any other document."""
+    """Result from the document that ``to_json`` gave. Raises msgspec's ValidationError for any other document."""
     return msgspec.convert(document, LoadResult, dec_hook=_decoded)
 
 
 def _encoded(value: object) -> object:
-    """JSON of a ``Times`` object, for msgspec. Raises NotImplementedError for any other type."""
+    """Converts a ``Times`` object to values for JSON; a function for msgspec. Raises NotImplementedError for any other
+    type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError
 
 
 def _decoded(_: type, value: Any) -> Times:
-    """The reverse of ``_encoded``. msgspec turns a ValueError or TypeError of this function into a ValidationError."""
+    """Converts the JSON of a ``Times`` object back; a function for msgspec. msgspec turns a ValueError or TypeError of
+    this function into a ValidationError."""
     try:
         return Times.from_json(value)
     except KeyError as error:
@@ -329,7 +333,7 @@ def _served(span: Span, loop: str) -> bool:
 
 
 def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestReport:
-    """The sum of one request type's reports from several processes or hosts."""
+    """Adds the reports on one request type from several processes or hosts to one report."""
     response = total([report.response for report in reports])
     service = None if loop == "closed" else total([report.timed_service for report in reports])
     outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
@@ -337,7 +341,7 @@ def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestRepor
 
 
 def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
-    """The result of one request type, or of several types together."""
+    """Numbers of one request type, or of several types together."""
     response = total([report.response for report in reports])
     closed = all(report.service is None for report in reports)
     service = response if closed else total([report.timed_service for report in reports])

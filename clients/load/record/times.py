@@ -1,8 +1,9 @@
-"""Times as distributions: HDR histograms of nanoseconds, and the statistics of these distributions.
+"""Distributions of times: HDR histograms of nanoseconds, and their statistics.
 
-A histogram goes from 1 ns to 60 s with three digits: a bucket is 0.1 % wide at most. A value outside is counted, never
-dropped or clipped. Histograms are merged by adding counts; percentiles are never averaged. Mean, standard deviation,
-least and greatest are exact, from the values themselves.
+A histogram goes from 1 ns to 60 s with three digits: a bucket is at most 0.1 % wide. A value outside this range is
+counted, never dropped or clipped. Histograms are merged by adding the counts of their buckets; percentiles are never
+averaged. Mean, standard deviation, least and greatest value are exact: they come from the values themselves, not from
+the buckets.
 """
 
 import base64
@@ -33,10 +34,9 @@ _NUMBERS = ("count", "out_of_range", "sum_ns", "squares", "min_ns", "max_ns")
 
 
 class Times:
-    """A distribution of times in nanoseconds. For one thread. A pickled distribution has its histogram compressed.
+    """Distribution of times in nanoseconds. For one thread. A pickled distribution has its histogram compressed.
 
-    Only HdrHistogram's buckets with a value are kept. A thousand values take some 10 KiB; an ``HdrHistogram`` takes 432
-    KiB.
+    Only the buckets that have a value are kept. A thousand values take some 10 KiB; an ``HdrHistogram`` takes 432 KiB.
     """
 
     __slots__ = ("_counts", "_places", "count", "max_ns", "min_ns", "out_of_range", "squares", "sum_ns")
@@ -45,7 +45,7 @@ class Times:
         self._places: Places = np.empty(0, dtype=np.intp)  # of the buckets that have a value, ascending
         self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each bucket in _places; never changed in place
         self.count = 0
-        """Values within the range."""
+        """Number of values within the range."""
         self.out_of_range = 0
         self.sum_ns = 0
         self.squares = 0.0
@@ -53,7 +53,7 @@ class Times:
         self.max_ns = 0
 
     def record(self, values: Nanoseconds) -> None:
-        """Adds values."""
+        """Adds values, in nanoseconds."""
         kept = values[(values >= LOWEST_NS) & (values <= HIGHEST_NS)]
         self.out_of_range += len(values) - len(kept)
         if not len(kept):
@@ -84,7 +84,7 @@ class Times:
         return str(self.histogram().encode(), "ascii")
 
     def histogram(self) -> HdrHistogram:
-        """A copy as an object of HdrHistogram's class."""
+        """Copy of the distribution as an object of the class HdrHistogram."""
         histogram = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
         _counts_of(histogram)[self._places] = self._counts
         histogram.total_count = self.count
@@ -94,7 +94,8 @@ class Times:
 
     def buckets(self) -> tuple[Nanoseconds, Nanoseconds, Nanoseconds]:
         """Lowest value, highest value (in nanoseconds) and count of every bucket that has a value, in ascending order.
-        The order is HdrHistogram's order. HdrHistogram's own iterators take a thousand times as long.
+
+        HdrHistogram's iterators give the same, and take a thousand times as long.
         """
         places, half_bits = self._places, _BUCKET_BITS - 1
         shifts = np.maximum((places >> half_bits) - 1, 0)
@@ -102,13 +103,14 @@ class Times:
         return lowest, lowest + (1 << shifts) - 1, self._counts
 
     def to_json(self) -> dict[str, object]:
-        """The distribution as values that ``json`` writes."""
+        """The distribution as values for ``json``."""
         numbers: dict[str, object] = {name: getattr(self, name) for name in _NUMBERS}
         return numbers | ({"histogram": self.encoded()} if self.count else {})
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> "Times":
-        """The reverse of ``to_json``. Raises KeyError, ValueError or TypeError for any other document."""
+        """Distribution from the values that ``to_json`` gave. Raises KeyError, ValueError or TypeError for any other
+        values."""
         times = Times()
         for name in _NUMBERS:
             setattr(times, name, document[name])
@@ -144,7 +146,7 @@ class Times:
         )
 
     def _add(self, places: Places, counts: Nanoseconds) -> None:
-        """Adds counts to buckets. ``places`` is ascending and has each bucket once."""
+        """Adds counts to buckets. ``places``: numbers of the buckets, ascending, each once."""
         if not len(self._places):
             self._places, self._counts = places, counts
         elif len(places):
@@ -165,12 +167,13 @@ class Times:
 
 
 def _counts_of(histogram: HdrHistogram) -> Nanoseconds:
-    """The array of counters inside a histogram, not a copy."""
+    """The array of counters inside a histogram itself, not a copy."""
     return np.frombuffer(histogram.counts, dtype=np.int64, count=histogram.counts_len)
 
 
 def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
-    """Buckets and counts of a text of ``HdrHistogram.encode``. Raises the errors of ``HdrHistogram.decode_and_add``."""
+    """Numbers and counts of the buckets in a text of ``HdrHistogram.encode``. Raises the errors of
+    ``HdrHistogram.decode_and_add``."""
     histogram = HdrHistogram.decode(encoded)
     if (histogram.lowest_trackable_value, histogram.highest_trackable_value, histogram.significant_figures) != _RANGE:
         other, histogram = histogram, HdrHistogram(*_RANGE)
@@ -182,11 +185,11 @@ def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Statistics of a set of times, in microseconds; None for an empty set."""
+    """Statistics of a set of times, in µs. Each is None for an empty set."""
 
     count: int
     out_of_range: int = 0
-    """Values under 1 ns or over 60 s. No statistic here includes these values."""
+    """Number of values under 1 ns or over 60 s. No statistic here includes these values."""
     mean_us: float | None = None
     stddev_us: float | None = None
     min_us: float | None = None
@@ -198,7 +201,7 @@ class Distribution:
 
 
 def total(parts: Sequence[Times]) -> Times:
-    """The sum of several histograms, bucket by bucket. For a single histogram, the histogram itself and not a copy."""
+    """Adds several histograms, bucket by bucket. A single histogram is returned itself, not a copy."""
     if len(parts) == 1:
         return parts[0]
     merged = Times()

@@ -16,10 +16,11 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests of one connection, in the order of their ends."""
+    """Requests of one connection, in the order in which they ended."""
 
     line: int
-    """Number of the connection's line. A line is the group of loads that share connections (``turn_lines.py``)."""
+    """Number of the line to which the connection belongs. A line is the group of loads that share connections
+    (``turn_lines.py``)."""
     sent_ns: Numbers
     done_ns: Numbers
     outcomes: npt.NDArray[np.uint8]
@@ -32,19 +33,19 @@ class TurnRecords:
     """Report of one client process after the turns."""
 
     client: int
-    """Number of the client process. The price updater comes after the last client."""
+    """Number of the client process. The price updater has the number after the last client."""
     requests: tuple[Requests, ...]
     """Requests of each connection."""
     client_cpu_ns: Numbers
     """Processor time of this process in each turn; 0 for a turn in which this process did not send."""
     server_cpu_ns: Numbers
-    """Processor time of the turn's server during the turn; 0 if the clock was not read."""
+    """Processor time of the server during each turn; 0 if the server's clock was not read."""
     wire_bytes: Numbers
-    """Bytes that the loopback carried during the turn, headers included; 0 if the counter was not read."""
+    """Bytes that the loopback carried during each turn, headers included; 0 if the counter was not read."""
 
 
 def taken(line: int, records: Records) -> Requests:
-    """The requests of these records. The function empties the records."""
+    """Moves the requests out of ``records``, which is empty afterwards. ``line``: number of the connection's line."""
     requests = Requests(
         line,
         np.array(records.sent, dtype=np.int64),

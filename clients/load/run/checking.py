@@ -26,7 +26,7 @@ class Beginning:
     stocks: tuple[Stock, ...]
     """Stocks that the server has, with the largest possible limit."""
     before: Mapping[str, int]
-    """The number of each stock's last commit."""
+    """Number of each stock's last commit."""
 
 
 def begin(plan: LoadPlan) -> Beginning:
@@ -42,8 +42,8 @@ def begin(plan: LoadPlan) -> Beginning:
 
 
 def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapping[str, int] | None = None) -> History:
-    """The history of a run that has ended. This function looks up every stock once more. ``limits`` has the known
-    volume limits, by stock.
+    """History of a run that has ended. The function looks up every stock once more. ``limits`` has the known volume
+    limits, by stock.
 
     Blocks for a timeout per stock at most.
     """

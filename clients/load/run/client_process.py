@@ -69,8 +69,8 @@ class Stopping:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Holds Interrupted back until the end of the block, so that the block is always completed. Raises Interrupted
-        at the end of the block if the signal came meanwhile."""
+        """Context in which SIGTERM raises nothing, so that the block is always completed. If SIGTERM came in the block,
+        Interrupted is raised at its end."""
         self._held = True
         try:
             yield
@@ -81,10 +81,10 @@ class Stopping:
 
 
 class Load(Protocol):
-    """The connections of one process, prepared, but not yet connected."""
+    """Connections of one process, prepared, but not yet connected."""
 
     def record_in(self, recorder: Recorder) -> None:
-        """Sets the recorder of the load's records. To be called once, before any other method."""
+        """Sets the recorder that folds the load's records. Called once, before any other method."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
@@ -93,10 +93,11 @@ class Load(Protocol):
         """Sends requests, and returns at about this moment."""
 
     def settle(self) -> None:
-        """After the window: waits for the replies under way, then until the other clients have their replies, too."""
+        """Waits for the replies under way after the window, and then until the other clients have their replies,
+        too."""
 
     def end(self, interrupted: bool) -> int:
-        """Folds all records, and closes the connections unless the run was interrupted. Gives the number of unanswered
+        """Folds all records. Closes the connections unless the run was interrupted. Gives the number of unanswered
         requests: under way, or due and not sent."""
 
 
@@ -122,7 +123,7 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
 
 
 class Client:
-    """A client with its drawn and encoded requests. To be used once, in the main thread."""
+    """A client process's task, with its drawn and encoded requests. Used once, in the main thread."""
 
     def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
         self._plan = plan
@@ -189,7 +190,7 @@ def _load(
     progress: MutableSequence[int],
     checked: CheckedWorkload | None = None,
 ) -> Load:
-    """The connections that the plan gives a client. In a checked run the connections send the requests of
+    """Connections of one client, as the plan has them. In a checked run the connections send the requests of
     ``checked``."""
     deadline = stopping.deadline
     workload, numbers = Workload(plan), range(plan.connections_per_client)
@@ -214,7 +215,8 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """Surroundings of a connection's driver; connections are numbered over all clients."""
+    """Clock, limits and shared state for one connection's driver. ``number`` counts the connections over all
+    clients."""
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
     return Surroundings(
@@ -234,7 +236,7 @@ def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[i
 
 
 class _Threads:
-    """A thread for each connection."""
+    """Load with a thread for each connection."""
 
     def __init__(self, drivers: list[Driver]) -> None:
         self._drivers = drivers
@@ -271,7 +273,7 @@ class _Threads:
         _let_others_end(self._recorder.window)
 
     def end(self, interrupted: bool) -> int:
-        """See ``Load.end``. A thread that still waits for a reply goes on waiting."""
+        """Folds all records (``Load.end``). A thread that still waits for a reply goes on waiting."""
         unanswered, until_ns = 0, _due_until(self._recorder.window)
         if interrupted:
             self._pool.shutdown(wait=False)
@@ -293,7 +295,7 @@ def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
 
 
 class _Multiplexed:
-    """Many lean connections, in the main thread."""
+    """Load of many lean connections, driven by the main thread."""
 
     def __init__(self, lanes: Lanes, stopping: Stopping) -> None:
         self._lanes = lanes
@@ -340,13 +342,13 @@ class _Multiplexed:
 
 
 def _let_others_end(window: Window) -> None:
-    """Waits until the last replies of the other clients have come. Otherwise this client's folding would delay these
+    """Waits until the other clients have received their last replies. Otherwise this client's folding would delay these
     replies, on a core that clients share."""
     _sleep_until(window.end_ns + _LAST_REPLIES_NS)
 
 
 def _due_until(window: Window) -> int:
-    """The end of the due moments of a run that is interrupted now."""
+    """Moment up to which a due request that was not sent counts as unanswered: now, and at most the window's end."""
     return min(time.perf_counter_ns(), window.end_ns)
 
 

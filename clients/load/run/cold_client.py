@@ -62,7 +62,7 @@ def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
 
 
 def told(connect_ns: int, records: Records) -> ColdRun:
-    """ColdRun of one connection's records. The records must not be empty."""
+    """ColdRun from the records of one connection, which must have a request."""
     ends = [outcome % TYPE_STEP for outcome in records.outcomes]
     times_ns = [
         done_ns - sent_ns if end < FAULT_FIRST else None

@@ -32,20 +32,22 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room
 from clients.load.send import lean
 
 LEAD_NS = 5_000_000
-"""Time between the order to connect and the moment of connecting. In this time the order reaches the last client."""
+"""Time between the order to connect and the moment of connecting, in nanoseconds. In this time the order reaches the
+last client."""
 
 READY_S = 60.0
-"""Longest time for all clients to reach the barrier; ten take a tenth of a second, 512 some seconds."""
+"""Longest time for all clients to reach the barrier, in seconds. Ten clients take a tenth of a second, 512 take some
+seconds."""
 
 FOLD_S = 30.0
 """Longest time for a client's report after the last reply, in seconds; a million records take 0.1 s. The last reply
 comes within two timeouts: a request may be sent one timeout late, and the reply may take a second timeout."""
 
 INTERRUPTED_S = 5.0
-"""Longest time for a client's report after Ctrl-C, as ``FOLD_S``."""
+"""Longest time for a client's report after Ctrl-C, in seconds."""
 
 PROGRESS_S = 0.2
-"""Time between two calls of the watch."""
+"""Time between two calls of the watch, in seconds."""
 
 Phase = Literal["starting", "standing", "warm-up", "measuring", "finishing"]
 
@@ -71,20 +73,20 @@ change of phase."""
 
 
 def warm() -> None:
-    """Prepares the parts that all runs share: the fork server, and the array of counts. May be repeated."""
+    """Prepares the parts that all runs share: the fork server, and the array of counts. A second call has no effect."""
     processes.warm()
     _counts()
 
 
 @cache
 def _counts() -> MutableSequence[int]:
-    """Number of finished requests of each connection of a run. All runs use this array, one run after another."""
+    """Array with the number of finished requests of each connection. All runs use this array, one run after another."""
     counts: MutableSequence[int] = RawArray("q", CONNECTIONS_MAX)
     return counts
 
 
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
-    """Runs a plan. Blocks for the warm-up, the window, and the last replies. Not for two threads at once.
+    """Runs a plan. Blocks for the warm-up, the window, and the last replies. Only one thread may run a plan at a time.
 
     Raises the Fault of connecting if no client could connect. Raises UsageError if the system allows too few
     descriptors, or if the transport does not have the plan's kind of client. A client process that dies is counted
@@ -104,11 +106,11 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Does nothing: the watch of a run without a display."""
+    """Does nothing: the progress function of a run that shows no progress."""
 
 
 class _Fleet:
-    """The processes of one run."""
+    """Client processes of one run."""
 
     def __init__(self, plan: LoadPlan, watch: Watch) -> None:
         self._plan = plan
@@ -124,8 +126,8 @@ class _Fleet:
 
     @contextmanager
     def interrupts_noted(self) -> Iterator[None]:
-        """Notes Ctrl-C, and SIGTERM if the program handles SIGTERM. The run looks at the noted interrupt at a point
-        where no record is lost."""
+        """Context that notes Ctrl-C, and SIGTERM if the program handles SIGTERM. The run acts on a noted signal at a
+        point where no record is lost."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         listened_to = {number: was for number, was in before.items() if callable(was)}
         if threading.current_thread() is not threading.main_thread():
@@ -142,7 +144,7 @@ class _Fleet:
         self._interrupted = True
 
     def run(self) -> LoadResult:
-        """See the module's ``run``."""
+        """Runs the plan; see ``fleet.run``."""
         plan = self._plan
         try:
             self._start()
@@ -174,8 +176,8 @@ class _Fleet:
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
-        """Starts the processes, and waits until all stand at the barrier. A process that dies before it stands there is
-        lost."""
+        """Starts the processes, and waits until all stand at the barrier. A process that dies before the barrier counts
+        as lost."""
         for client in range(self._plan.clients):
             self._look_for_interrupt()
             self._waiting.append(self._processes.start(run_client, self._plan, client, self._counts))
@@ -192,7 +194,7 @@ class _Fleet:
             self._drop(pipe)
 
     def _gather(self, phase: Phase, until_ns: int) -> None:
-        """Listens for reports until this moment, or until all reports have come. Calls the watch meanwhile."""
+        """Receives reports until ``until_ns``, or until all reports have come. Calls the watch meanwhile."""
         self._say(phase)
         while self._waiting and (left_ns := until_ns - time.perf_counter_ns()) > 0:
             for pipe in wait(self._waiting, min(left_ns / 1e9, PROGRESS_S)):
@@ -215,7 +217,7 @@ class _Fleet:
         self._gather("finishing", now_ns + int(INTERRUPTED_S * 1e9))
 
     def _drop(self, pipe: Pipe) -> None:
-        """Stops listening to a client."""
+        """Stops receiving from a client."""
         self._waiting.remove(pipe)
         pipe.close()
 

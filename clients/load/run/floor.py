@@ -32,7 +32,7 @@ WARM_UP_S = 0.2
 DURATION_S = 0.5
 
 READY_S = 15.0
-"""Longest time for the null server's ready line; the ready line takes a tenth of a second."""
+"""Longest time for the null server's ready line, in seconds. The line usually takes a tenth of a second."""
 
 STOP_S = 5.0
 """Longest time for the null server to end before it is killed."""
@@ -63,7 +63,7 @@ def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 
 
 def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
-    """Measures the floor once, as ``floor`` does."""
+    """Measures the floor once; ``floor`` repeats it on a busy machine."""
     with null_server(transport, cpus) as where:
         plan = LoadPlan(
             transport=transport,

@@ -36,7 +36,7 @@ REPLY = stock_pb2.LookupResponse(
 READ_BYTES = 65536
 
 BACKLOG = 1024
-"""Connections that may wait to be accepted: more than a load here opens at a time."""
+"""Largest number of connections that wait to be accepted: more than a load here opens at a time."""
 
 Answer = Callable[[], bool]
 """Function that is called when a descriptor can be read. True if the descriptor stays open. An OSError of the function
@@ -44,7 +44,7 @@ closes the descriptor."""
 
 
 class _Connection:
-    """A connection: reads requests, gets the replies from the protocol, and writes the replies."""
+    """Server's side of one connection: reads requests, gets the replies from the protocol, and sends the replies."""
 
     __slots__ = ("_descriptor", "_feed")
 
@@ -55,7 +55,7 @@ class _Connection:
             os.write(descriptor, answers.hello)
 
     def answer(self) -> bool:
-        """Reads once, and sends the replies."""
+        """Reads once, and sends the replies to the requests that were read. A function of the kind ``Answer``."""
         data = os.read(self._descriptor, READ_BYTES)
         if not data:
             return False
@@ -66,12 +66,14 @@ class _Connection:
 
 
 def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
-    """Function that makes the server's side of a new connection. None if only a library speaks the transport."""
+    """Function that makes the server's side of the protocol for a new connection. None for a transport that only a
+    library speaks."""
     return load(transport).null_answers(REPLY)
 
 
 class NullServer:
-    """The null server. It listens as soon as the object exists. For one thread. ``serve`` may be called once."""
+    """A server that gives every request one constant reply. It listens as soon as the object exists. For one thread.
+    ``serve`` may be called once."""
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
         """``answers`` makes the protocol of a new connection. Raises OSError if the server cannot listen."""
@@ -96,8 +98,8 @@ class NullServer:
         return self._stop.fileno()
 
     def serve(self) -> None:
-        """Answers requests until a byte on ``stop_descriptor``, then answers the requests that have arrived. Closes all
-        connections. Blocks."""
+        """Answers requests until a byte comes on ``stop_descriptor``, then answers the requests that have arrived.
+        Closes all connections. Blocks."""
         goes_on = True
 
         def end() -> bool:
@@ -130,7 +132,7 @@ class NullServer:
             del answers[descriptor]
 
     def _accept(self) -> bool:
-        """Takes every connection that waits."""
+        """Accepts every connection that waits."""
         while True:
             try:
                 accepted, _ = self._listener.accept()

@@ -31,17 +31,17 @@ PRELOADED = (
 """Modules that the fork server loads before the first client."""
 
 REAP_S = 5.0
-"""Longest time for a process that has reported to end before it is killed."""
+"""Longest time for a process to end after its report, in seconds. Then the process is killed."""
 
 DESCRIPTORS_EACH = 4
-"""Descriptors of this program for each client process: the pipe, and three that ``multiprocessing`` opens."""
+"""Number of this program's descriptors for each client process: the pipe, and three that ``multiprocessing`` opens."""
 
 _DESCRIPTORS_BESIDE = 64
-"""Descriptors for the other parts of a program."""
+"""Number of descriptors for the other parts of the program."""
 
 
 def warm() -> None:
-    """Starts the fork server. The fork server loads its modules in the background. May be repeated."""
+    """Starts the fork server, which loads its modules in the background. A second call has no effect."""
     allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server inherits this limit
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     resource_tracker.ensure_running()  # a later start would unblock the signals blocked below
@@ -53,8 +53,8 @@ def warm() -> None:
 
 
 def make_room(clients: int) -> None:
-    """Raises the limit of descriptors as this number of clients needs. Raises UsageError if the system does not allow
-    the descriptors."""
+    """Raises the limit of descriptors to the number that ``clients`` processes need. Raises UsageError if the system
+    does not allow this number."""
     needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
     allowed = allow_descriptors(needed)
     if allowed < needed:
@@ -105,7 +105,7 @@ class Processes:
 
     def reap(self, within_s: float) -> None:
         """Closes all pipes, and waits until every process has ended. A process that runs longer than ``within_s`` is
-        killed. A Ctrl-C meanwhile kills all processes. May be repeated."""
+        killed. A Ctrl-C meanwhile kills all processes. A second call has no effect."""
         for pipe in self._pipes:
             pipe.close()
         started = [process for process in self._processes if process.pid is not None]
@@ -131,7 +131,7 @@ def heard(pipe: Pipe, within_s: float = 0.0) -> object:
 
 
 def run_forked(process: Callable[..., None], *arguments: object) -> None:
-    """Calls ``process`` in a forked process. From its first moment, the forked process ends with its parent."""
+    """Calls ``process`` in a forked process. The forked process ends when its parent ends, at any moment."""
     end_with_parent()  # the parent is alive while this process holds the pipe
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     process(*arguments)

@@ -29,7 +29,7 @@ HALVINGS_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A rate that was tried."""
+    """A rate that was tried, and the result."""
 
     rate_hz: float
     kept: bool

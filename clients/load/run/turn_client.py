@@ -1,5 +1,5 @@
-"""A client process of a block. The process serves all turns (slices of time in which one load sends), and is connected
-to every server.
+"""A client process of a block. The process is connected to every server, and sends in all turns of the block (a turn is
+a slice of time in which one load sends).
 
 Over a pipe the process sends CONNECTED, receives turns, and sends back the records of the turns. The process ends when
 it receives None in place of turns. If a load has a price updater, the last process is this updater. Garbage collection
@@ -36,13 +36,14 @@ CONNECTED = "connected"
 """First message of a process: the process has all its connections."""
 
 _READ_BEFORE_NS = 500_000
-"""The server's processor clock is read this time before a turn's end. By then usually all requests are answered."""
+"""Time before a turn's end at which the server's processor clock is read, in nanoseconds. All requests are usually
+answered by then."""
 
 _FOREVER = 2**62
 
 
 class Part(Protocol):
-    """The task of a process in the turns: client or price updater."""
+    """Task of a process in the turns: to send as a client, or as the price updater."""
 
     def open(self) -> None:
         """Connects. Raises a Fault."""
@@ -82,7 +83,7 @@ def run_turn_client(
 
 
 class Client:
-    """The task of a client in the turns: see ``Part``."""
+    """Task of a client process in the turns."""
 
     def __init__(self, loads: Sequence[TurnLoad], client: int, board: Board) -> None:
         self._loads = loads
@@ -135,7 +136,7 @@ class Client:
             yield from senders
 
     def _send(self, turn: Turn) -> None:
-        """Sends through one turn, on all of this process's connections to the turn's server."""
+        """Sends requests through one turn, on all of this process's connections to the turn's server."""
         line = self._line_of[turn.load]
         places = line.places(self._loads[turn.load].plan.clients)
         senders = self._senders[line.number]
@@ -152,7 +153,8 @@ class Client:
 
 
 def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -> tuple[Sender, ...]:
-    """Senders of one process's connections of a line."""
+    """Senders of the connections that one process has on a line. A line is the group of loads that share
+    connections."""
     plan = line.plan
     workloads = {place: Workload(loads[place].plan) for place in line.loads}
     if line.multiplexed:
@@ -185,9 +187,10 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
 
 
 class Updater:
-    """The price updater: sends Updates at random moments. See ``Part``. The moments are drawn on a time axis of each
-    load, on which the load's turns follow each other without gaps. So the updater's rate does not depend on the length
-    of the turns.
+    """Task of the price updater in the turns: Updates at random moments.
+
+    The moments are drawn on a time axis of each load, on which the load's turns follow each other without gaps. So the
+    updater's rate does not depend on the length of the turns.
     """
 
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:

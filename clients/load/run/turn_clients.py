@@ -18,10 +18,11 @@ from clients.load.run.turn_lines import lines
 from stock_service.rpc.errors import Unavailable
 
 CONNECT_S = 60.0
-"""Longest time for all processes to connect; ten take half a second."""
+"""Longest time for all processes to connect, in seconds. Ten processes take half a second."""
 
 REPORT_S = 30.0
-"""Longest time for a process to report after the last turn's end, without a timeout for the last reply."""
+"""Longest time for a process to report after the last turn's end, in seconds. The timeout of the last reply comes in
+addition."""
 
 
 class TurnClients:
@@ -57,7 +58,7 @@ class TurnClients:
             raise
 
     def begin(self, turns: Sequence[Turn]) -> None:
-        """Gives these turns to the processes. The moments of the turns are on the clock. Returns at once."""
+        """Gives turns to the processes, and returns at once. The moments of the turns are on the shared clock."""
         self._end_ns = turns[-1].end_ns
         for pipe in self._pipes:
             pipe.send(tuple(turns))
@@ -77,7 +78,7 @@ class TurnClients:
         return reports
 
     def end(self) -> None:
-        """Ends every process, and waits until all have ended. May be repeated."""
+        """Ends every process, and waits until all have ended. A second call has no effect."""
         for pipe in self._pipes:
             try:
                 pipe.send(None)

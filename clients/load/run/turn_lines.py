@@ -1,5 +1,5 @@
-"""Lines. A **line** is the group of loads of a block that share connections, and the senders on these connections. Each
-combination of server and kind of client has one line."""
+"""Lines of a block. A **line** is the group of loads that share connections, with the senders on these connections.
+Each combination of server and kind of client has one line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Line:
 
     number: int
     loads: tuple[int, ...]
-    """Places of the loads among all loads of the block."""
+    """Numbers of the line's loads among all loads of the block."""
     plan: LoadPlan
     """Plan of the load with the most clients."""
     first_place: int
@@ -28,7 +28,7 @@ class Line:
 
     @property
     def senders(self) -> int:
-        """Number of threads that drive the connections of one process: each has a place on the board."""
+        """Number of senders in one process. Each sender is a thread, and has a place on the board."""
         return 1 if self.multiplexed else self.plan.connections_per_client
 
     def place(self, client: int, sender: int) -> int:
@@ -36,7 +36,7 @@ class Line:
         return self.first_place + client * self.senders + sender
 
     def places(self, clients: int) -> range:
-        """The places of the first ``clients`` clients on the board."""
+        """Places of all senders of the first ``clients`` clients on the board."""
         return range(self.first_place, self.place(clients, 0))
 
 
