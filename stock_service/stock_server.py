@@ -36,7 +36,7 @@ STORES = {
     "sqlite:PATH": "in a file, each trade on the disk before its reply",
     "postgres:DSN": "in a PostgreSQL that several servers share, likewise",
 }
-"""Forms of the values of ``--store``, each with a text on the place of the stocks."""
+"""Stores of the stocks: each form of the value of ``--store``, with a text on how long its stocks last."""
 
 _SQLITE = "sqlite:"
 
@@ -54,16 +54,16 @@ class _StoredCatalog(Catalog, Protocol):
 
     @property
     def place(self) -> object:
-        """Place of the stocks, as a text or path for messages."""
+        """Place of the stocks in messages: a path, or the name of a database."""
 
     on_sick: Callable[[], object]
     """Function to call when ``sick`` may have changed, by any thread. The function must not block."""
 
     def flush(self, here: bool) -> None:
-        """Starts the work that requests wait for (``rpc.waiting.Flush``)."""
+        """Begins the changes that wait without a thread; see ``rpc.waiting.Flush``."""
 
     def sick(self) -> bool:
-        """Returns True if the catalog can accept no change now."""
+        """Returns True if the catalog can accept no change at present."""
 
     def close(self, served: bool = True) -> bool:
         """Finishes waiting changes, and closes the catalog. ``served`` is False if the server did not begin to serve.
@@ -113,7 +113,8 @@ def serve_stocks(
     options: argparse.Namespace,
     wrapped: Callable[[Service], Service] = lambda service: service,
 ) -> NoReturn:
-    """Serves the result of ``wrapped`` for the stock service until a signal comes, and ends the process."""
+    """Serves a stock service until a signal comes, and ends the process. ``wrapped`` makes the service that is served
+    from the stock service."""
     kind = _kind(options)
     try:
         _check(transport, options, kind)
@@ -146,8 +147,8 @@ def serve_stocks(
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Checks all other files and options. Then takes over the port from the previous server, which has closed its store
-    then. Without a previous server, opens the port.
+    """Takes over the port from the previous server, which has closed its store by then. Without a previous server,
+    opens the port. Checks all files and options first.
 
     Blocks. Raises UsageError, also for a port that cannot be used.
     """
@@ -165,7 +166,7 @@ def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
 
 
 def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
-    """Raises UsageError for options that this transport or this kind of catalog does not support."""
+    """Raises UsageError for an option that this transport, or this kind of catalog, does not support."""
     if options.hand_over is not None and not load(transport).TAKES_LISTENER:
         allowed = f"none on {transport}, which opens its port by itself"
         raise UsageError("--hand-over", str(options.hand_over), allowed)
@@ -227,8 +228,8 @@ CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | 
     "sqlite": _on_disk,
     "postgres": _in_postgres,
 }
-"""Functions that make the catalog of a serving process, by the kind of catalog. The functions raise UsageError if the
-catalog cannot be used.
+"""Functions that make the catalog of a server process, by the kind of catalog. They raise UsageError if the catalog
+cannot be used.
 """
 
 

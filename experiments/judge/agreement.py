@@ -49,7 +49,7 @@ NO_FINGERPRINT = "a fingerprint is missing"
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Joint values of all runs. For fewer than three runs every value but ``ratio`` is None."""
+    """Joint values of all runs. For fewer than three runs only ``ratio`` has a value."""
 
     ratio: Estimate
     """Mean of the runs: an interval of a ratio, computed from the runs' log-ratios."""
@@ -103,7 +103,8 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """Names of both arms' sources that differ between a run and the first run, by the index of the run.
+    """Names of the sources that differ between a run and the first run, for the comparison's two arms. By the index of
+    the run.
 
     A run without fingerprints differs from every run.
     """
@@ -119,7 +120,7 @@ def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
-    """Joint values of the runs with two blocks or more; None for fewer than two of these runs."""
+    """Joint values of the runs that have two blocks or more; None if fewer than two runs have."""
     logs = [list(each.log_ratios.values()) for each in judged if len(each.log_ratios) > 1]
     if len(logs) < 2:
         return None
@@ -147,7 +148,7 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
 
 
 _LEAST = 1e-18
-"""Least variance of a run's mean. A run whose blocks are all equal then has a finite weight."""
+"""Least variance of a run's mean, so that a run whose blocks are all equal has a finite weight."""
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
@@ -239,7 +240,7 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
-    """Words on the comparisons that differ between two sweeps, by name; or on the order of equal comparisons."""
+    """Text on the comparisons that only one of two sweeps has, by name; or on the order of equal comparisons."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

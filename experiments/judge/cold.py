@@ -29,9 +29,9 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """Largest relative difference, at any N, between the mean fitted value and the mean measured value.
+    """Largest relative difference, at any N, between the fitted mean and the measured mean.
 
-    The means are over the blocks with this N.
+    Both are means over the blocks with this N.
     """
 
     def at(self, calls: float) -> float:

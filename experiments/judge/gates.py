@@ -25,8 +25,8 @@ from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""Bytes on the wire beside a request and its reply. ``ACKNOWLEDGED_BYTES``: the two TCP acknowledgements, which Linux
-delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
+"""Bytes on the wire that come beside a request and its reply. ``ACKNOWLEDGED_BYTES``: the two TCP acknowledgements,
+which Linux delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
 
 CHANCE = 4.0
 """Allowed error of a Poisson process's count, in standard deviations: 6 of 100,000 runs have a larger error."""
@@ -52,8 +52,8 @@ NAMES = {
     8: "arrivals not as declared",
     20: "smaller than equal arms differ",
 }
-"""Subject of each gate with refusals in a few words, by the gate's number. Gate 13 refuses no comparison: ``points``
-leaves out its percentiles."""
+"""Subject of each gate in a few words, by the gate's number; for gates that refuse comparisons. Gate 13 refuses none:
+``points`` leaves out its percentiles."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
@@ -253,7 +253,8 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Bytes by which the requests of two arms may differ in a window, for connecting and for late acknowledgements.
+    """Bytes by which the requests of two arms may differ in a window, because connections are made and acknowledgements
+    come late.
 
     0 in slices.
     """
@@ -264,8 +265,8 @@ def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
-    """True where ``one`` lies under 1 and ``other`` over 1. Also true where ``one`` lies inside 0.95 to 1.05, and
-    ``other`` lies wholly outside."""
+    """True where the intervals contradict each other: ``one`` lies under 1 and ``other`` over 1; or ``one`` lies inside
+    0.95 to 1.05 and ``other`` wholly outside."""
     low, high = limits.equivalent_low, limits.equivalent_high
     sides = one.high < 1 < other.low
     sizes = low < one.low and one.high < high and (other.high < low or other.low > high)

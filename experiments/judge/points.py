@@ -85,7 +85,7 @@ def _points(sweep: Sweep, blocks: tuple[Block, ...]) -> dict[tuple[Arm, str], Po
 
 
 def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Point:
-    """Point of an arm and a request type; there is a block at least."""
+    """Point of an arm and a request type. ``blocks`` has at least one block."""
     place = sweep.places[arm]
     windows = [window for block in blocks for window in block.arms[place].windows]
     answered = [block.arms[place].answered[request] for block in blocks]

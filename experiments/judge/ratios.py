@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 
 class _Same:
-    """Key of a cache, for one object: equals only keys of the identical object, and keeps the object alive."""
+    """Key of a cache for one object. Two keys are equal only for the identical object. The key keeps its object
+    alive."""
 
     __slots__ = ("it",)
 
@@ -95,7 +96,8 @@ def of_arm(sweep: Sweep, block: Block, arm: int) -> npt.NDArray[np.bool_]:
 
 
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices in whole means: kept slices and late answers, in rounds that are not left out."""
+    """Mask of the slices that count in the mean of a whole block: kept slices and late answers, in rounds that are not
+    left out."""
     fates = column(block.slices.fate)
     counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
     return counting
@@ -138,7 +140,8 @@ def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Log-ratio of a block's whole means, over the appearances with both arms. Late answers are in the means too.
+    """Log-ratio of the means of both arms in a whole block, over the appearances with both arms. No slice is trimmed;
+    late answers are in the means too.
 
     None where an arm has no counted request.
     """
@@ -157,7 +160,7 @@ def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 
 def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | None:
-    """Whole mean response time of an arm's requests in a block, µs. None where no request was counted."""
+    """Mean response time of all of an arm's requests in a block, µs. None where no request was counted."""
     chosen = used_whole(sweep.limits, block) & (column(block.slices.arm) == arm)
     count = int(column(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
     return float(column(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
@@ -182,7 +185,7 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Sum of the comparison's measure in each slice, in ns, and the number of requests in this sum.
+    """Two values for each slice: the sum of the comparison's measure, in ns, and the number of requests in this sum.
 
     The measure is the response time, the server's processor time, or the time from a slice's start to its last reply.
     """

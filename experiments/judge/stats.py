@@ -27,16 +27,16 @@ import scipy
 from experiments.design.limits import BLOCKS_MAX
 
 SPREAD_FROM = 3
-"""Least number of runs that have a range, a deviation between runs and a prediction interval."""
+"""Least number of runs for which a range, a deviation between runs and a prediction interval are given."""
 
 POWER = 0.8
 """Probability that the stated number of blocks decides, if mean and spread do not change."""
 
 _ROUNDING = 1e-12
-"""Two sums count as equal up to this difference, as a share of the sum of the values' magnitudes."""
+"""Two sums count as equal if they differ by less than this share of the sum of the values' magnitudes."""
 
 _BLOCKS_LOOKED_AT = 1000
-"""Largest number of blocks that the search for a deciding number tries."""
+"""Largest number of blocks that ``blocks_needed`` tries."""
 
 _LOG_MAX = math.log(sys.float_info.max)
 """Logarithm of the largest float: e to a higher power counts as infinite."""

@@ -25,12 +25,12 @@ SAID = {
     Verdict.FLAT: "is flat",
     Verdict.INCONCLUSIVE: "is not known to rise or fall",
 }
-"""Words for a step's verdict in a sentence."""
+"""Verb for a step's verdict in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Step: mean latency of the arm ``above`` ÷ mean latency of the arm ``below``, over blocks."""
+    """A step of a curve: mean latency of the arm ``above`` ÷ mean latency of the arm ``below``, over blocks."""
 
     above: Arm
     below: Arm

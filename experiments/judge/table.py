@@ -28,12 +28,13 @@ SAMPLES_MIN = 5
 
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
-    """Rate of a number of bytes over the whole load, in KB a second."""
+    """Rate of these bytes over the whole load, in KB a second."""
     return of / 1024 / seen.total_s
 
 
 def _mean_share(seen: CellSeen) -> float:
-    """Mean share of a core over the time of the samples. With fewer than two samples: over the whole load."""
+    """Mean share of a core over the time of the processor samples; over the whole load where there are fewer than two
+    samples."""
     return seen.sampled_cpu_s / seen.sampled_s if seen.sampled_s else seen.server_cpu_s / seen.load_s
 
 
@@ -82,8 +83,8 @@ OF_THE_LOAD = frozenset(
         "throughput_hz",
     }
 )
-"""Quantities that are times or rates. A load near its limit determines a part of such a quantity. So the quantities of
-two servers differ by less than the servers themselves."""
+"""Quantities that are times or rates. If the load is near its limit, the load determines a part of such a quantity. So
+the quantities of two servers differ by less than the servers themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class CellJudged:
     verdict: Verdict | None
     """Verdict. None for fewer blocks than planned, and for values of fewer than ``BLOCKS_MIN`` blocks."""
     load_limited: bool = False
-    """True for a ratio of times or rates with the load near its limit in a cell (gate 7). It is never EQUIVALENT."""
+    """True for a ratio of times or rates, if the load was near its limit in a cell (gate 7). Such a ratio is never
+    EQUIVALENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,8 @@ def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Lim
 
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
-    """True where a cell counts in a block: no other program took the cores, and gate 4 allows the errors."""
+    """True where a cell counts in a block: no other program took the cores, and the errors are few enough for gate
+    4."""
     seen = run.seen
     asked = seen.load_requests + seen.errors
     return block.counts(run, limits) and seen.errors <= limits.errors_share * asked

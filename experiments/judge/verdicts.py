@@ -50,7 +50,7 @@ class Verdict(Enum):
 
 
 Words = tuple[Verdict, Verdict, Verdict]
-"""Three verdicts on a ratio: under the tested value, over the tested value, and about equal to it."""
+"""Verdicts on a ratio: under the tested value, over the tested value, about equal to the tested value."""
 
 OF_TIMES: Words = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
 OF_QUANTITIES: Words = (Verdict.LESS, Verdict.MORE, Verdict.EQUIVALENT)
@@ -59,7 +59,7 @@ OF_GROWTH: Words = (Verdict.FALLS, Verdict.GROWS, Verdict.FLAT)
 _AGAINST_CLIENTS: Words = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
 
 APART = (Verdict.FASTER, Verdict.SLOWER, Verdict.LESS, Verdict.MORE)
-"""Verdicts that say that two arms differ."""
+"""Verdicts that say that the two arms differ."""
 
 _SAME = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
 
@@ -105,9 +105,10 @@ class Judged:
     typical: Estimate
     """Typical ratio. The rulings are on this ratio."""
     whole: Estimate
-    """Ratio of whole means, which includes every pause."""
+    """Ratio of the means of whole blocks, which include every pause."""
     rulings: tuple[Ruling, ...]
-    """One ruling. For growth two rulings: against 1, then against the ratio of the clients. Empty at no look."""
+    """Rulings: one against 1; for growth a second against the ratio of the clients. Empty if the sweep is at no
+    look."""
     refusals: tuple[Refusal, ...] = ()
     """Refusals of a verdict by gates."""
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
@@ -115,12 +116,12 @@ class Judged:
     equivalent: tuple[float, float] = (0.95, 1.05)
     """Both ends of the zone in which a ratio counts as no difference."""
     confidence: float = 0.95
-    """Confidence of both intervals."""
+    """Confidence of the intervals of ``typical`` and ``whole``."""
     load_share: float | None = None
     """The load's share of one core; None where the load was not the limit. If the share is given, ``rulings`` is
     empty."""
     together: tuple[Ruling, ...] = ()
-    """Rulings on client and server together, where the load was the limit."""
+    """Rulings on client and server together, if the load was the limit."""
     between: Deviation | None = None
     """Deviation between earlier runs on a machine of this kind; None for too few earlier runs."""
 

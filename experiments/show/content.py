@@ -48,7 +48,7 @@ class Answer:
     sentence: str
     """Answer in a sentence, with a number. Empty if gates refused every block."""
     deciding: tuple[Judged, ...]
-    """Comparisons that decide the answer."""
+    """Comparisons whose verdicts decide the answer."""
     further: tuple[Judged, ...] = ()
     """Comparisons in a second table, below the answer."""
     details: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Answer:
     estimand: str = ""
     """Quantity that the answer's number estimates."""
     not_concluded: tuple[str, ...] = ()
-    """Conclusions that do not follow from the answer."""
+    """Conclusions that a reader must not draw from the answer."""
     figure: str | None = None
     """Name of the figure that shows the answer; None for a forest plot of the deciding comparisons."""
     to_decide: str | None = None
@@ -94,7 +94,7 @@ class Entry(Generic[Data]):
     """Place of the claim in the document, such as a page, if the study's page names the place."""
 
     def claim(self, data: Data) -> Claim:
-        """Claim with the verdict of the data."""
+        """Claim with the verdict by the data."""
         return Claim(self.text, *self.finding(data))
 
 
@@ -105,7 +105,7 @@ def card(claims: Iterable[Claim]) -> Table:
 
 
 def not_measured(text: str, part: str) -> Claim:
-    """Claim without a verdict: ``part``, which decides the claim, was not measured."""
+    """Claim with the verdict NOT MEASURED. ``part``: name of the part that would decide the claim."""
     return Claim(text, "NOT MEASURED", f"This measures it: `python -m experiments run {part}`")
 
 
@@ -138,12 +138,13 @@ class Seen:
     """Judgements of the sweeps of other recorded parts that decide claims of this part, by the parts' names."""
 
     def of(self, judged: type[Data]) -> Data | None:
-        """Judgement of this type among the runs of other kinds; None for a kind that was not measured."""
+        """Judgement of this type among ``runs``; None for a kind of run that was not measured."""
         return next((each for each in self.runs if isinstance(each, judged)), None)
 
 
 class Shows(Protocol):
-    """Functions and names of a study's part. Each function makes content from the measurements.
+    """Functions and names of a study's part, for ``content`` and ``read``. Each function makes content from the
+    measurements.
 
     ``peers``: names of the servers in other languages that the part measures. ``first``: name of the part that is
     measured before this part. ``also`` and ``after``: names of the parts that are measured after this part.
@@ -199,7 +200,7 @@ class Content:
 
     @property
     def reach(self) -> str:
-        """Sentence on the largest change of the answers' ratios by a further run. Empty without earlier runs."""
+        """Sentence on how far a further run may move the answers' ratios. Empty without earlier runs."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 

@@ -15,7 +15,7 @@ from stock_service.rpc.errors import UsageError
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Drawn:
-    """Figure as PNG, which every viewer of notebooks shows, with the figure's content in words."""
+    """Figure as PNG, which every viewer of notebooks shows, with a description of its content in words."""
 
     png: bytes
     alternative: str
@@ -56,7 +56,8 @@ class Notebook:
         return Drawn(small_png(picture.draw()), picture.alternative)
 
     def answer(self, number: int) -> Told:
-        """Answer of this number, from 1: sentence, table of comparisons, further findings. Else UsageError."""
+        """Answer of this number, counted from 1: sentence, table of comparisons, further findings. UsageError for a
+        number without an answer."""
         answers = self.content.answers
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")

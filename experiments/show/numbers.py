@@ -12,8 +12,8 @@ NOTHING = "–"
 """Sign for a missing value."""
 
 INTERVAL_BLOCKS_MIN = 3
-"""Fewest values whose interval is shown. The interval of two values spans 13 to 25 standard deviations, and is
-useless."""
+"""Least number of values for which an interval is shown. The interval of two values spans 13 to 25 standard deviations,
+and is useless."""
 
 TOO_FEW = "too few blocks for an interval"
 
@@ -21,7 +21,7 @@ BOUNDS = (0.95, 1.0, 1.05)
 """Bounds of verdicts. An end of an interval is shown as a bound only if the end equals the bound exactly."""
 
 _FURTHER = 2
-"""Largest number of decimals of a ratio beyond three significant digits."""
+"""Largest number of decimals that a ratio gets beyond three significant digits."""
 
 _FAR = 100
 """An end of an interval that is farther than this factor from the value is shown as ``under`` or ``over`` a bound."""
@@ -67,7 +67,7 @@ def ratio_with_ends(of: Estimate) -> str:
 
 
 def range_words(low: float, high: float) -> str:
-    """Text of two ratios, ``0.280 to 0.300``, with the digits of an interval."""
+    """Text of a range of ratios, ``0.280 to 0.300``, with the digits of an interval."""
     return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]
 
 
@@ -85,8 +85,8 @@ def enumeration(words: Iterable[str]) -> str:
 
 
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
-    """True where the texts of a ratio and of both ends differ, and no text equals a bound that its value does not
-    equal."""
+    """True where all texts of a ratio and its ends are different, and a text equals a bound of the verdicts only if its
+    value does."""
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
     on_1 = shown[0] == 1 and not values[1] <= 1 <= values[2]
@@ -119,6 +119,6 @@ def counted(count: int, noun: str) -> str:
 
 
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
-    """Unit for these times, by the longest time, and the number of µs in the unit."""
+    """Unit for the longest of these times, and the number of µs in the unit."""
     most = max(times_us, default=0.0)
     return ("µs", 1.0) if most < 1000 else ("ms", 1000.0) if most < 1e6 else ("s", 1e6)

@@ -35,7 +35,7 @@ MEANINGS: Mapping[Verdict, str] = {
 """Meaning of each verdict on A ÷ B."""
 
 REACH_SAID = 0.005
-"""Least change of a ratio by a further run that a sentence mentions, as a log-ratio."""
+"""Least change of a ratio by a further run that is worth a sentence, as a log-ratio."""
 
 HOUR_S = 3600.0
 """Least time between runs, in seconds, that counts as another hour."""
@@ -47,22 +47,22 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 
 
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
-    """Comparison in plain sentences: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
+    """Sentences on a comparison: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The labels are the names of both sides of the ratio, within a sentence. A sentence mentions the change by a further
-    run only if the change would undo the verdict. ``reach_sentences`` has the other changes.
+    The labels are the names of both sides of the ratio, within a sentence. A further run may change the ratio: a
+    sentence says so only if the change would undo the verdict. ``reach_sentences`` has the other changes.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
 
 def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
-    """Sentences on the largest change of each ratio by a further run. Empty without earlier runs."""
+    """Sentences on how far a further run may move each ratio. Empty without earlier runs."""
     moved = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
     return tuple(f"{title}: {_between(between)}" for title, between in moved if between)
 
 
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
-    """Sentence on the largest change, by a further run, of the ratios in these answers. Empty without earlier runs.
+    """Sentence on how far a further run may move the ratios in these answers. Empty without earlier runs.
 
     ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. For the others none is known.``
     """
@@ -99,7 +99,7 @@ def verdict_words(judged: Judged) -> str:
 
 
 def undecided_words(judged: Judged) -> str:
-    """Words on an open decision: ``about 24 blocks``, or ``gate 5``. Empty for a decided comparison."""
+    """Text on the decision that is still open: ``about 24 blocks``, or ``gate 5``. Empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -197,7 +197,7 @@ def _limited(load_share: float) -> str:
 
 
 def _sized(judged: Judged, above: str, below: str) -> str:
-    """Words for a ratio: ``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
+    """Clause with a ratio: ``sockets take 0.290 of the time of gRPC (0.280 to 0.300)``."""
     value, said = _numbers(judged)
     times = "of" if judged.typical.value < 1 else "times"
     if judged.comparison.kind in ("growth", "per client"):
@@ -270,7 +270,8 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences after a ratio: on whole means that disagree, on a further run, and on the blocks that would decide.
+    """Sentences that follow a ratio: on the means of whole blocks if they disagree, on a further run, and on the blocks
+    that would decide.
 
     With ``is_brief`` a further run is mentioned only if the run would undo a verdict.
     """
@@ -304,7 +305,7 @@ def _is_moved(judged: Judged) -> bool:
 
 
 def _between(known: Deviation) -> str:
-    """Sentence on the change of a ratio by a further run, by the deviation between earlier runs."""
+    """Sentence on how far a further run may move a ratio, by the deviation between earlier runs."""
     later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
@@ -313,7 +314,7 @@ def _between(known: Deviation) -> str:
 
 
 def _later(known: Deviation) -> tuple[str, str]:
-    """Words for the time of a further run, and for the time between the earlier runs.
+    """Words on the time of a further run, and on the time between the earlier runs.
 
     Earlier runs within an hour show the deviation of a run some minutes later, and of no later run.
     """

@@ -66,7 +66,7 @@ _YES_NO = {True: "yes", False: "no", None: "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Table: a head, lines, and notes with the meanings of marks."""
+    """A table: heads, lines, and notes with the meanings of marks."""
 
     head: Cells
     lines: tuple[Cells, ...]
@@ -287,7 +287,7 @@ def _level(name: str, point: Point) -> str:
 
 
 def _twin(twins: set[Setting], point: Point) -> str:
-    """Place of an arm in an A/A pair, in words; empty for an arm outside every pair."""
+    """Words for the side of an A/A pair on which an arm stands; empty for an arm outside every pair."""
     if point.arm.setting not in twins:
         return ""
     return "second server" if point.arm.copy else "first server"

@@ -56,7 +56,7 @@ BEYOND = (
     "How the servers compare without the network to the hosts: each latency includes the round trip, and a long round "
     "trip makes all ratios nearly 1."
 )
-"""Limit of every answer where other hosts sent the load."""
+"""Text that ends each answer where other hosts sent the load: what the answer cannot tell."""
 
 _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
 """Factors of a part's fixed load, which the numbers of clients replace."""
@@ -180,7 +180,7 @@ def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
 
 
 def _lines(seen: Seen) -> Sequence[figure.Line]:
-    """Lines of the figures, one for each server, with points in ascending order of clients."""
+    """Lines of the figures, one for each server. The points of a line are in ascending order of clients."""
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     labels, of_base = _labels(_bases(sweep)), dict[Setting, list[Point]]()
@@ -216,13 +216,13 @@ def _answers(seen: Seen) -> Sequence[Answer]:
 
 
 def _growth(of: Judged) -> str:
-    """Sentence on the growth of latency on one server, with the server's name."""
+    """Sentence on how the latency of one server grows with clients. It has the server's name."""
     above, below = (counted(arm.connections, "client") for arm in (of.comparison.above, of.comparison.below))
     return f"On {of.comparison.title.rpartition(': ')[0]}: {ratio_sentence(of, above, below)}"
 
 
 def _sooner(of: Judged) -> str:
-    """Sentence on the transport that answers sooner of two, with the number of clients."""
+    """Sentence on two transports under one number of clients: the sentence names the transport that answers sooner."""
     clients, _, servers = of.comparison.title.partition(": ")
     return f"With {clients}: {ratio_sentence(of, *servers.split(' ÷ '))}"
 

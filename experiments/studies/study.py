@@ -28,7 +28,7 @@ class Scale:
     rounds: int
     """Rounds of a block."""
     looks: tuple[int, ...]
-    """Looks: the numbers of blocks at which the part is judged, ascending."""
+    """Numbers of blocks at which the part is judged (its looks), ascending."""
     clients: tuple[int, ...]
     """Numbers of clients, ascending."""
     block_s: float = 60.0
@@ -64,9 +64,9 @@ class Part:
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Function that gives the part's figures. ``Answer.figure`` is the name of one of these figures."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
-    """Function that gives the document's claims with the verdicts of the part's data."""
+    """Function that gives the claims of the study's document, each with its verdict by the part's data."""
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
-    """Function that gives the part's own sections of the report."""
+    """Function that gives sections that only this part's report has."""
     peers: tuple[str, ...] = ()
     """Names of the peers that the part measures. A peer that is not built is left out."""
     first: str | None = None
@@ -80,7 +80,7 @@ class Part:
     """Names of parts without verdicts that are measured after this part, into folders inside this part's folder. Their
     blocks are separate."""
     beside: tuple[str, ...] = ()
-    """Names of parts, of any study, whose recordings decide some claims of this part."""
+    """Names of parts, of any study. Their recordings decide some claims of this part."""
     runs: Callable[[Scale], Sequence[Plan]] = lambda _: ()
     """Function that gives the plans of runs of other kinds, such as cold starts. The runs are measured after the sweep,
     into the part's own folder."""

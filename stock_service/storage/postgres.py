@@ -161,7 +161,7 @@ class PostgresCatalog:
 
 
 class _Line(Generic[Request]):
-    """Queue of the requests (changes or Lookups) for one session, and the thread that uses the session."""
+    """Queue of requests (changes or Lookups), with the thread that does them in one session of the database."""
 
     def __init__(
         self,

@@ -46,13 +46,13 @@ _log = logging.getLogger(__name__)
 Open = Callable[[Path], StoreFile]
 
 GATHER_S = 0.001
-"""Longest time, in seconds, for which a small group waits for more changes. Half of the last commit's time is a further
-limit.
+"""Longest time, in seconds, for which the writing thread waits for more changes before it writes a small group. It also
+waits at most for half of the last commit's time.
 """
 
 FEW = 0.75
-"""Ratio to the last group's size below which a group waits for more changes. Of 0.5, 0.75 and 1, tried with 4, 16 and
-64 traders, 0.75 makes the largest groups.
+"""Size below which the writing thread waits for more changes, as a share of the last group's size. Of 0.5, 0.75 and 1,
+tried with 4, 16 and 64 traders, 0.75 makes the largest groups.
 """
 
 CLOSE_S = 5.0
@@ -233,7 +233,7 @@ class SqliteCatalog:
         return loaded
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
-        """Returns the versions to write, so that the file has the given stocks and limits. Raises UsageError."""
+        """Versions to write into the file, so that its stocks and limits are the given ones. Raises UsageError."""
         stocks = {stock.name: stock for stock in given}
         lacking = next((name for name in loaded.versions if name not in stocks), None)
         if lacking is not None:

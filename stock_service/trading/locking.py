@@ -20,7 +20,7 @@ from stock_service.rpc.metrics import SKIPPED, Observe, now_ns
 from stock_service.rpc.timeline import Timeline
 
 Held = AbstractContextManager[object]
-"""Lock that a thread holds by a ``with`` statement."""
+"""Lock that a thread holds within a ``with`` statement."""
 
 SomeHeld = TypeVar("SomeHeld", bound=Held | None)
 
@@ -131,7 +131,7 @@ class ReadWriteLock:
 
 
 class _Half:
-    """One side of a reader-writer lock, for readers or for writers, as a lock for the ``with`` statement."""
+    """Lock of the readers, or of the writers, of a reader-writer lock. Used in a ``with`` statement."""
 
     __slots__ = ("_acquire", "_release")
 
@@ -214,7 +214,8 @@ class Sampled:
 
 
 class _Some(dict[str, SomeHeld]):
-    """Table of locks that returns the timed lock for one look-up in ``metrics.ONE_IN``, otherwise the plain lock."""
+    """Table of locks. One look-up in ``metrics.ONE_IN`` gives the lock with a measured wait; every other look-up gives
+    the plain lock."""
 
     def __init__(self, plain: Mapping[str, SomeHeld], timed: Mapping[str, SomeHeld], number: Callable[[], int]) -> None:
         super().__init__(plain)

@@ -63,7 +63,7 @@ class Beside:
     """Arm, with its prediction and its measurement."""
 
     foretold: Foretold
-    """Prediction from the basis in the sweep's blocks."""
+    """Prediction for the arm from its basis, in the sweep's blocks. The basis: arms with one worker."""
     written: Foretold
     """Prediction that was written down before the sweep."""
     throughput_hz: Estimate | None
@@ -79,7 +79,7 @@ class Beside:
 
     @property
     def model(self) -> str:
-        """Name of the server's kind: its event loop, its processes, its build of Python, or its executor."""
+        """Name of the kind of server: its event loop, its processes, its build of Python, or its executor."""
         return model_of(self.setting)
 
     @property
@@ -193,7 +193,7 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 
 @lru_cache(maxsize=2)
 def told(seen: Seen) -> Mapping[Setting, Foretold]:
-    """Predictions for the arms on which no prediction rests, by setting, in the sweep's order. Before the first block
+    """Predictions by setting, in the sweep's order, for the arms on which no prediction rests. Before the first block
     these are the predictions that were written down before the sweep. The last two results are cached."""
     sweep = seen.main.sweep
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
@@ -238,14 +238,14 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Ladders of pool sizes, at the largest number of clients: one for every model and work with at least ``least``
-    pools."""
+    """Ladders of pool sizes, each with the largest number of clients. There is one for every server and work with at
+    least ``least`` pools."""
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Ladders of numbers of clients, on the largest pool: one for every model and work with at least ``STEPS_MIN``
-    numbers."""
+    """Ladders of numbers of clients, each on the largest pool. There is one for every server and work with at least
+    ``STEPS_MIN`` numbers."""
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 
@@ -278,7 +278,7 @@ class Gain:
     """Gain of threads (throughput with 16 threads ÷ throughput with one) for one work, that is, one kind of request."""
 
     share: float
-    """Share of waiting in the time of one worker for a request."""
+    """Share of the time of one worker for a request that the request waits."""
     foretold: float
     """Gain by the predictions."""
     measured: Estimate

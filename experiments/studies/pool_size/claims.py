@@ -224,11 +224,8 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences on the closed loops of a model, compared with another model under the same clients and work. Each model
-    has its largest pool.
-
-    ``every``: all arms. ``who``: subject and verb of the sentences, for ``model``.
-    """
+    """Sentences that compare the closed loops of two kinds of server, ``model`` and ``other``, under the same clients
+    and work, each with its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
     loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
     largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
     for (of, work, clients), each in largest.items():
@@ -249,8 +246,8 @@ ARMS_MIN = 12
 """Fewest arms that can decide a claim on the share of hits."""
 
 NEAR = 0.05
-"""Tolerance of the claim on tails, which is about loads of ``USUAL``, as a share of the foretold capacity: the claim
-counts the open loops whose share differs from ``USUAL`` by less."""
+"""The claim on tails is about a load of ``USUAL``, as a share of the foretold capacity. An open loop counts if its
+share differs from ``USUAL`` by less than this."""
 
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
@@ -278,7 +275,7 @@ def _without_gil(seen: Seen) -> Finding:
 def _of_work(
     is_asked: Callable[[Work], bool], gain: bool = True, needs_cores: bool = False
 ) -> Callable[[Seen], Finding]:
-    """Function that judges a claim on a kind of work, over all models with a GIL.
+    """Function that judges a claim on one kind of work, over all servers with a GIL.
 
     ``is_asked``: True for the works of the claim. ``gain``: True where the claim is that more threads gain.
     ``needs_cores``: True for a claim that needs two cores.
@@ -294,7 +291,7 @@ def _of_work(
 
 
 def _asked(judgement: Judgement) -> tuple[Comparison, ...]:
-    """Declared comparisons of pools, also those without a value."""
+    """Comparisons of pools in the sweep, with a value or without."""
     return tuple(each for each in judgement.sweep.comparisons if each.kind != "same")
 
 
@@ -334,21 +331,18 @@ def _throughput(seen: Seen) -> Finding:
         return "INCONCLUSIVE", f"{counted(len(ratios), 'arm')}; a verdict needs {ARMS_MIN}."
     surely, out, said = _counted(ratios, THROUGHPUT_WITHIN, "arm")
     if surely >= SHARE * len(ratios):
-        return "CONFIRMED", f"{said}."
-    return ("CONTRADICTED" if out > (1 - SHARE) * len(ratios) else "INCONCLUSIVE"), f"{said}."
+        return "CONFIRMED", said
+    return ("CONTRADICTED" if out > (1 - SHARE) * len(ratios) else "INCONCLUSIVE"), said
 
 
 def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
-    """Two numbers of ratios (measured ÷ foretold), and a sentence without its full stop.
-
-    First number: ratios with the whole interval between 1 - ``within`` and 1 + ``within``. Second number: ratios with
-    the whole interval outside. ``noun``: word for a ratio in the sentence.
-    """
+    """Number of ratios (measured ÷ foretold) whose whole interval is within ``within`` of 1; number of ratios whose
+    whole interval is outside; and a sentence on both. ``noun``: word for a ratio in the sentence."""
     low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)
     out = sum(each.high < low or each.low > high for each in ratios)
-    whole = f"{surely} with {'its' if len(ratios) == 1 else 'their'} whole interval, and {out} wholly outside"
+    whole = f"{surely} with their whole interval, and {out} wholly outside."
     return surely, out, f"{hits} of {counted(len(ratios), noun)}; {whole}"
 
 
@@ -372,7 +366,7 @@ def _tails(seen: Seen) -> Finding:
     if not ratios:
         return "INCONCLUSIVE", "Too few requests for a 99th percentile."
     surely, out, counts = _counted(ratios, TAIL_WITHIN, "row")
-    said = f"{counts}: measured ÷ foretold {', '.join(f'{each.value:.2f}' for each in ratios)}."
+    said = f"{counts} Measured ÷ foretold: {', '.join(f'{each.value:.2f}' for each in ratios)}."
     return ("CONTRADICTED" if out else "CONFIRMED" if surely == len(ratios) else "INCONCLUSIVE"), said
 
 

@@ -61,7 +61,7 @@ MODELS: dict[str, Setting] = {
         _SOCKETS.but(build=FREE_THREADED, placement=FREE),
     )
 }
-"""Models by their names. In the model of two processes each process has a pool. The last model needs a free-threaded
+"""Kinds of server by their names. With two processes, each process has a pool. The last kind needs a free-threaded
 Python on this machine."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
@@ -70,12 +70,12 @@ SHARES = (0.5, 0.7, 0.9)
 """Rates of open loops, as shares of the foretold capacity."""
 
 SMOKE_ROUNDS = 2
-"""Rounds of ``pool_lookups`` in a block at the scale ``smoke``. ``rows`` recognizes the scale by this number. It
-cannot use the looks, which ``run`` changes for a part that is measured first."""
+"""Rounds of ``pool_lookups`` in a block at the scale ``smoke``. ``rows`` recognizes this scale by the number. The looks
+cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
 
 NOMINAL_HZ = 100.0
-"""Stand-in, in requests a second, for the capacity of an open loop's server before there is a prediction. Estimates of
-the duration do not depend on the rate."""
+"""Assumed capacity of an open loop's server before there is a prediction, in requests a second. Estimates of the
+duration do not depend on the rate."""
 
 BUSY = 64
 """Number of connections that keep one worker busy. No arm has more."""
@@ -98,8 +98,8 @@ class Work(Inside):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Model and work, with the pools and loads to be measured. Every pool is measured with the largest number of
-    clients, and every number of clients on the largest pool."""
+    """A kind of server and a work, with the pools and loads to be measured. Every pool is measured with the largest
+    number of clients, and every number of clients on the largest pool."""
 
     model: str
     """Name of the model."""
@@ -118,17 +118,18 @@ class Row:
 
     @property
     def pooled(self) -> tuple[Arm, ...]:
-        """Arms of every pool with the most clients."""
+        """Arms of every pool size, with the most clients."""
         return tuple(Arm(self.base.but(workers=pool, connections=self.clients[-1])) for pool in self.pools)
 
     @property
     def loaded(self) -> tuple[Arm, ...]:
-        """Arms of every number of clients on the largest pool."""
+        """Arms of every number of clients, on the largest pool."""
         return tuple(Arm(self.base.but(workers=self.pools[-1], connections=each)) for each in self.clients)
 
 
 def with_work(of: Setting, work: Work) -> Setting:
-    """Setting of the same server with this work. With work that hashes, neither server nor load is bound to a core."""
+    """Setting of the server ``of`` with this work. With work that hashes, neither server nor load is bound to a
+    core."""
     options = asdict(work)
     kept = {"store": SQLITE, "mix": "trade"} if options.pop("durable") else {}
     return of.but(**options, **kept, placement=FREE if work.hash_ms else of["placement"])

@@ -107,7 +107,7 @@ def tails(every: Sequence[Beside]) -> Picture:
 
 
 def _load(own: Sequence[Beside]) -> str:
-    """Words for the number of threads and the largest rate of a row's open loops."""
+    """Text on the number of threads and the largest rate of a row's open loops."""
     most = max(own, key=lambda each: each.share or 0)
     threads = "" if most.model == AIO else f"{counted(most.workers, 'thread')}, "
     return f"{threads}up to {number(float(str(most.setting['rate_hz'])))}/s"
@@ -148,7 +148,7 @@ def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
 
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
-"""Words for the resource that is busy first, by its name in predictions."""
+"""Words for the resource that is the first to be busy all the time, by the resource's name in predictions."""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -219,7 +219,8 @@ def _threads(each: Beside) -> str:
 
 
 def ladder_table(ladders: Sequence[Ladder]) -> str:
-    """Table of ladders: the smallest pool, or the smallest number of clients, that is enough, foretold and measured."""
+    """Table of ladders: the smallest pool, or the smallest number of clients, that is enough; as foretold and as
+    measured."""
     lines = tuple(
         (
             each.what,

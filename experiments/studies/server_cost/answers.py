@@ -36,7 +36,7 @@ OPTIONS = {
     "metrics": "on a server with metrics",
     "store": "from a store on disk",
 }
-"""Words for a Lookup with an option, by the names of the comparisons of the part ``options``."""
+"""Texts for a Lookup with an option, by the name of the comparison in the part ``options``."""
 
 NOT_CONCLUDED = (
     "What a request costs with fewer connections.",
@@ -63,7 +63,7 @@ def goal_section(all_goals: Iterable[Goal]) -> Section:
 
 
 def _servers(seen: Seen) -> Sequence[LoneJudged]:
-    """Judged servers that were measured alone; empty where no server was."""
+    """Judgement of each server that was measured alone; empty where no server was."""
     return (seen.of(StandaloneJudged) or StandaloneJudged()).servers
 
 
@@ -83,7 +83,7 @@ def rows(judgement: Judgement, arms: Iterable[Arm], name: Callable[[Arm], str]) 
 def panels_of_times(
     judgement: Judgement, arms: Sequence[Arm], quantity: str, titles: Mapping[int, str], name: Callable[[Arm], str]
 ) -> list[costs.Panel]:
-    """Panels of the arms' mean response times, one for each number of connections.
+    """Panels with the mean response times of arms, a panel for each number of connections.
 
     ``quantity``: label of the axis. ``titles``: titles of the panels, by the number of connections. ``name``: gives the
     label of an arm.
@@ -174,8 +174,8 @@ def _answer(
     not_concluded: tuple[str, ...],
     figure: str | None = None,
 ) -> Answer:
-    """Answer with a sentence for each comparison that has a value. ``said``: words for both sides of each comparison,
-    by its name."""
+    """Answer with a sentence for each comparison that has a value. ``said``: texts for both arms of each comparison, by
+    the comparison's name."""
     found = {name: judgement.judged[name] for name in said if name in judgement.judged}
     return Answer(
         question,

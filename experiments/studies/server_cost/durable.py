@@ -51,7 +51,7 @@ GOALS = (
     ("16 syncs", "throughput of 16 traders, on the disk ÷ one fdatasync a request", 5.0, math.inf),
     ("1 syncs", "time of one trader, on the disk ÷ one fdatasync and the round trip", 0.0, 1.2),
 )
-"""Goals: name of the comparison, words for the goal, least value, greatest value."""
+"""Goals of the part. A goal has four fields: name of the comparison, text, least value, greatest value."""
 
 SAID = {
     "64 in memory": "64 traders do {} of the trades that they do in memory.",

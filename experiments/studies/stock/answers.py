@@ -92,7 +92,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
 
 
 def _within(sentence: str) -> str:
-    """Sentence with its first letter in lower case, to follow a colon."""
+    """Sentence with its first letter in lower case, for use after a colon."""
     return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
@@ -119,9 +119,10 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence on the largest number of clients up to which the load was not the limit, for a comparison with the most
-    clients in which the load was the limit. Empty for other comparisons, and where no number of clients between the
-    least and the most was measured.
+    """Sentence for a comparison with the most clients, in which the load was the limit. The sentence names the largest
+    number of clients up to which the load was not the limit.
+
+    Empty for other comparisons, and where no number of clients between the least and the most was measured.
     """
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
@@ -144,8 +145,8 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Sentences on the growth of the throughput, one for each server whose latency grew by less than the number of
-    clients: by Little's law such a server answers more requests a second."""
+    """Sentences on servers whose latency grew by less than the number of clients. By Little's law such a server answers
+    more requests a second: each sentence has the growth of the throughput."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
@@ -182,8 +183,8 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer to question 4, from a Lookup that computes and from a Lookup that waits. For both the load is far from its
-    limit.
+    """Answer to question 4: more clients than threads. The answer has a Lookup that computes and a Lookup that waits;
+    for both the load is far from its limit.
 
     ``waiting``: the part ``past_pool``. ``staged``: the part ``stages``. Each is None where it was not measured.
     """
@@ -242,6 +243,6 @@ def _pool_means(judgement: Judgement) -> Iterator[str]:
 
 
 def _few(judgement: Judgement) -> str:
-    """Words for the fewest clients, with which servers are compared: ``with 1 client``."""
+    """Text on the fewest clients of the sweep, with which servers are compared: ``with 1 client``."""
     comparison = declared(judgement, "trade")
     return f"with {clients_of(comparison.below.connections if comparison else 1)}"

@@ -38,8 +38,8 @@ RISING = {
     "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
     "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-"""Figures that claim a rising latency, by name: the name of the comparison of more clients with fewer clients, and the
-figure in words."""
+"""Figures of which the document says that latency rises: the name of the comparison of most with fewest clients, and
+the figure in words. By the figure's name."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -67,14 +67,15 @@ def _milliseconds(parts: Parts) -> Finding:
 
 
 def _sockets_are_faster(parts: Parts) -> Finding:
-    """Finding from sockets ÷ gRPC, both servers as started. The words also have the ratios that tell protocol and
-    implementation apart."""
+    """Finding on the claim that sockets are faster, from sockets ÷ gRPC with both servers as started. The words also
+    have the ratios that tell protocol and implementation apart."""
     judged = parts["stock"].judged.get("as_started")
     return _is_faster(judged), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
 
 
 def _the_lock_is_why(parts: Parts) -> Finding:
-    """Finding: CONTRADICTED where sockets are also faster with the same lock on both sides."""
+    """Finding on the claim that the lock is the reason: CONTRADICTED where sockets are also faster with the same lock
+    on both sides."""
     judged = parts["stock"].judged.get("equal_executors")
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
@@ -85,7 +86,7 @@ def _the_lock_is_why(parts: Parts) -> Finding:
 
 
 def _by_protocol(parts: Parts) -> str:
-    """Words on the measured comparisons that tell protocol and implementation apart."""
+    """Text on the measured comparisons that tell protocol and implementation apart."""
     return "".join(f" {listed(each)}" for each in found(parts["stock"], "protocol", "implementation"))
 
 
@@ -124,8 +125,9 @@ def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) ->
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
-    """Finding for the dispatch model in which a connection holds its thread: CONFIRMED where latency stays the same
-    from one client up to as many clients as threads."""
+    """Finding on the claim that latency stays constant up to the pool's size, for the dispatch model in which a
+    connection holds its thread. CONFIRMED where latency stays the same from one client up to as many clients as
+    threads."""
     text = brief(parts["dispatch"], "growth")
     judged = parts["dispatch"].judged.get("growth")
     if judged is None:
@@ -137,7 +139,8 @@ def _constant_up_to_the_pool(parts: Parts) -> Finding:
 
 
 def _trade_is_like_lookup(parts: Parts) -> Finding:
-    """Finding from Trade ÷ Lookup on gRPC: CONTRADICTED only where the whole interval is over 5 % away from 1."""
+    """Finding on the claim that a Trade takes as long as a Lookup, from Trade ÷ Lookup on gRPC: CONTRADICTED only where
+    the whole interval is over 5 % away from 1."""
     text = brief(parts["stock"], "trade")
     for judged in found(parts["stock"], "trade"):
         low, high = judged.equivalent
@@ -150,8 +153,8 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 
 
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
-    """Finding from the waits of Lookup and Trade for the mutex: CONFIRMED where the interval over the blocks shows that
-    the waits differ by under 5 % of the latency."""
+    """Finding on the claim that the lock costs Lookup and Trade the same, from their waits for the mutex. CONFIRMED
+    where the interval over the blocks shows that the waits differ by under 5 % of the latency."""
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
@@ -174,9 +177,10 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Finding from the ratio Trade ÷ Lookup under read and write locks, divided by Trade ÷ Lookup under one mutex.
+    """Finding on the claim that a read lock sets Lookup apart from Trade: the ratio Trade ÷ Lookup under read and write
+    locks, divided by Trade ÷ Lookup under one mutex.
 
-    The division cancels what messages and work add to a Trade.
+    The division removes the time that messages and work add to a Trade.
     """
     judgement = parts["lock_strategies"]
     arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
@@ -199,8 +203,8 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """Finding on a jump of latency, that is, growth of the latency that exceeds the growth of the clients by over 5 %.
-    Lookups that compute decide."""
+    """Finding on the claim that latency does not jump. A jump is a growth of the latency that exceeds the growth of the
+    clients by over 5 %. Lookups that compute decide."""
     text = " ".join(brief(parts["stock"], each) for each in ("computing_sockets", "past_pool"))
     for judged in found(parts["stock"], "computing_sockets"):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
@@ -213,8 +217,8 @@ def _no_jump(parts: Parts) -> Finding:
 
 
 def _surplus_starves(parts: Parts) -> Finding:
-    """Finding on starvation: CONFIRMED where, in every window with more connections than threads, some client gets no
-    reply because a connection holds its thread."""
+    """Finding on the claim that surplus clients starve. CONFIRMED where, in every window with more connections than
+    threads, some client gets no reply because other connections hold all threads."""
     judgement = parts["dispatch"]
     windows = [
         window.starved_clients

@@ -25,7 +25,7 @@ CLIENTS = (1, POOL, 2 * POOL)
 """Numbers of clients, unless the user gives others."""
 
 BESIDE = "thread-pool"
-"""Executor with which every other executor is compared."""
+"""Name of the executor with which every other executor is compared."""
 
 HEADLINES_MAX = 4
 """Number of a transport's first executors whose comparisons are headlines. Holm's correction covers all headlines, and

@@ -35,8 +35,8 @@ from experiments.studies.stock.wording import (
 )
 
 FEW = 2
-"""Largest number of comparisons whose sentences alone are the answer. An answer with more begins with the count of
-verdicts."""
+"""Largest number of comparisons for which an answer is their sentences alone. An answer on more comparisons begins with
+the count of verdicts."""
 
 NO_VERDICT = "No verdict is asked of these numbers."
 
@@ -46,7 +46,8 @@ CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop
 
 
 Said = Callable[[Comparison], tuple[str, str]]
-"""Function that gives words for the two sides of a comparison, to stand within a sentence."""
+"""Function that gives two texts for a comparison: one for its upper arm, one for its lower arm. Both stand inside a
+sentence."""
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
@@ -208,10 +209,11 @@ def told_of(
     factor: str | None = None,
     further: tuple[str, ...] = (),
 ) -> tuple[Answer, ...]:
-    """Answers to a question from the headline comparisons. A question with ``{}`` is asked of each transport.
+    """Answers to a question, from the comparisons that decide the part. A question with ``{}`` is asked of each
+    transport.
 
-    ``said``: words for both sides of a comparison. ``factor``: takes only the comparisons whose arms differ in this
-    factor. ``further``: sentences that end the answer's details.
+    ``said``: gives the texts for both arms of a comparison. ``factor``: only comparisons whose arms differ in this
+    factor count. ``further``: sentences at the end of the answer's details.
     """
     asked: dict[str, list[Comparison]] = {}
     for each in judgement.sweep.comparisons:
@@ -252,7 +254,7 @@ def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
 
 
 def where(of: Comparison) -> str:
-    """Transport and clients of a comparison, in words."""
+    """Text on the transport and the number of clients of a comparison."""
     return f"on {label(of.above)} with {clients_of(of.above.connections)}"
 
 

@@ -93,8 +93,8 @@ def stages_of(seen: Seen) -> Sequence[Picture]:
 
 
 def over_clients(name: str, title: str, factor: str) -> Painter:
-    """Function that gives a part's figure of latency over the number of clients: a panel for each level of ``factor``,
-    and a line for each setting of the other factors."""
+    """Function that makes a part's figure of the latency over the number of clients. The figure has a panel for each
+    level of ``factor``, and a line for each setting of the other factors."""
 
     def pictures(seen: Seen) -> Sequence[Picture]:
         found = points(seen.main.sweep, seen.main.blocks)
@@ -148,8 +148,8 @@ def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Rows under a figure, by number of clients: the number of threads that ran requests, and the average number of
-    threads at work at once, as the server stamped them. Empty without stamps."""
+    """Rows of numbers under a figure, a column for each number of clients: the number of threads that ran requests, and
+    the average number of threads at work at once. The server stamped both; empty without stamps."""
     if staged is None or figure not in POOLED:
         return {}
     own = by_clients(staged, FIGURES[figure])
@@ -174,8 +174,8 @@ def _three(judgement: Judgement) -> Picture:
 
 
 def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
-    """Lines over the number of clients, one for each setting at a level of the factor. The levels of the other varying
-    factors name a line."""
+    """Lines of latency over the number of clients, one for each setting at a level of ``factor``. The levels of the
+    other varying factors name a line."""
     arms = dict.fromkeys(arm for arm, _ in found)
     varying = [
         name

@@ -29,14 +29,14 @@ CAVEAT = (
 
 @dataclass(frozen=True, slots=True)
 class LockWait:
-    """Waits for the lock by the requests of one type on one arm, a mean for each block. At least one block has a mean.
-    An arm is a server under a load."""
+    """Waits of one request type for the lock, on one arm (a server under a load): a mean for each block. At least one
+    block has a mean."""
 
     arm: Arm
     request: str
     waits_us: tuple[float, ...]
     shares: Mapping[int, float]
-    """Mean wait of a block ÷ mean latency of the block, by the blocks' numbers."""
+    """Mean wait of each block ÷ mean latency of the block, by the block's number."""
     locked: bool
     """True where any request took a lock."""
 
@@ -57,7 +57,7 @@ class LockWait:
 
     @property
     def numbers(self) -> str:
-        """Words for the numbers: ``0.22 µs (0.19 to 0.25 in 3 blocks), 0.15 % of its latency``."""
+        """Text of the numbers: ``0.22 µs (0.19 to 0.25 in 3 blocks), 0.15 % of its latency``."""
         least, greatest = number(min(self.waits_us)), number(max(self.waits_us))
         many = counted(len(self.waits_us), "block")
         spread = many if len(self.waits_us) == 1 else f"{least} to {greatest} in {many}"

@@ -51,8 +51,8 @@ WAIT_MS = 10.0
 REQUEST, ANEW, CONNECTION, CONNECTION_ANEW, ON_GRPC = "request", "anew", "connection", "connection_anew", "grpc"
 
 TO_POOL, PAST_POOL = "to_pool_", "past_pool_"
-"""Prefixes of the names of comparisons: of the pool's size with one client, and of twice the pool's size with the
-pool's size."""
+"""Prefixes of the names of two kinds of comparisons. ``TO_POOL``: latency with as many clients as threads ÷ latency
+with one client. ``PAST_POOL``: latency with twice as many clients as threads ÷ latency with as many."""
 
 LINES: Mapping[str, Setting] = {
     REQUEST: SOCKETS.but(workers=POOL, io_ms=WAIT_MS),
@@ -89,7 +89,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         CONNECTION_ANEW: "sockets, a connection a request",
     },
 }
-"""Panels of the figure, with the labels of their lines."""
+"""Panels of the figure by their titles, each with its lines and their labels."""
 
 _WORK = f"Lookup with {WAIT_MS:g} ms of waiting in it, a pool of {POOL} threads"
 TITLES: Mapping[str, str] = {"pool_fills": _WORK, "past_pool": f"Past the pool, on sockets: {_WORK}"}
@@ -159,11 +159,11 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def waiting(judgement: Judgement) -> str:
-    """Sentences on latency up to the pool's size and past it.
+    """Sentences on the latency of a Lookup that waits, up to the pool's size and past it.
 
-    Where latency stays constant up to the pool's size and then rises, the text has the rise and its reason. Else the
-    text has the latencies, the steps that contradict a comparison, and the comparisons that are not decided. Without
-    all latencies, the text has both comparisons.
+    If latency stays constant up to the pool's size and then rises, the text has the rise and its reason. Otherwise the
+    text has the latencies, the steps that contradict a comparison, and the comparisons that are not decided. If a
+    latency is missing, the text has both comparisons.
     """
     names = f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"
     means = [mean_us(judgement, Arm(LINES[REQUEST].but(connections=n))) for n in ENDS]
@@ -210,15 +210,17 @@ def _told(judgement: Judgement, name: str) -> str:
 
 
 def _detailed(judgement: Judgement, name: str) -> str:
-    """Sentences on a comparison, and on every step from one number of clients to the next in its range."""
+    """Sentences on a comparison, and on every step between its two numbers of clients. A step is the change from one
+    number of clients to the next."""
     own = steps(judgement, _arms(judgement, name))
     return f"{_told(judgement, name)} {step_by_step(own)}" if own else _told(judgement, name)
 
 
 def _contrary(judgement: Judgement, name: str) -> str:
-    """Sentences on steps that contradict a comparison; empty for none.
+    """Sentences on the steps that contradict a comparison; empty for none.
 
-    Up to the pool's size every step must be flat to within 5 %; past the pool's size every step must rise.
+    A step is the change from one number of clients to the next. Up to the pool's size every step must be flat to within
+    5 %; past the pool's size every step must rise.
     """
     arms, limits = _arms(judgement, name), judgement.sweep.limits
     own = steps(judgement, arms)
@@ -230,7 +232,7 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
-    """Arms between the two numbers of clients of a comparison, ascending."""
+    """Arms whose number of clients lies between those of a comparison's two arms, both included, ascending."""
     own = by_clients(judgement, LINES[_line(name)], "connections")
     return [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
 
@@ -240,8 +242,8 @@ def _line(name: str) -> str:
 
 
 def _starving(judgement: Judgement) -> Iterator[str]:
-    """Sentences on the clients that got no reply: first on the line where a kept connection holds a thread, then on all
-    other lines."""
+    """Sentences on the clients that got no reply: first where a kept connection holds a thread, then on all other lines
+    of the figure."""
     kept = _points(judgement, CONNECTION)
     if not any(point.windows for point in kept):
         yield "Not known: no window has been run."
@@ -257,7 +259,7 @@ def _starving(judgement: Judgement) -> Iterator[str]:
 
 
 def _without_reply(starving: Sequence[Point]) -> str:
-    """Words on the mean number of clients without any reply in a window: ``1 of 6, 2 of 7 clients get no reply.``"""
+    """Text on the mean number of clients without any reply in a window: ``1 of 6, 2 of 7 clients get no reply.``"""
     texts = [f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving]
     if not texts:
         return "every client is served."

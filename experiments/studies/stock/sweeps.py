@@ -35,7 +35,7 @@ from stock_service.trading.locking import LOCKINGS
 HEADLINE = "headline"
 
 POOL = 5
-"""The original's pool in figure 5."""
+"""Number of threads of the original's pool in figure 5."""
 
 POOLS = (1, 3, 5, 10)
 """Numbers of threads of the pools in the part ``pool_by_clients``."""
@@ -46,10 +46,10 @@ SAME_TIMES = 4
 """Number of times that a round repeats an A/A pair, whose ratio is near 1 and so needs many slices."""
 
 INNER_EVERY = 3
-"""Rounds from one measurement of a figure's point without a verdict to the next."""
+"""Number of rounds between two measurements of a figure's point that has no verdict."""
 
 THREE_EVERY = 5
-"""Rounds from one measurement of a point in the figure of three servers to the next: the figure has many points."""
+"""Number of rounds between two measurements of a point in the figure of three servers. The figure has many points."""
 
 GRPC = setting(transport="grpc", executor="thread-pool")
 SOCKETS = setting(transport="sockets", executor="static-pool")
@@ -151,7 +151,8 @@ def stock(scale: Scale) -> Sweep:
 def growth(
     name: str, what: str, arms: tuple[Arm, ...], family: str = "further", differ: tuple[str, ...] = ("clients",)
 ) -> Comparison:
-    """Comparison of the arm with the most clients ÷ the arm with the fewest. ``arms``: the arm with fewest first."""
+    """Comparison of the latency with the most clients ÷ the latency with the fewest. ``arms``: arms in ascending order
+    of clients."""
     below, above = arms
     title = f"{what}: {above.connections} ÷ {clients_of(below.connections)}"
     return Comparison(name, title, above, below, differ, "growth", family=family)
@@ -188,8 +189,8 @@ def _question_1(sockets: Arm, grpc: Arm, equal: Arm, plain: Arm) -> tuple[Compar
 
 
 def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparison]:
-    """Comparisons that tell protocol and implementation apart: sockets ÷ our own gRPC server (protocol), and our own
-    gRPC server ÷ grpcio (implementation). The executor is the same."""
+    """Comparisons that tell protocol and implementation apart, with one executor. Protocol: sockets ÷ our own gRPC
+    server. Implementation: our own gRPC server ÷ grpcio."""
     sent = f"{clients_of(sockets.connections)}{', the lean one' * (sockets.setting['client'] == 'lean')}"
     how, differ = f"Lookup, {sent}, {static.setting.executor} on both", ("transport",)
     return (
@@ -248,8 +249,8 @@ def updater(scale: Scale) -> Sweep:
 def _at_both_ends(
     bases: Sequence[Setting], scale: Scale, factor: str, levels: tuple[Level, Level], title: str
 ) -> tuple[list[Group], list[Comparison]]:
-    """Groups and comparisons of two levels of a factor, the first ÷ the second, for each server, with the fewest
-    clients and with the most."""
+    """Groups and comparisons of two levels of a factor, for each server, with the fewest clients and with the most. A
+    comparison is the first level ÷ the second."""
     groups, comparisons = [], []
     for base in bases:
         transport = base.text("transport")

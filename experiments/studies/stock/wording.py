@@ -25,7 +25,8 @@ SERVERS = {"grpc_static": "our own gRPC server", "grpc": "grpcio"}
 
 
 def told(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """Sentence on a comparison by its verdict. ``above`` and ``below``: words for both sides, within a sentence."""
+    """Sentence on a comparison, chosen by its verdict. ``above`` and ``below``: texts for the two arms, inside a
+    sentence."""
     judged = judgement.judged.get(name)
     if judged is None:
         return f"Not known: {above} beside {below}. {absence(judgement, name)}"
@@ -33,8 +34,8 @@ def told(judgement: Judgement, name: str, above: str, below: str) -> str:
 
 
 def grown(judgement: Judgement, name: str, where: str) -> str:
-    """Sentence on the growth of latency from fewer clients to more. ``where``: words that follow the number of
-    clients."""
+    """Sentence on the growth of latency from fewer clients to more. ``where``: text that follows the number of clients,
+    such as ``on sockets``."""
     comparison = declared(judgement, name)
     if comparison is None:
         return "Not known: growth needs two numbers of clients, and this sweep has one."
@@ -43,7 +44,7 @@ def grown(judgement: Judgement, name: str, where: str) -> str:
 
 
 def brief(judgement: Judgement, name: str) -> str:
-    """Text of a comparison for a list, or the reason why the comparison has no value."""
+    """Text of a comparison for a list: its ratio, or the reason why it has no value."""
     judged = judgement.judged.get(name)
     return absence(judgement, name) if judged is None else listed(judged)
 
@@ -84,7 +85,8 @@ def by_transport(arms: Iterable[Arm]) -> list[list[Arm]]:
 
 
 def points_of(judgement: Judgement, arms: Iterable[Arm], request: str = ALL) -> list[Point]:
-    """Measured points of arms for a request type, in the order of the arms. An arm without a point is left out."""
+    """Measured points of the given arms for a request type, in the order of the arms. An arm without a measured point
+    is left out."""
     found = points(judgement.sweep, judgement.blocks)
     return [found[arm, request] for arm in arms if (arm, request) in found]
 
@@ -126,17 +128,17 @@ def at_work(staged: Judgement, arm: Arm) -> float | None:
 
 
 def declared(judgement: Judgement, name: str) -> Comparison | None:
-    """Comparison of this name that the sweep declares, with a value or without. None for an undeclared name."""
+    """Comparison of this name in the sweep, with a value or without. None if the sweep has no such comparison."""
     return next((each for each in judgement.sweep.comparisons if each.name == name), None)
 
 
 def found(judgement: Judgement, *names: str) -> tuple[Judged, ...]:
-    """The comparisons of these names that have a value."""
+    """Comparisons of the given names that have a value."""
     return tuple(judgement.judged[name] for name in names if name in judgement.judged)
 
 
 def step_by_step(own: Sequence[Step]) -> str:
-    """Sentence on every step: ``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
+    """Sentence with the ratio of every step: ``Step by step: 2 ÷ 1 client 1.30 (1.20 to 1.40).``"""
     shown = (
         f"{each.above.connections} ÷ {clients_of(each.below.connections)} {ratio_with_ends(each.ratio)}" for each in own
     )
@@ -144,8 +146,8 @@ def step_by_step(own: Sequence[Step]) -> str:
 
 
 def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
-    """Sentences on the steps that contradict a claim, one sentence for each direction, and on the number of missing
-    steps.
+    """Sentences on the steps that contradict a claim, one sentence for each direction, and on the number of steps
+    without a value. A step is the change from one number of clients to the next.
 
     The sentences name contradicting steps only where the judgement is at a look. Empty without contradicting or missing
     steps.
@@ -165,8 +167,8 @@ def label(arm: Arm) -> str:
 
 
 def executors(judgement: Judgement, name: str) -> tuple[str, str]:
-    """Executors of both sides of a comparison, as recorded: ``the static pool``. ``one executor`` without such a
-    comparison."""
+    """Texts of the executors of both arms of a comparison, as recorded: ``the static pool``. ``one executor`` without
+    such a comparison."""
     comparison = declared(judgement, name)
     arms = () if comparison is None else (comparison.above, comparison.below)
     above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2
@@ -179,5 +181,5 @@ def server(arm: Arm) -> str:
 
 
 def confidence(judgement: Judgement) -> str:
-    """Sentence on the interval behind a ratio."""
+    """Sentence on the interval that stands in brackets behind a ratio."""
     return f"The ratio's {percent(judgement.confidence)} interval over blocks stands in brackets."
