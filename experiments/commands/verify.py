@@ -58,7 +58,7 @@ def expected(folder: Path) -> Expected:
         return Expected({}, (Design(of_compare(sweep), (), ()),))
     if sweep.part not in PARTS:
         return Expected({}, ())
-    return Expected({} if _is_inside(folder, sweep.part) else texts(folder), tuple(_designs(folder, sweep)))
+    return Expected({} if _is_inside(folder, sweep.part) else texts(folder), _designs(folder, sweep))
 
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
@@ -84,18 +84,19 @@ def _is_inside(folder: Path, name: str) -> bool:
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
     """Designs of a part at every scale that ``run`` can choose: each profile, sender of the load (this machine or other
-    hosts), set of numbers of clients, and numbers of blocks."""
+    hosts), set of numbers of clients, and numbers of blocks. Designs with the sweep's numbers of blocks come first."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     foretell = None
     if part.first and part.foretell and (folder / part.first / SWEEP_FILE).exists():
         foretell = partial(part.foretell, content.judged(folder / part.first))
     senders = (False, True) if sweep.part.endswith(SUFFIX) else (False,)
-    for usual, hosts in product(study.scales.values(), senders):
+    scales = sorted(study.scales.values(), key=lambda usual: usual.looks != sweep.looks)
+    for usual, hosts in product(scales, senders):
         scale = replace(usual, seed=sweep.seed, peers=peers, foretell=foretell, hosts=hosts)
         several = [scale, *(replace(scale, clients=each) for each in _clients(part, scale, sweep))]
         looks = {usual.looks, *_few_blocks(study, part, usual), *([sweep.looks] if sweep.fixed else [])}
-        for each, at in product(several, looks):
+        for each, at in product(several, sorted(looks, key=lambda at: at != sweep.looks)):
             with suppress(ValueError, UsageError):  # a scale without a decision, or without a server that hosts reach
                 asked = replace(each, looks=at)
                 made = replace(part.sweep(asked), fixed=sweep.fixed and at == sweep.looks)

@@ -53,8 +53,9 @@ class Expected:
 
     texts: Mapping[str, Callable[[], str]]
     """Recomputed report and figures, by file name. Each text is computed when its function is called."""
-    designs: Sequence[Design]
-    """Possible designs of the part. The folder's sweep must be the sweep of a design. Empty for an unknown part."""
+    designs: Iterable[Design]
+    """Possible designs of the part, the most probable first; a design is made when it is iterated, once. The folder's
+    sweep must be the sweep of a design. Empty for an unknown part."""
 
 
 Expecting = Callable[[Path], Expected]
@@ -106,15 +107,19 @@ def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
     """Faults of the design: a sweep that the part does not make; missing or wrong files and folders of the part."""
-    if not expected.designs:
-        yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
+    apart = list[list[str]]()
+    for design in expected.designs:
+        made = replace(_without_later(design.sweep, sweep), limits=sweep.limits)
+        if made == sweep:
+            break
+        apart.append([*_unlike(sweep, made)])
+    else:
+        if apart:
+            nearest = ", ".join(min(apart, key=len))
+            yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {nearest}"
+        else:
+            yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
         return
-    sweeps = [replace(_without_later(design.sweep, sweep), limits=sweep.limits) for design in expected.designs]
-    if sweep not in sweeps:
-        apart = min(([*_unlike(sweep, each)] for each in sweeps), key=len)
-        yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {', '.join(apart)}"
-        return
-    design = expected.designs[sweeps.index(sweep)]
     for plan in design.runs:
         form = kind_of(plan).form
         if not (folder / form.plan_file).exists():
