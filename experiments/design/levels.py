@@ -25,7 +25,7 @@ class Kind:
 
 
 def shown(level: Level) -> str:
-    """Text of a level, which a factor's ``read`` converts back."""
+    """Text of a level, such as ``yes`` for True. ``Factor.read`` converts the text back into the level."""
     match level:
         case bool():
             return "yes" if level else "no"

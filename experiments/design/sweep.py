@@ -31,7 +31,7 @@ BLOCKS_MIN = 6
 """Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5."""
 
 REPEATED_SHARE = 5
-"""Number of blocks for each block that may be repeated: a sweep may repeat one block in five."""
+"""Number of planned blocks for each block that may be repeated. A sweep of ten blocks may repeat two blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows instead of slices, for a load that needs longer to settle, or that opens new connections."""
+    """Lengths of windows. A window measures one arm, and replaces the arm's slices if the load needs longer than a
+    slice to settle, or opens new connections."""
 
     warm_up_s: float = 0.1
     """Length of the load before the window, in seconds. Requests of the warm-up do not count."""
@@ -82,7 +83,7 @@ class Sweep:
     groups: tuple[Group, ...]
     comparisons: tuple[Comparison, ...]
     rounds: int
-    """Rounds of a block."""
+    """Number of rounds in each block. In a round every group that is due is measured."""
     looks: tuple[int, ...]
     """Numbers of blocks, ascending. A sweep whose first look is below 6 blocks has no verdicts, and its report says
     so."""
@@ -148,12 +149,12 @@ class Sweep:
 
     @property
     def level(self) -> float:
-        """Significance level of one look."""
+        """Significance level of one look: the level of the whole sweep ÷ the number of looks."""
         return self.limits.level / len(self.looks)
 
     @property
     def repeats_max(self) -> int:
-        """Largest number of blocks that may be repeated."""
+        """Largest number of blocks that may be repeated, because other programs took the cores."""
         return -(-self.looks[-1] // REPEATED_SHARE)
 
     @property

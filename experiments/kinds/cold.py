@@ -101,7 +101,7 @@ class ColdRow:
 
 
 def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:
-    """A row for each cell with a run whose calls were all answered."""
+    """Rows of a block, one for each cell that has at least one run whose calls were all answered."""
     for place, cell in enumerate(plan.cells):
         own = [run.seen for run in block.runs if run.place == place]
         whole = [each for each in own if not each.errors and each.rest == cell.calls - 1]

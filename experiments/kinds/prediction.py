@@ -33,7 +33,7 @@ class Foretold:
     """Number of cores for the server. A load on the same machine takes some of the machine's cores."""
     processes: int
     capacity_hz: float
-    """Largest possible throughput, for any load."""
+    """Largest possible throughput under any load, in requests per second."""
     limit: str
     """Bottleneck: the resource that limits the capacity, ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
@@ -44,7 +44,7 @@ class Foretold:
     useful_workers: int
     """Size of the smallest pool that reaches 95 % of the best throughput with these clients."""
     knee_clients: float
-    """Number of clients of the closed loop from which on requests wait in a queue."""
+    """Smallest number of clients of a closed loop with which requests wait in a queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]

@@ -67,7 +67,7 @@ class StandalonePlan:
 
 @dataclass(frozen=True, slots=True)
 class HeldSeen:
-    """Observation of a server with this number of idle connections. Each connection has had one answered call."""
+    """Observation of a server with ``connections`` idle connections. Each connection has had one answered call."""
 
     connections: int
     resident_mib: float

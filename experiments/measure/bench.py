@@ -67,7 +67,7 @@ class Bench:
     load_cores: tuple[int, ...] | None
     """Cores to which clients are pinned. None without pinning."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types in addition to the request types of our services."""
+    """Request types of a user's own server, in addition to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
     """Load programs other than our own client, by name."""
     credentials: ClientCredentials = NO_CREDENTIALS
@@ -81,7 +81,7 @@ class Bench:
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
-        """The bench for a server at these levels. Without pinning if the placement is not ``apart``."""
+        """The bench for a server at these levels: with pinning if the placement is ``apart``, otherwise without."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
@@ -183,7 +183,7 @@ def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline:
 
 
 _stores = count()
-"""Numbers of the stores of this process's servers."""
+"""Counter that gives each SQLite store a file name of its own, such as ``0``, ``1`` and ``2``."""
 
 
 @cache
@@ -203,8 +203,8 @@ def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> S
 
 
 def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str]) -> Sequence[str]:
-    """Options of a peer's server for its factors, ``takes``. Raises UsageError if another factor is not at its
-    default."""
+    """Options of the command of the peer ``name``. ``takes`` has the option of each factor that the peer supports.
+    Raises UsageError if a factor that the peer does not support is not at its default."""
     options: list[str] = []
     for factor, level in levels.items():
         if factor in takes:

@@ -143,7 +143,13 @@ def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[Tu
 
 
 def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.NDArray[np.int64]:
-    """Fate of each slice. SILENT overrides ANSWERED_LATE, which overrides STARTED_LATE, which overrides KEPT."""
+    """Fate of each slice, the first that applies of these four.
+
+    - ``SILENT``: no request was sent in the counted part.
+    - ``ANSWERED_LATE``: a counted request was answered after the end of the slice.
+    - ``STARTED_LATE``: a connection sent no request before the counted part.
+    - ``KEPT``: otherwise.
+    """
     fates = np.full(len(turns), KEPT, dtype=np.int64)
     first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[sent.slice]
     end_ns = np.array([turn.end_ns for turn in turns], dtype=np.int64)[sent.slice]
@@ -193,9 +199,10 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
 
 
 def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> float:
-    """Effective sample size of these requests for the 99th percentile. 0 without requests.
+    """Effective sample size of these requests for the 99th percentile: their number ÷ the design effect.
 
-    ``clusters`` has the slice of each request. The module's docstring has the formula.
+    ``clusters`` has the slice of each request. The requests of one slice are not independent, and the design effect is
+    the factor by which this enlarges the variance. 0 without requests.
     """
     if not len(response_ns):
         return 0.0
@@ -206,7 +213,7 @@ def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> floa
 
 
 def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Sum of the think times between counted requests, and sum of the spans, over slices and connections.
+    """Two sums over all slices and connections, in nanoseconds: the think times between counted requests, and the spans.
 
     A span is the time from a connection's first counted send to its last counted reply in a slice.
     """
@@ -222,7 +229,7 @@ def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> list[int]:
-    """Number of requests of each load that its connections began and never recorded."""
+    """Number of requests that the connections of each load began, but never recorded. 0 without a fault."""
     missing = Counter[int]()
     for part in (part for report in clients for part in report.requests):
         missing[part.line] += part.begun - len(part.sent_ns)
@@ -246,7 +253,8 @@ def _updates(
 
 
 def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:
-    """Number of values in each slice, or the sum of ``weights``. Sums below 2^53 ns (a hundred days) are exact."""
+    """Number of requests in each slice, or sum of their ``weights``. ``slices`` has the slice of each request, and
+    ``number`` is the number of slices. Sums below 2^53 ns (a hundred days) are exact."""
     return np.bincount(slices, weights=weights, minlength=number).astype(np.int64)
 
 

@@ -395,6 +395,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Runs a program to its end, as ``running`` does, and gives its output. Raises as ``Running.said``. Blocks."""
+    """Runs a program to its end, and gives its output. Blocks. Raises ProgramFailed, also if ``timeout_s`` is over."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

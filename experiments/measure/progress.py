@@ -22,7 +22,8 @@ class Progress:
     def __init__(
         self, sweep: Sweep, stream: TextIO, after_s: float = 0.0, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """``after_s`` is the time in seconds of the measurements after the sweep, a part of the remaining time."""
+        """``after_s`` is the estimated time in seconds of the measurements after the sweep. The shown remaining time
+        includes ``after_s``."""
         self._sweep = sweep
         self._stream = stream
         self._after_s = after_s
@@ -57,12 +58,12 @@ class Progress:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Prints another text on a separate line."""
+        """Prints a text on a line of its own, which later progress does not overwrite."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")
         self._stream.flush()
 
     def clear(self) -> None:
-        """Clears the rewritten line."""
+        """Clears the terminal's line of progress. Does nothing for a file."""
         if self._rewrites:
             self._write("")
 

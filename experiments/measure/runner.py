@@ -49,9 +49,9 @@ class Asked(Generic[B]):
     ended: Callable[[Sequence[B]], None] = lambda _: None
     """Called after each block that counts, with all blocks that count."""
     again: Callable[[B], None] = lambda _: None
-    """Called with a block before it is repeated."""
+    """Called with a robbed block, before the block is measured again."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each attempt, with all attempts."""
+    """Called after each attempt at a block, with all attempts at all blocks so far."""
 
 
 def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:
@@ -107,8 +107,8 @@ def run_sweep(
 def run_beside(
     plan: Plan, folder: Path, resume: bool, on: Bench, began: Callable[[int], None]
 ) -> tuple[KindBlock[Any], ...]:
-    """Measures all blocks of a run of another kind. ``began`` is called before each block, with the number of finished
-    blocks.
+    """Measures all blocks of a run that is not a sweep, such as cold runs. ``began`` is called before each block, with
+    the number of finished blocks.
 
     Raises the errors of ``run_sweep``, and UsageError if the folder has blocks of another machine.
     """
@@ -168,7 +168,7 @@ def _run(
 
 
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
-    """Measured blocks of this plan in the folder, to resume the run. Begins the run in a folder without a plan.
+    """Blocks of this plan that the folder already has. In a folder without a plan, begins the run, and gives no blocks.
 
     Raises UsageError if the folder has a plan and ``resume`` is false, and for another plan, other code or another
     machine.

@@ -43,7 +43,7 @@ def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
 
 
 def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, place: int) -> CellSeen:
-    """Observation of a server under the load of one of these cells."""
+    """Runs the load of the cell at ``place``, and gives the observation of its server."""
     cell = cells[place]
     request = Workload(load_plan(Arm(cell.setting.but(client="lean")), address, on, seed=0)).population[0]
     ask = HttpAsk(
@@ -88,8 +88,8 @@ class Sample:
 
 
 def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
-    """Runs the load to its end, and samples the server meanwhile. Samples begin once the load has made the server
-    compute."""
+    """Runs the load to its end, and meanwhile samples the server's processor time and memory. The first sample is taken
+    when the server has begun to compute."""
     samples: list[Sample] = []
     with http_load.running(client, ask) as running:
         idle_s = program.cpu_s()

@@ -84,14 +84,16 @@ class Seen:
 
     @property
     def fate(self) -> int:
-        """Fate of the window, with the values of a slice's fate."""
+        """Fate of the window: ``FAILED`` if the load could not run, ``KEPT`` if a request was answered, otherwise
+        ``SILENT``."""
         if self.window is None:
             return FAILED
         return KEPT if self.times(ALL).count else SILENT
 
 
 Place = tuple[int, int, int]
-"""Round, appearance and index of the arm of a window."""
+"""Place of a window in its block: the number of the round, the number of the group's appearance in the block, and the
+index of the arm in ``Sweep.arms``."""
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
@@ -128,7 +130,7 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def _columns(places: Sequence[Place], seen: Sequence[Seen]) -> SliceColumns:
-    """Columns of a block, with a value for each window."""
+    """Columns of a block of windows. Each column has a value for each window, in the order of time."""
     types = [*sorted({name for each in seen for name in each.parts}), ALL]
     times = {name: [each.times(name) for each in seen] for name in types}
     durations_ns = [each.duration_ns for each in seen]
@@ -277,7 +279,8 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
 
 def arm_seen(arm: int, places: Sequence[Place], seen: Sequence[Seen], robbed: Collection[int]) -> ArmSeen:
-    """Observation of one arm, from its windows. From windows of rounds in ``robbed``, only the errors count."""
+    """Observation of one arm, from its windows. ``robbed`` has the rounds that lost too much time to other programs. A
+    window in these rounds gives only its errors."""
     own = [(one, round_ in robbed) for (round_, _, of), one in zip(places, seen, strict=True) if of == arm]
     parts = [_errors_alone(one.parts) if is_robbed else one.parts for one, is_robbed in own if one.parts]
     names = dict.fromkeys(name for each in parts for name in each)
