@@ -49,14 +49,14 @@ NO_FINGERPRINT = "a fingerprint is missing"
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Joint values of all runs. For fewer than three runs every value but ``ratio`` is None."""
+    """Joint values of all runs. For two runs every value but ``ratio`` is None."""
 
     ratio: Estimate
-    """Mean of the runs: an interval of a ratio, computed from the runs' log-ratios."""
+    """Mean ratio of the runs, with its interval: the exponential of the weighted mean of the runs' log-ratios."""
     tau: float | None
     """Standard deviation of the log-ratio from run to run, beyond what the differences between blocks explain."""
     tau_high: float | None
-    """Upper limit of ``tau``, with 95 %."""
+    """Upper limit of ``tau``, at a confidence of 95 %."""
     predicted: tuple[float, float] | None
     """Prediction interval: contains the true ratio of a further run with a probability of 95 %."""
 
@@ -103,9 +103,9 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """Names of both arms' sources that differ between a run and the first run, by the index of the run.
+    """Names of the sources of both arms that differ between a run and the first run, by the index of the run.
 
-    A run without fingerprints differs from every run.
+    A run without a difference is missing. A run without fingerprints counts as different.
     """
     arms = [comparison.above.setting, comparison.below.setting]
     first = next(iter(sources.values()))
@@ -114,12 +114,13 @@ def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, 
 
 
 def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple[str, ...]:
-    """Names of the sources of these arms that differ; ``NO_FINGERPRINT`` if a run has no fingerprint."""
+    """Names of the sources of these arms that differ between two runs. ``NO_FINGERPRINT`` if one of the runs has no
+    fingerprint."""
     return differing(one, other, arms) if one and other else (NO_FINGERPRINT,)
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
-    """Joint values of the runs with two blocks or more; None for fewer than two of these runs."""
+    """Joint values of the runs that have values of two blocks or more. None for fewer than two of these runs."""
     logs = [list(each.log_ratios.values()) for each in judged if len(each.log_ratios) > 1]
     if len(logs) < 2:
         return None
@@ -127,7 +128,8 @@ def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
 
 
 def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
-    """Join runs. ``values``: the mean log-ratio of each run. ``variances``: the variance of each of these means.
+    """Joint values of several runs. ``values`` has the mean log-ratio of each run, and ``variances`` the variance of
+    each mean.
 
     Raises ValueError for fewer than two runs.
     """
@@ -151,7 +153,8 @@ _LEAST = 1e-18
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
-    """Add the deviation between earlier runs to each comparison that has enough earlier runs."""
+    """A copy of the judgement, in which each comparison with enough earlier runs has the deviation between these
+    runs."""
     judged = {
         name: replace(one, between=between)
         for name, one in of.judged.items()
@@ -190,16 +193,17 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
 
 
 def _over_s(runs: Sequence[EarlierRun]) -> float:
-    """Time from the start of the first run to the start of the last run, in seconds."""
+    """Time in seconds from the start of the first of these runs to the start of the last run."""
     began = [datetime.fromisoformat(run.began_at) for run in runs]
     return (max(began) - min(began)).total_seconds()
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:
-    """Variance between runs at which the weighted sum of squares equals ``squares``. 0 if the sum is never as large.
+    """Variance between runs at which the weighted sum of squares equals ``squares``. 0 if the sum is always smaller.
 
-    The default of ``squares`` is k − 1, the expected sum for k values. With a low quantile of chi-squared as
-    ``squares``, the result is the upper limit of the variance.
+    The sum is ``sum((value - mean)**2 / (variance of the value + variance between runs))``. The default of ``squares``
+    is k − 1, the expected sum for k values. With a low quantile of chi-squared as ``squares``, the result is the upper
+    limit of the variance between runs.
     """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
     expected = len(seen) - 1 if squares is None else squares
@@ -239,7 +243,8 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
-    """Words on the comparisons that differ between two sweeps, by name; or on the order of equal comparisons."""
+    """Words on the comparisons that differ between two sweeps: their number, and the name of one. If all comparisons
+    are equal, their order differs, and the words say so."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

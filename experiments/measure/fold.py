@@ -213,7 +213,7 @@ def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> floa
 
 
 def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Two sums over all slices and connections, in nanoseconds: the think times between counted requests, and the spans.
+    """Sums over all slices and connections, in nanoseconds: of the think times between counted requests, and of spans.
 
     A span is the time from a connection's first counted send to its last counted reply in a slice.
     """

@@ -27,7 +27,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """One whole run."""
+    """One whole run of a study: its start, version and machine, and its headline ratios."""
 
     began_at: str
     """Time of the run's start, ISO 8601 in UTC."""
@@ -44,7 +44,8 @@ class EarlierRun:
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Kept runs of a study, in the order of time. Empty for a study without a file. Raises UsageError."""
+    """Runs that the file of a study keeps, in the order of time. Empty for a study without a file. Raises UsageError for
+    a file that cannot be read."""
     return load(STUDIES / name / EARLIER_FILE)
 
 

@@ -1,5 +1,6 @@
-"""Environment of a sweep: the machine, the software, and the machine's states, which change ratios from hour to hour.
+"""Environment of a sweep: the machine, the software, and the state of the machine before and after the sweep.
 
+The state, such as the load of other virtual machines, changes from hour to hour, and can change a ratio.
 A folder of results has the environment as ``environment.json``, whose keys are the fields of ``Environment``. The file
 may be published: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
 """
@@ -180,7 +181,7 @@ def save(environment: Environment, folder: Path) -> None:
 
 
 def load(folder: Path) -> Environment:
-    """Environment of a folder of results. Raises UsageError for a folder without a readable file."""
+    """Environment of a folder of results. Raises UsageError for a folder without a readable ``environment.json``."""
     return read_json(folder / ENVIRONMENT_FILE, Environment)
 
 

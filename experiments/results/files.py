@@ -190,7 +190,7 @@ def _sweep(plain: dict[str, Any]) -> Sweep:
 
 
 SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _plain, _sweep, BLOCKS_FILE, Block)
-"""Files of a sweep."""
+"""Form of a sweep: ``sweep.json``, ``blocks.jsonl.gz``, and the conversion of the plan."""
 
 
 def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> None:
@@ -204,8 +204,8 @@ def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> N
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder's sweep, with repeated attempts, in order. Raises UsageError for an edited block or
-    plan."""
+    """Every whole block of a folder's sweep, in the order of time, including attempts that were repeated. Raises
+    UsageError for an edited block or plan."""
     return blocks_of(folder, SWEPT)
 
 
@@ -230,7 +230,7 @@ def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
 
 
 def counting(blocks: Sequence[N]) -> tuple[N, ...]:
-    """Last attempt of each block. Earlier attempts do not count."""
+    """Blocks that count: the last attempt of each block number."""
     return tuple({block.number: block for block in blocks}.values())
 
 
@@ -323,18 +323,19 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def other_limits(sweep: Sweep) -> list[str]:
-    """Limits of a sweep that differ from this version's limits, in words."""
+    """Words on each limit of a sweep that differs from the default in this version, with both values."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
 
 
 def digest(content: bytes) -> bytes:
-    """Digest of a content. The file keeps the digest, so that an edited content is detected."""
+    """Digest of these bytes, in hexadecimal digits. A file keeps the digest of its content, so that an edit is
+    detected."""
     return hashlib.sha256(content).hexdigest()[:_DIGITS].encode()
 
 
 def _encoded(value: object) -> object:
-    """JSON of a value that msgspec cannot convert."""
+    """Values for JSON of a histogram, which msgspec cannot convert. Raises NotImplementedError for another type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError(type(value))

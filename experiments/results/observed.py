@@ -59,7 +59,7 @@ class SliceColumns:
     counts: Mapping[str, Sequence[int]]
     """Numbers of counted requests that were answered, by request type."""
     sums_ns: Mapping[str, Sequence[int]]
-    """Sums of the response times of these requests, by request type."""
+    """Sums of the response times of the requests in ``counts``, by request type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,13 @@ class Answered:
     errors: Mapping[str, int]
     """Numbers of requests without a valid reply, by kind of error."""
     effective: float
-    """Effective sample size: the number of independent requests that would estimate the 99th percentile as exactly."""
+    """Effective sample size: the number of independent requests that would estimate the 99th percentile as exactly as
+    the requests of this block do."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """Share of one host in a window, if other hosts send the load."""
+    """Load that one host sent in a window, and its response times. Present only if other hosts send the load."""
 
     name: str
     began_within_s: float
@@ -99,13 +100,13 @@ class Window:
     rate_hz: float | None
     """Declared requests per second. None for a closed loop."""
     sent_hz: float
-    """Sent requests per second, without the requests that were never sent."""
+    """Requests per second that were really sent. Requests in ``never_sent`` do not count."""
     answered_hz: float
     """Replies per second within the window."""
     starved_clients: int
-    """Number of connections without a reply."""
+    """Number of connections that got no reply in the window."""
     never_sent: int
-    """Number of an open loop's requests that were due, and were not sent."""
+    """Number of requests that were due in an open loop, but were not sent."""
     late_us_p99: float | None
     """99th percentile of the lateness of an open loop's sends. None in a closed loop."""
     duration_s: float = 0.0
@@ -120,7 +121,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class ArmSeen:
-    """One arm in one block."""
+    """Observation of one arm in one block."""
 
     answered: Mapping[str, Answered]
     """Answered requests by request type, and for ``all``."""
@@ -130,8 +131,8 @@ class ArmSeen:
     span_ns: int = 0
     """Sum over slices and connections of the time from the first counted send to the last counted reply."""
     unrecorded: int = 0
-    """Number of requests that the arm's connections began and never recorded. Arms that share connections have equal
-    numbers, since the connection of such a request is known, and the arm is not."""
+    """Number of requests that the arm's connections began and never recorded. Of such a request only the connection is
+    known. So all arms that share a connection count the request."""
     updates: int = 0
     """Number of updates that the price updater sent in the arm's slices."""
     update_errors: int = 0
@@ -142,7 +143,7 @@ class ArmSeen:
 
 @dataclass(frozen=True, slots=True)
 class ServerSeen:
-    """One server of a block, after the last slice of the block."""
+    """State of one server of a block, after the last slice of the block."""
 
     threads: int
     connections: int
@@ -159,7 +160,7 @@ class ServerSeen:
 
 @dataclass(frozen=True, slots=True)
 class RoundSeen:
-    """The machine during one round. A tick is 10 ms of a core."""
+    """Processor time that a round lost to the hypervisor and to foreign processes. A tick is 10 ms of a core."""
 
     duration_s: float
     steal_ticks: int
@@ -215,10 +216,15 @@ class Block:
 
 
 def is_carried(percent: float, effective: float) -> bool:
-    """True if an effective sample size carries a percentile: at least ``BEYOND_MIN`` values lie on its smaller side."""
+    """True if the percentile may be reported from a run with this effective sample size: at least ``BEYOND_MIN``
+    independent values lie below the percentile, and at least as many lie above."""
     return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # a float cannot be exactly 99.9
 
 
 def needed(percent: float, count: int, effective: float) -> int:
-    """Number of requests that would carry a percentile, at the ratio ``effective`` ÷ ``count`` of a measured run."""
+    """Number of requests that a run needs, so that the percentile may be reported.
+
+    ``count`` is the number of requests of a measured run, and ``effective`` its effective sample size. A longer run is
+    taken to have an equal ratio of these two numbers.
+    """
     return math.ceil(count / effective * BEYOND_MIN * 100 / min(percent, 100 - percent) - 1e-9)

@@ -64,7 +64,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def _of_request(block: Block, arm: int, request: str, answered: Answered, connections: int) -> dict[str, Cell]:
-    """Columns of one request type of an arm."""
+    """Columns of one request type of an arm, such as its percentiles and throughput."""
     of = answered.times.distribution()
     columns = zip(block.slices.counted_ns, block.slices.arm, block.slices.fate, strict=True)
     counted_s = sum(ns for ns, each, fate in columns if each == arm and fate == KEPT) / 1e9
@@ -88,7 +88,7 @@ def _of_request(block: Block, arm: int, request: str, answered: Answered, connec
 
 
 def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
-    """Columns that all request types of an arm share."""
+    """Columns of an arm that are equal in the rows of all its request types, such as the server's processor time."""
     own = [place for place, each in enumerate(block.slices.arm) if each == arm]
 
     def total(column: Sequence[int]) -> int:

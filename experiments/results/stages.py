@@ -35,10 +35,10 @@ ALL = "all"
 """Name of all methods together."""
 
 SUM_NS = 50_000
-"""Largest allowed difference between the sum of the stages and the total."""
+"""Largest allowed difference between the sum of a request's stages and its total, in nanoseconds."""
 
 UNKNOWN_METHOD = "unknown"
-"""Name of all methods that the service does not have."""
+"""Name under which the calls of all methods that the service does not have are summed up."""
 
 Nanoseconds = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64]
@@ -82,7 +82,7 @@ class StageSummary:
     locked: int
     """Number of requests with a lock."""
     threads: int
-    """Number of threads that answered these requests."""
+    """Number of the server's threads that answered the requests."""
     queue_wait: StageTimes
     preparation: StageTimes
     lock_wait: StageTimes
@@ -93,7 +93,8 @@ class StageSummary:
 
 
 def load(path: Path) -> Stages:
-    """Timeline of a file. Raises ValueError for a file of another format, OSError."""
+    """Timeline of a file. Requests that had not ended when the file was written are left out. Raises ValueError for a
+    file of another format, and OSError."""
     with np.load(path, allow_pickle=False) as archive:
         about, rows = json.loads(archive[ABOUT]), archive[STAMPS]
     if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
@@ -127,7 +128,7 @@ def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds |
 
 
 def _durations(stages: Stages) -> dict[str, Nanoseconds]:
-    """Durations of every request by stage, and the total."""
+    """Durations of the requests in nanoseconds: an array for each stage, by the stage's name, and for ``total``."""
     locked = stages.asked_ns != 0
     return {
         "queue_wait": stages.dequeued_ns - stages.accepted_ns,
@@ -157,7 +158,7 @@ def _summary(
     in_violation: npt.NDArray[np.bool_],
     chosen: npt.NDArray[np.bool_],
 ) -> StageSummary:
-    """Stages of the chosen requests, of which there must be at least one."""
+    """Summary of the requests that ``chosen`` selects. At least one request must be selected."""
     count, violations = int(chosen.sum()), int(in_violation[chosen].sum())
     return StageSummary(
         count=count,
