@@ -220,15 +220,16 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
-    """True if sends of an open loop were too late (gate 7): in some window the 99th percentile of the lateness is over a
-    tenth of the 99th percentile of the response times."""
+    """True if sends of an open loop were too late (gate 7): in some window, the 99th percentile of the lateness is over
+    a tenth of the 99th percentile of the response times."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us
 
 
 def far_end(of: Estimate) -> float:
-    """Distance from 1 to the farther end of a ratio's interval, as a logarithm: ``max(abs(log(low)), abs(log(high)))``."""
+    """Distance from 1 to the farther end of a ratio's interval, as a logarithm: the larger of ``abs(log(low))`` and
+    ``abs(log(high))``."""
     return max(abs(math.log(of.low)), abs(math.log(of.high)))
 
 

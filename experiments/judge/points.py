@@ -53,13 +53,14 @@ class Point:
     windows: int
     """Number of windows of the arm in all blocks. 0 in a sweep of slices."""
     starved_clients: int
-    """Number of connections that got no reply in a window, summed over all windows."""
+    """Number of starved connections, summed over all windows. A starved connection got no reply: in a closed loop in
+    the window, in an open loop in the whole run."""
     refusals: tuple[Refusal, ...]
     """Refusals of the arm by gates, in all blocks, each once."""
 
     @property
     def starved_each(self) -> float:
-        """Mean number of connections in a window that got no reply. 0 without windows."""
+        """Mean number of connections that got no reply in a window's load. 0 without windows."""
         return self.starved_clients / self.windows if self.windows else 0.0
 
     def percentile_us(self, percent: float) -> float | None:
@@ -109,8 +110,8 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
-    """Summaries of the stages of an arm's requests, by request type and for ``all``. A type has a summary for each block
-    whose servers wrote a timeline."""
+    """Summaries of the stages of an arm's requests, by request type and for ``all``. A type has a summary for each
+    block whose servers wrote a timeline."""
     found: dict[str, list[StageSummary]] = {}
     for block in blocks:
         for name, summary in block.arms[sweep.places[arm]].stages.items():

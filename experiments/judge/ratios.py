@@ -189,7 +189,7 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Two columns over slices: the sum of the compared time in each slice, in ns, and the number of requests in the sum.
+    """Two columns over slices: the sum of the compared time in a slice, in ns, and the number of requests in this sum.
 
     The compared time is the response time, the server's processor time, or the time from a slice's start to its last
     reply.

@@ -66,8 +66,8 @@ def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
 
 
 def mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> dict[int, float]:
-    """Log-ratio of two mean latencies in each block, by the block's number. ``above`` and ``below`` each name an arm and
-    a request type.
+    """Log-ratio of two mean latencies in each block, by the block's number. ``above`` and ``below`` each name an arm
+    and a request type.
 
     A block is missing if a gate refuses one of the two arms in that block.
     """

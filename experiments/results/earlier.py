@@ -44,8 +44,8 @@ class EarlierRun:
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Runs that the file of a study keeps, in the order of time. Empty for a study without a file. Raises UsageError for
-    a file that cannot be read."""
+    """Runs that the file of a study keeps, in the order of time. Empty for a study without a file. Raises UsageError
+    for a file that cannot be read."""
     return load(STUDIES / name / EARLIER_FILE)
 
 

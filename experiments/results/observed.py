@@ -104,7 +104,7 @@ class Window:
     answered_hz: float
     """Replies per second within the window."""
     starved_clients: int
-    """Number of connections that got no reply in the window."""
+    """Number of connections that got no reply: in a closed loop in the window, in an open loop in the whole run."""
     never_sent: int
     """Number of requests that were due in an open loop, but were not sent."""
     late_us_p99: float | None
