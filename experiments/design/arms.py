@@ -30,7 +30,7 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 
 Measure = Literal["response", "cpu", "wall"]
 """Measured quantity of a request. ``response``: mean response time. ``cpu``: processor time of the server. ``wall``:
-1 ÷ throughput, the elapsed time of all clients together divided by their requests."""
+1 ÷ throughput, which is the elapsed time ÷ the number of requests of all clients together."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 """Key of a server process: the levels of its factors, and a copy number. Processes with equal levels have different
@@ -66,6 +66,7 @@ class Group:
     """Arms that are measured directly one after another.
 
     Every ``every``-th round has the group. Such a round measures the whole group ``times`` times.
+
     Raises ValueError unless the group has 1 to 6 different arms, and ``times`` and ``every`` are 1 or more.
     """
 
@@ -86,7 +87,7 @@ class Comparison:
 
     name: str
     title: str
-    """Title for people, such as ``Lookup, 1 client: sockets ÷ gRPC``."""
+    """Title for readers, such as ``Lookup, 1 client: sockets ÷ gRPC``."""
     above: Arm
     below: Arm
     differ: tuple[str, ...]

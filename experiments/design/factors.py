@@ -70,7 +70,7 @@ OWN_EXECUTOR = "own"
 """Level of the executor for a server that is not ours."""
 
 EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
-"""Names of executors in texts, where a name differs from the level."""
+"""Names of executors for readers, by level. An executor that is missing here is named by its level, without hyphens."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
 """Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: both may use every core.
@@ -96,13 +96,13 @@ class Factor:
     """Level if no level is given: fixed, or computed from the earlier factors of the table."""
     help: str
     options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
-    """Options of the server's command for a level other than the default."""
+    """Function from a level to options of the server's command. The default level needs no options."""
     plan: Callable[[Level], Mapping[str, object]] = field(default=lambda _: {})
-    """Fields of ``LoadPlan`` for a level."""
+    """Function from a level to fields of the load plan (``LoadPlan``)."""
     wire: bool = False
     """True if the factor can change the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
-    """True for a level that must be measured in windows instead of slices."""
+    """Function that is true for a level that must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """Function that compares an arm's levels with the observations of a block. Gives a fault in words if the arm did
     not have its level of this factor, and otherwise None."""
@@ -375,4 +375,4 @@ FACTORS: Mapping[str, Factor] = {
         ),
     )
 }
-"""Every factor by its name. Names of arms and columns of tables have this order."""
+"""Every factor by its name. Names of arms, and columns of tables, have the factors in this order."""

@@ -19,7 +19,7 @@ from experiments.design.arms import ServerKey
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 
 LEAD_RESPONSES, COUNTED_RESPONSES, RESERVE_RESPONSES = 3, 20, 6
-"""Shortest length of each part of a slice, in mean response times of the arm."""
+"""Shortest lengths of the lead, the counted part and the reserve of a slice, in mean response times of the arm."""
 
 _WARM_UP_NS = 60_000_000
 """Length of each arm's warm-up in nanoseconds, before the first slice."""

@@ -36,7 +36,8 @@ REPEATED_SHARE = 5
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Lengths of the three parts of a slice. Slices of slow arms are longer (``slots.py``)."""
+    """Lengths of the three parts of a slice, and of all slices of a block. Slices of slow arms are longer
+    (``slots.py``)."""
 
     counted_s: float = 0.02
     """Shortest length of the counted part."""
@@ -69,7 +70,8 @@ Turns = Slices | Windows
 
 
 def needs_windows(setting: Setting) -> bool:
-    """True for a load that needs windows: over ``SLICED_MAX`` connections, or a level with ``Factor.windows``."""
+    """True for a load that needs windows: with over 64 connections, or with a level for which ``Factor.windows`` is
+    true."""
     connections = setting.whole("clients") * setting.whole("connections")
     return connections > SLICED_MAX or any(FACTORS[name].windows(level) for name, level in setting.levels)
 
@@ -85,14 +87,14 @@ class Sweep:
     rounds: int
     """Number of rounds in each block. In a round every group that is due is measured."""
     looks: tuple[int, ...]
-    """Numbers of blocks, ascending. A sweep whose first look is below 6 blocks has no verdicts, and its report says
-    so."""
+    """Numbers of blocks after which the sweep is judged, ascending. If the first number is below 6, the sweep has no
+    verdicts, and its report says so."""
     seed: int = 1
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Ratio that the user has given as a limit. The sweep ends early only if no headline interval contains this
-    ratio."""
+    """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if no headline
+    interval contains this ratio."""
     fixed: bool = False
     """True if the user has fixed the number of blocks, instead of the looks of the study's part."""
     timeline: bool = False
@@ -103,7 +105,7 @@ class Sweep:
     places: Mapping[Arm, int] = field(init=False, repr=False, compare=False)
     """Index of each arm in ``arms``."""
     servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
-    """Every server process of a block once."""
+    """Keys of all server processes of a block, each once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(dict.fromkeys(arm for group in self.groups for arm in group.arms)))
@@ -159,5 +161,5 @@ class Sweep:
 
     @property
     def has_verdicts(self) -> bool:
-        """True if the first look has enough blocks to decide a comparison."""
+        """True if the first look has enough blocks to decide a comparison: six or more."""
         return self.looks[0] >= BLOCKS_MIN

@@ -28,7 +28,7 @@ class Foretold:
     setting: Setting
     demands: Demands
     workers: int
-    """Number of workers of each process in the model."""
+    """Number of worker threads of each server process."""
     cores: float
     """Number of cores for the server. A load on the same machine takes some of the machine's cores."""
     processes: int
@@ -52,7 +52,7 @@ Written = tuple[str, tuple[Foretold, ...]]
 
 
 def text(foretold: Sequence[Foretold], written_at: str) -> str:
-    """Text of ``foretold.json``."""
+    """Text of ``foretold.json`` with these predictions. ``written_at`` is the time in ISO 8601."""
     return plan_text(FORM, (written_at, tuple(foretold)))
 
 
