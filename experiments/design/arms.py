@@ -131,10 +131,11 @@ def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
 def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -> tuple[Group, ...]:
     """The groups with further arms added, so that both servers of each A/A pair get equal loads, equally often.
 
-    Two processes of one setting are equal only under equal loads. An executor keeps the threads that it has started,
-    and all loads share memory, caches and connections. In the stock study a second server with fewer loads answered
-    sooner by 0.5 % over 11 runs. So each load that the second server lacks becomes an arm in the group of the first
-    server's load. If this group would then have more than six arms, the new arms form a new group.
+    Two processes of one setting are equal only under equal loads, since a load changes its server: an executor keeps
+    the threads that it has started, and all loads of a server share its memory, caches and connections. In the stock
+    study a second server with fewer loads answered sooner by 0.5 % over 11 runs. So each load that the second server
+    lacks becomes an arm in the group of the first server's load. If this group would then have more than six arms, the
+    new arms form a new group.
     """
     found = list(groups)
     for pair in (each for each in comparisons if each.kind == "same"):

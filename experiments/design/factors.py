@@ -90,7 +90,7 @@ class Factor:
 
     name: str
     of: Literal["server", "load"]
-    """Side that the factor changes. Each level of a server's factor needs a server process of its own."""
+    """Side that the factor changes. Each level of a factor of the server needs a server process of its own."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
     """Level if no level is given: fixed, or computed from the earlier factors of the table."""

@@ -63,7 +63,7 @@ class Pooled:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Joint result of the runs for one comparison."""
+    """Joint result of several runs of a sweep for one comparison, and the contradictions between these runs."""
 
     comparison: Comparison
     judged: tuple[Judged, ...]
@@ -82,7 +82,7 @@ class Agreement:
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
     """Agreements of the runs of one sweep: one for each headline comparison with a value in any run.
 
-    ``sources``: the fingerprints of each run.
+    ``sources`` has the fingerprint of each run, in the order of the runs.
     """
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
@@ -164,7 +164,7 @@ def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
 
 
 def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
-    """Deviation of the true log-ratios of the comparison ``name`` between runs of one version.
+    """Standard deviation of the true log-ratio of the comparison ``name``, between runs of one version.
 
     Every version with two runs or more counts. The degrees of freedom are the number of runs minus the number of
     versions. None for fewer than ``SPREAD_FROM`` degrees of freedom.

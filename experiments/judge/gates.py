@@ -79,7 +79,7 @@ def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: the arms differ in bytes per request, though no declared factor changes the bytes."""
+    """Gate 2: a refusal if the arms differ in bytes per request, though no declared factor changes the bytes."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
@@ -91,7 +91,8 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 3: a declared factor had no effect on the server. Each factor defines its effect (``Factor.fault``)."""
+    """Gate 3: a refusal for each declared factor of an arm that had no effect, by the factor's own check
+    (``Factor.fault``)."""
     seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
@@ -108,7 +109,7 @@ def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 
 
 def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 4: over 0.1 % of the counted requests got no valid reply."""
+    """Gate 4: a refusal if over 0.1 % of the counted requests got no valid reply."""
     of_all = seen.answered[ALL]
     failed, answered = sum(of_all.errors.values()), of_all.times.count + of_all.times.out_of_range
     if failed > limits.errors_share * (failed + answered):
@@ -124,10 +125,10 @@ def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 
 
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 6: the response times and think times of an arm do not add up to the time that its connections were in use.
+    """Gate 6: a refusal if an arm's response times and think times do not add up to the time of its connections.
 
-    They must add up, since a connection always waits for a reply or thinks. The gate also refuses an arm if the load
-    client began a request and never recorded it.
+    The times must add up, since a connection always waits for a reply or thinks. The gate also refuses an arm if the
+    load client began a request, but never recorded the request.
     """
     if seen.unrecorded:
         yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never written down")
@@ -139,7 +140,8 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 7: the rate of an open loop, over all windows, is off by over 2 %, plus the chance of a Poisson process."""
+    """Gate 7: a refusal if the rate of an open loop, over all windows, is off by over 2 %. For Poisson arrivals, the
+    allowed error is larger by the random error of the number of arrivals."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
@@ -153,17 +155,17 @@ def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 8: the sends do not follow the declared arrival process."""
+    """Gate 8: a refusal if the sends of an open loop do not follow the declared arrival process."""
     faults = [fault for window in seen.windows for fault in window.arrival_faults]
     if faults:
         yield Refusal(8, f"{arm.name}: {faults[0]}")
 
 
 def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 5: the first halves of the blocks contradict the second halves.
+    """Gate 5: a refusal if the ratio in the first halves of the blocks contradicts the ratio in the second halves.
 
-    The interval over the first halves and the interval over the second halves lie on two sides of 1. Or one of these
-    intervals lies inside 0.95 to 1.05, and the other interval lies wholly outside.
+    Each ratio has an interval over blocks. The ratios contradict each other if their intervals lie on two sides of 1,
+    or if one interval lies inside 0.95 to 1.05, and the other interval lies wholly outside.
     """
     halves: tuple[list[float], list[float]] = ([], [])
     for block in blocks:
@@ -234,9 +236,9 @@ def far_end(of: Estimate) -> float:
 
 
 def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
-    """Gate 20: the effect ``of`` ÷ ``against`` is smaller than the largest difference between equal arms.
+    """Gate 20: a refusal if the effect ``of`` ÷ ``against`` is smaller than the largest difference between equal arms.
 
-    ``end``: this difference, as a log-ratio. None for an effect of ``end`` or more.
+    ``end`` is the largest difference, as a log-ratio. None for an effect of ``end`` or more.
     """
     if abs(math.log(of.value / against)) >= end:
         return None

@@ -1,9 +1,9 @@
 """Points: the values of one arm over the blocks, for figures and tables.
 
-An arm is a server under a load. A point has whole means, percentiles and processor time. A mean is the geometric mean
-of the blocks' means, and its interval is Student's t over their logarithms. So both ends are above 0, and the mean lies
-between them. Percentiles come from the histograms of all blocks together. A percentile is given only if at least ten
-independent requests lie beyond the percentile (gate 13). Pure.
+An arm is a server under a load. A point has means, percentiles and processor time. A mean is the geometric mean of the
+blocks' means, and its interval is Student's t over their logarithms. So both ends of the interval are above 0, and the
+mean lies between them. Percentiles come from the histograms of all blocks together. A percentile is given only if ten
+or more independent requests lie beyond the percentile (gate 13). Pure.
 """
 
 from collections.abc import Mapping, Sequence

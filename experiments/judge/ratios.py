@@ -1,10 +1,10 @@
-"""Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of whole means.
+"""Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of plain means.
 
 An arm is a server under a load, and a slice is a short load of one arm. In an appearance of a group, each arm of the
 group has one slice, one after the other. Two slices of one appearance are a pair. The typical ratio is the trimmed
-mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean leaves out. The ratio of
-whole means leaves out no slice that was answered. A round in which other programs took the cores is left out for all
-arms, by a rule that ignores the measured times (``left_out``).
+mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean leaves out. A plain mean
+also counts slices that were answered late, so that it includes pauses. A round in which other programs took the cores
+is left out for all arms, by a rule that ignores the measured times (``left_out``).
 """
 
 import math
@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 
 class _Same:
-    """Key of a cache, for one object: equals only keys of the identical object, and keeps the object alive."""
+    """Key of a cache for one object. Two keys are equal only if they have the identical object. A key keeps its object
+    alive, so that no later object gets the id."""
 
     __slots__ = ("it",)
 
@@ -44,7 +45,7 @@ class _Same:
 
 
 def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
-    """Decorator: cache the last ``most`` results of a function, since several comparisons and figures need each result.
+    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures use each.
 
     A caller must not change a result. Sweeps, blocks, lists and tuples are compared by identity, which takes no time.
     These arguments must not change. Other arguments are compared by value.

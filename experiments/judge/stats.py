@@ -27,13 +27,13 @@ import scipy
 from experiments.design.limits import BLOCKS_MAX
 
 SPREAD_FROM = 3
-"""Least number of runs that have a range, a deviation between runs and a prediction interval."""
+"""Smallest number of runs from which a range, a deviation between runs, or a prediction interval is computed."""
 
 POWER = 0.8
-"""Probability that the stated number of blocks decides, if mean and spread do not change."""
+"""Power: the probability with which the number from ``blocks_needed`` decides a test, if mean and spread stay."""
 
 _ROUNDING = 1e-12
-"""Two sums count as equal up to this difference, as a share of the sum of the values' magnitudes."""
+"""Largest difference of two sums that count as equal, as a share of the sum of the values' magnitudes."""
 
 _BLOCKS_LOOKED_AT = 1000
 """Largest number of blocks that the search for a deciding number tries."""
@@ -55,16 +55,18 @@ class Estimate:
     n: int
 
     def over(self, unit: float) -> "Estimate":
-        """Copy of the estimate in another unit. ``unit``: the size of the new unit in the present unit."""
+        """Copy of the estimate in another unit. ``unit`` is the size of the new unit in the present unit: 1000 to go
+        from µs to ms."""
         return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
 
     def under(self, above: float) -> "Estimate":
-        """Estimate of ``above`` ÷ this value, which is positive. An interval from 0 becomes unbounded."""
+        """Estimate of ``above`` ÷ this value. The value must be positive. If its interval begins at 0, the new interval
+        is unbounded above."""
         return Estimate(above / self.value, above / self.high, above / self.low if self.low else math.inf, self.n)
 
 
 def exact(value: float) -> Estimate:
-    """Estimate without an interval, such as a document's value."""
+    """Estimate with an unbounded interval, for a value whose error is unknown, such as a value from a document."""
     return Estimate(value, -math.inf, math.inf, 1)
 
 
@@ -248,5 +250,6 @@ def _quantiles(n: int, family: int, level: float) -> tuple[float, float, float]:
 
 @lru_cache(1024)
 def students(freedom: int, confidence: float) -> float:
-    """Two-sided quantile of Student's t: between minus and plus this value lies the probability ``confidence``."""
+    """Two-sided quantile of Student's t. A variable with this distribution lies between minus and plus the quantile
+    with the probability ``confidence``."""
     return float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))

@@ -94,7 +94,7 @@ class CellJudged:
 
     ratio: CellRatio
     seen: Estimate
-    """Estimate of above ÷ below."""
+    """Mean ratio ``above`` ÷ ``below`` over the blocks, with its interval."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None

@@ -5,9 +5,9 @@
 - A ratio is EQUIVALENT if it is not FASTER or SLOWER, and its interval lies inside 0.95 to 1.05.
 - Every other ratio is INCONCLUSIVE, with the number of blocks that would decide. A ratio with values of fewer than six
   blocks is always INCONCLUSIVE.
-- Growth with the clients has two verdicts: one against 1, and one against the ratio of the clients. The zone around the
-  ratio of the clients is relative, from 0.95 to 1.05 times this ratio. For example, twice the clients with an interval
-  from 1.92 to 1.96 is SUBLINEAR by less than 5 %.
+- Growth with the clients has two verdicts: one against 1, and one against the ratio of the numbers of clients. The zone
+  around this ratio is relative, from 0.95 to 1.05 times the ratio. For example, the latency with twice the clients has
+  an interval from 1.92 to 1.96. This is SUBLINEAR by less than 5 %.
 
 The confidence of an interval is 1 − the look's level. A sweep that is at no look has no verdicts. The report of such a
 sweep shows the ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in a closed
@@ -196,7 +196,7 @@ class Judgement:
 
     @property
     def confidence(self) -> float:
-        """Confidence of the intervals."""
+        """Confidence of the intervals: 1 − the significance level of one look."""
         return 1 - self.sweep.level
 
     @property
@@ -265,7 +265,8 @@ def contradict(one: Judged, other: Judged) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Log-ratios of a comparison, by the block's number. Blocks that a gate leaves out are missing."""
+    """Log-ratios of a comparison, typical and of plain means, by the block's number. Blocks that a gate leaves out are
+    missing."""
 
     comparison: Comparison
     typical: Mapping[int, float]

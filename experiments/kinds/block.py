@@ -37,7 +37,7 @@ class Block(Generic[Observed]):
     runs: tuple[Run[Observed], ...]
 
     def by_place(self) -> "Block[Observed]":
-        """A copy of the block with its runs in the order of the plan's places. For a kind with one run of each place."""
+        """A copy of the block with its runs in the order of the plan's places. For kinds with one run of each place."""
         return replace(self, runs=tuple(sorted(self.runs, key=lambda run: run.place)))
 
     def counting(self, limits: Limits) -> "Block[Observed]":

@@ -77,7 +77,7 @@ class Bench:
 
     @property
     def stocks(self) -> tuple[str, ...]:
-        """Names of the stocks."""
+        """Names of the stocks that servers have and clients request."""
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
@@ -106,8 +106,8 @@ def bench(
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Address of a server that runs already. None for a server that must be started. Raises UsageError for a wrong
-    port."""
+    """Address of a server that runs already, if the server's ``service`` is HOST:PORT. None for a server that must be
+    started. Raises UsageError for a wrong port."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None
@@ -118,7 +118,7 @@ def running_at(server: ServerKey) -> Address | None:
 
 
 def exits(server: ServerKey) -> tuple[int, ...]:
-    """Exit codes of a server that stops correctly after SIGTERM.
+    """Exit codes with which a server may end after SIGTERM. Any other exit code is a failure of the server.
 
     Our servers exit with 0. A user's command may also be ended by the signal, since grpcio's servers do not handle
     signals by default. Shells and the JVM then exit with 128 plus the signal's number.
@@ -225,8 +225,8 @@ def _peer(service: str, levels: Mapping[str, Level]) -> str:
 
 
 def _access_options(levels: Mapping[str, Level]) -> Sequence[str]:
-    """Options of a server that requires a token, or that speaks TLS. Raises UsageError if credentials cannot be
-    made."""
+    """Options of our server for the factor ``access``, with new credentials for a token or for TLS. Raises UsageError
+    if credentials cannot be made."""
     if levels["access"] == OPEN:
         return ()
     if levels["access"] == TLS:

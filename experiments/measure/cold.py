@@ -26,7 +26,7 @@ RUN_S = 600.0
 
 
 def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
-    """Observes the runs of a block. The load of a server's first cell warms up the server.
+    """Observes the runs of a block. Before the first run, each server is warmed up with calls of its first cell.
 
     Each step of the iterator waits for one run.
 

@@ -29,7 +29,7 @@ TIMED_MAX = 1_000_000
 the first message, which does not count."""
 
 EXTRA_S = 30.0
-"""Largest delay of a client's end after its schedule, in seconds."""
+"""Longest time, in seconds, by which a client may end later than planned. Then the client is killed."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:

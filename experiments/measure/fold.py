@@ -118,8 +118,8 @@ def mean_responses_s(slices: SliceColumns) -> list[float]:
 
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
-    """Every request, with its slice. A request that a late client sent to another server than the slice's is left
-    out."""
+    """Every request, with its slice. A client that is late may still send to the server of the slice before. Such a
+    request is left out."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -164,7 +164,8 @@ def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.
 
 
 def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str, npt.NDArray[np.bool_]]:
-    """Masks that select the requests of each request type, and of all types together."""
+    """Masks over all requests, by request type. A mask is True for each request of its type. ``all`` selects every
+    request."""
     names = [list(load.plan.mix) + [""] * (REQUEST_TYPES_MAX - len(load.plan.mix)) for load in loads]
     every = sorted({name for load in loads for name in load.plan.mix})
     number = np.array([[every.index(name) if name else -1 for name in row] for row in names], dtype=np.int64)
@@ -201,8 +202,8 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
 def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> float:
     """Effective sample size of these requests for the 99th percentile: their number ÷ the design effect.
 
-    ``clusters`` has the slice of each request. The requests of one slice are not independent, and the design effect is
-    the factor by which this enlarges the variance. 0 without requests.
+    ``clusters`` has the slice of each request. The requests of one slice are not independent. The design effect is the
+    factor by which their dependence enlarges a variance. 0 without requests.
     """
     if not len(response_ns):
         return 0.0
@@ -240,7 +241,7 @@ def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> li
 def _updates(
     turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]
 ) -> tuple[list[int], list[int]]:
-    """Number of the price updater's updates in the slices of each load, and number of failed updates."""
+    """Two numbers for each load, from its slices: updates that the price updater sent, and updates that failed."""
     sent, failed = [0] * len(loads), [0] * len(loads)
     updater = max(load.plan.clients for load in loads)
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)

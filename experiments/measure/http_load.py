@@ -21,7 +21,8 @@ further 60 s for each 10,000 requests."""
 
 @dataclass(frozen=True, slots=True)
 class HttpAsk:
-    """Options of a closed loop. Exactly one of ``requests`` and ``seconds`` is over 0."""
+    """Options of the client, which sends in a closed loop. The load ends after ``requests`` requests or after
+    ``seconds`` seconds: exactly one of both is over 0."""
 
     address: Address
     request: str
@@ -97,7 +98,7 @@ def run(client: Path, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
 
 def running(client: Path, ask: HttpAsk, times: Path | None = None) -> AbstractContextManager[programs.Running]:
     """Runs the client during a ``with`` block. The end of the block kills a client that still runs. Raises
-    ProgramFailed."""
+    ProgramFailed if the client does not start."""
     return programs.running(_command(client, ask) + (["--times", str(times)] if times else []), ask.cpus)
 
 

@@ -161,7 +161,8 @@ def _greets(channel: grpc.Channel) -> bool:
 
 
 def tried(server: str, what: str) -> bool:
-    """Runs the test ``what`` on a server, and prints the result; a ``no`` with its reason. Blocks for some seconds.
+    """Runs the test ``what`` on a server, and prints the result. A ``no`` is printed with its reason. Blocks for some
+    seconds.
 
     Raises grpc.RpcError if a method of the server fails.
     """
@@ -186,7 +187,7 @@ def line(server: str) -> str:
 
 
 def page(servers: Sequence[str]) -> str:
-    """Text of the page for these servers."""
+    """Tests these servers, and gives the text of the page with the results. Blocks for some seconds for each server."""
     head = f"| server | {' | '.join(TRIES)} |\n|---|{'---|' * len(TRIES)}"
     said = "\n".join(f"- {what}: {each.__doc__}" for what, each in TRIES.items())
     told = "`python -m experiments.measure.keeps` writes this page. Each cell is one test on a new server."

@@ -68,7 +68,8 @@ class MachineWatch:
         return core_ticks(self._cores, self._proc / "stat")
 
     def _own_ticks(self) -> float:
-        """Ticks of this process and of all its descendants, including ended descendants."""
+        """Processor time of this process and of all its descendants, including ended descendants, in ticks of
+        10 ms."""
         parents: dict[int, int] = {}
         ended: dict[int, int] = {}
         for name in filter(str.isdecimal, os.listdir(self._proc)):

@@ -37,7 +37,8 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
 START_S = 0.05
-"""Time in seconds between the order to the clients and the first slice. Every client has the order by then."""
+"""Time in seconds from the message that tells the clients their slices until the first slice begins. Within this time
+every client has read the message."""
 
 UPDATES_INTERVAL_S = 0.02
 """Mean pause of the price updater in seconds, within the slices of its arm: some fifty updates per second."""
@@ -73,7 +74,8 @@ class Servers:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Observations of a block in slices or windows, with the fields of ``results.observed.Block``."""
+    """Observations of a block in slices or windows. The fields are equal to the fields of ``results.observed.Block``
+    with these names."""
 
     slices: SliceColumns
     arms: Sequence[ArmSeen]
@@ -239,7 +241,7 @@ def threads_at_work(before_s: Mapping[int, float], after_s: Mapping[int, float])
 
 
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:
-    """Slices of the block, with times on the clock. The first slice begins after ``START_S``."""
+    """Slices of the block, with times of ``time.perf_counter_ns()``. The first slice begins ``START_S`` from now."""
     assert isinstance(sweep.turns, Slices)
     slots = draw(sweep, sweep.turns, responses_s, seed_of(sweep, number, attempt))
     start_ns = _soon_ns()

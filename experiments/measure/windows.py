@@ -54,7 +54,8 @@ from stock_service.rpc.transports import Address
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Requests of one request type in a window: response times, and numbers of replies and of errors by kind."""
+    """Requests of one request type in a window: response times, numbers of replies by status (``outcomes``), and
+    numbers of errors by kind."""
 
     response: Times
     outcomes: Mapping[str, int]
@@ -76,7 +77,7 @@ class Seen:
     client_cpu_ns: int
     wire_bytes: int = 0
     unrecorded: int = 0
-    """Number of requests that began and were never recorded."""
+    """Number of requests that a client began, but never recorded. 0 without a fault of the client."""
 
     def times(self, request: str) -> Times:
         """Response times of one request type, or of ``all``."""
@@ -211,9 +212,9 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
     """Runs one window with a load program that is not our client, to the program's end. Raises ProgramFailed.
 
-    The bytes are unknown. The server's processor time includes the warm-up. So the processor time a request is known
-    only if the program also reports the number of requests with the warm-up. The program reports its own processor
-    time.
+    The bytes on the wire are unknown. The server's processor time includes the warm-up. So the server's processor time
+    for each request is known only if the program reports the number of requests including the warm-up. The load's
+    processor time is the program's own report.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]
@@ -309,7 +310,8 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 
 def effective(times: Times, windows: Sequence[Times]) -> float:
-    """Effective sample size of these requests for the 99th percentile, with windows as clusters. 0 without requests."""
+    """Effective sample size for the 99th percentile: the number of independent requests that would estimate the
+    percentile as exactly as these requests, which depend on one another within a window. 0 without requests."""
     if not times.count:
         return 0.0
     _, highest, counts = times.buckets()

@@ -51,7 +51,7 @@ _DIGITS = 16
 
 
 class Numbered(Protocol):
-    """A block of a run of any kind."""
+    """Block of a run of any kind, with its number."""
 
     @property
     def number(self) -> int: ...
@@ -97,7 +97,7 @@ class SweepFile:
 
 
 def plan_text(form: Form[P, Any], plan: P) -> str:
-    """Text of the plan's file."""
+    """Text of the file that keeps a plan: JSON, with the version of the format."""
     return _json({"format": FORMAT} | form.plain(plan), 1).decode()
 
 
@@ -107,7 +107,7 @@ def write_plan(folder: Path, form: Form[P, Any], plan: P) -> None:
 
 
 def read_plan(folder: Path, form: Form[P, Any]) -> P:
-    """Plan of a folder. Raises UsageError for a folder without a plan, or with a plan of another version."""
+    """Plan of a folder. Raises UsageError for a missing or damaged plan, or for a plan of another version."""
     file = folder / form.plan_file
     try:
         content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
@@ -132,7 +132,7 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """Sweep of a folder. Raises UsageError for a folder without a sweep, or with a sweep of another version."""
+    """Sweep of a folder. Raises UsageError for a missing or damaged sweep, or for a sweep of another version."""
     return read_plan(folder, SWEPT)
 
 
@@ -210,7 +210,7 @@ def read_blocks(folder: Path) -> tuple[Block, ...]:
 
 
 def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
-    """Every whole block of a run, in order. Raises UsageError for an edited block or plan."""
+    """Every whole block of a run, in the order of time. Raises UsageError for an edited block or plan."""
     file, plan_file = folder / form.blocks_file, folder / form.plan_file
     plan = digest(plan_file.read_bytes()) if plan_file.exists() else b""
     blocks = []
@@ -348,7 +348,7 @@ def _decoded(kind: type, value: Any) -> object:
 
 
 def with_levels(value: Any) -> Any:
-    """Plain values in which every setting is replaced by a mapping of its levels, for JSON."""
+    """A copy of plain values for JSON, in which every setting is replaced by a mapping of its levels."""
     match value:
         case {"setting": {"levels": levels}, **others}:
             return {"levels": dict(levels), **with_levels(others)}

@@ -21,7 +21,8 @@ from experiments.design.setting import Setting
 from experiments.design.sources import NO_SOURCES, PLACES, SOURCES, VERSIONS, counted
 
 Sources = Mapping[str, str]
-"""Digests by the patterns of the rows, and versions by the names of the programs."""
+"""A fingerprint: the digest of each row by the row's pattern of files, and the version of each other project's program
+by the program's name."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -84,7 +85,7 @@ def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 
 def _patterns(pattern: str) -> Iterator[str]:
-    """Patterns without braces, for each choice of the alternatives in braces."""
+    """Patterns without braces, as a shell expands them: ``a.py`` and ``b.py`` for ``{a,b}.py``."""
     parts = (part.split(",") if place % 2 else [part] for place, part in enumerate(re.split(r"[{}]", pattern)))
     return map("".join, product(*parts))
 

@@ -23,7 +23,7 @@ ALL = "all"
 """Name of all request types together."""
 
 KEPT, STARTED_LATE, ANSWERED_LATE, SILENT, FAILED = range(5)
-"""Fates of a slice, with these meanings. KEPT: the slice counts. STARTED_LATE: a connection began too late.
+"""Fates of a slice. KEPT: the slice counts. STARTED_LATE: a connection sent no request before the counted part.
 ANSWERED_LATE: a counted request was answered after the end of the slice. SILENT: the slice has no counted request.
 FAILED: the load could not run."""
 
@@ -36,7 +36,7 @@ BEYOND_MIN = 10
 
 @dataclass(frozen=True, slots=True)
 class SliceColumns:
-    """Columns with a value for each slice of the block."""
+    """Columns with a value for each slice of the block, or for each window in a sweep with windows."""
 
     round: Sequence[int]
     appearance: Sequence[int]
@@ -64,7 +64,11 @@ class SliceColumns:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Counted requests of one request type of an arm, in all kept slices of a block."""
+    """Counted requests of one request type of an arm in a block.
+
+    Replies are from the slices that were kept or answered late, in rounds that are not left out. Errors are from all
+    slices.
+    """
 
     times: Times
     """Response times."""
@@ -95,7 +99,7 @@ class HostSeen:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One window of an arm, in a sweep with windows instead of slices."""
+    """Rates and lateness of one window of an arm, in a sweep with windows instead of slices."""
 
     rate_hz: float | None
     """Declared requests per second. None for a closed loop."""
@@ -166,7 +170,7 @@ class RoundSeen:
     steal_ticks: int
     """Number of ticks that the hypervisor took."""
     foreign_ticks: int | None = None
-    """Number of ticks of foreign processes, which are not the sweep's. None if unknown, and in older recordings."""
+    """Number of ticks that processes other than the sweep's took. None if unknown, and in older recordings."""
 
     @property
     def lost_ticks(self) -> int:

@@ -56,7 +56,7 @@ class Stages:
     lock."""
     acquired_ns: Nanoseconds
     waited_ns: Nanoseconds
-    """Duration of the request's waits for all its locks."""
+    """Sum of the times for which the request waited for its locks."""
     handled_ns: Nanoseconds
     replied_ns: Nanoseconds
     method: Numbers
