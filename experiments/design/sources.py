@@ -181,7 +181,7 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""Every row. A special row stands before the general row whose pattern matches the same files."""
+"""Every row. If the patterns of two rows match one file, the more special row stands first, and gets the file."""
 
 NO_SOURCES = ("_test.go",)
 """Endings of the names of files that match a row's pattern, but that no arm runs."""

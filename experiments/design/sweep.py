@@ -1,9 +1,10 @@
 """A sweep: groups of arms, comparisons of these arms, and the numbers of blocks and rounds.
 
 An **arm** is a server under a load (``arms.py``). A **look** is a number of blocks after which the sweep is judged. The
-looks are declared before the first block. The sweep ends at the first look at which every headline comparison is
-decided. Each look has the significance level divided by the number of looks (Bonferroni). So further looks do not
-raise the probability that equal arms are called different.
+looks are declared before the first block. The sweep ends at the first look at which every comparison of the family
+``headline`` is decided: these comparisons answer the study's main question. Each look has the significance level
+divided by the number of looks (Bonferroni). So further looks do not raise the probability that equal arms are called
+different.
 
 A sweep is refused if even the clearest data could not decide at its first look. With n blocks, the least p of the exact
 sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
@@ -93,8 +94,8 @@ class Sweep:
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if no headline
-    interval contains this ratio."""
+    """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if no interval
+    of the family ``headline`` contains this ratio."""
     fixed: bool = False
     """True if the user has fixed the number of blocks, instead of the looks of the study's part."""
     timeline: bool = False

@@ -22,7 +22,7 @@ ratios. Pure.
 
 Two runs have a mean with an interval, but no tau and no prediction interval. Runs are joined only if both arms of the
 comparison have equal fingerprints in all runs; an arm is a server under a load. A changed server is another server.
-Where fingerprints differ, the differences are named, and the runs get no joint result.
+If fingerprints differ, the differences are named, and the runs get no joint result.
 """
 
 import math
@@ -80,7 +80,7 @@ class Agreement:
 
 
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
-    """Agreements of the runs of one sweep: one for each headline comparison with a value in any run.
+    """Agreements of the runs of one sweep: one for each comparison of the family ``headline`` with a value in any run.
 
     ``sources`` has the fingerprint of each run, in the order of the runs.
     """

@@ -122,8 +122,8 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio and round of each complete pair of the block. A pair has a slice of each arm, and is complete if both
-    slices have a counted request.
+    """Log-ratio and round of each pair of slices of the block. A pair has one slice of each arm. Pairs are left out if
+    one of the slices has no counted request.
     """
     totals, counts = _columns(block, comparison)
     appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)

@@ -201,8 +201,8 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """True if every headline comparison is settled, and no headline interval contains the user's ratio
-        ``Sweep.apart_from``. The sweep then ends."""
+        """True if the sweep may end: every comparison of the family ``headline`` is settled, and no interval of these
+        comparisons contains the user's ratio ``Sweep.apart_from``."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 

@@ -97,7 +97,8 @@ def bench(
     load_programs: Mapping[str, LoadProgram] = MappingProxyType({}),
     seed: int | None = None,
 ) -> Bench:
-    """A bench on this machine. ``seed`` selects the cores; None: the first two cores."""
+    """A bench on this machine. ``seed`` selects the core of the servers and the core of the load. Without a seed, these
+    are the first core and the second core. On a machine with one core nothing is pinned."""
     own = cores()
     if seed is not None:
         own = tuple(random.Random(f"{seed}/cores").sample(own, len(own)))
@@ -135,8 +136,9 @@ def server_command(
 
     The server is one of our services, with an option for each level that is not the default; a peer; or a user's
     command, which is unchanged. ``listen`` is the address at which our service listens for load from other machines.
-    None: the loopback address. Our service writes a timeline of its requests into the file ``timeline``; None: no
-    timeline. Raises UsageError for a missing program, or for a level that the program does not support.
+    With None, our service listens at the loopback address. Our service writes a timeline of its requests into the file
+    ``timeline``, or no timeline for None. Raises UsageError for a missing program, or for a level that the program does
+    not support.
     """
     levels = dict(server[0])
     service = str(levels["service"])

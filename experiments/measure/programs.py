@@ -76,7 +76,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """Failure of a program that refuses its options or files: it prints a reason, and exits with 2 before a ready line."""
+    """Failure of a program that refuses its options or files: it prints a reason, and exits with 2, not yet ready."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]

@@ -41,15 +41,15 @@ class Asked(Generic[B]):
     """Functions of the caller, which are called while blocks are measured."""
 
     goes_on: Callable[[Sequence[B]], bool]
-    """True if another block is needed. Called for a sweep at each declared look, except at the last look."""
+    """True if another block is needed. For a sweep, called at each declared number of blocks (look) except the last."""
     began: Callable[[int], None]
     """Called before a block, with the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
-    """True for a robbed block, which must be repeated."""
+    """True for a block that lost too much time to other processes, and so must be measured again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
     """Called after each block that counts, with all blocks that count."""
     again: Callable[[B], None] = lambda _: None
-    """Called with a robbed block, before the block is measured again."""
+    """Called with a block that lost too much time to other processes, before the block is measured again."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
     """Called after each attempt at a block, with all attempts at all blocks so far."""
 
@@ -137,7 +137,8 @@ def _run(
 ) -> tuple[B, ...]:
     """Measures blocks until ``asked.goes_on`` is false, and gives the blocks that count.
 
-    Each robbed block is measured again, for at most ``repeats_max`` blocks.
+    A block for which ``asked.is_robbed`` is true is measured once more. At most ``repeats_max`` blocks are measured
+    again.
     """
     kept = list(_begun(form, plan, folder, resume))
 

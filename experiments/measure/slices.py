@@ -123,7 +123,7 @@ def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
     """Starts these servers, and blocks until all are ready. The servers stop when ``running`` is closed.
 
-    The servers write timelines of their requests into the folder ``timelines_in``; None: no timelines. Raises
+    The servers write timelines of their requests into the folder ``timelines_in``, or no timelines for None. Raises
     ProgramFailed if a server does not start.
     """
     programs: dict[ServerKey, Program] = {}

@@ -36,7 +36,8 @@ class EarlierRun:
     cpu_model: str
     cores: int
     ratios: dict[str, Ratio]
-    """Ratios by the names of the headline comparisons."""
+    """Ratios by the names of the comparisons. Only comparisons of the family ``headline`` are kept, which answer a
+    study's main question."""
 
     def is_before(self, run: Environment) -> bool:
         """True if this run began before ``run``, on an equal processor model with an equal number of cores."""
