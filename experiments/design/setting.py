@@ -30,7 +30,7 @@ class Setting:
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels. The hash is computed once, since a judgement uses the hash some 100,000 times."""
+    """Hash of the levels. It is computed only once, since a judgement uses a setting's hash some 100,000 times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))
@@ -53,7 +53,7 @@ class Setting:
         return level
 
     def text(self, factor: str) -> str:
-        """The text of a factor's level."""
+        """The text of a factor's level, such as ``5`` or ``yes``."""
         return shown(self[factor])
 
     @property

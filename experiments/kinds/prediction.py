@@ -28,7 +28,7 @@ class Foretold:
     setting: Setting
     demands: Demands
     workers: int
-    """Number of worker threads of each server process."""
+    """Number of workers of each server process, in the queueing model."""
     cores: float
     """Number of cores for the server. A load on the same machine takes some of the machine's cores."""
     processes: int

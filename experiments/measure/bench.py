@@ -58,7 +58,7 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Conditions of a measurement: catalog, cores, load programs, credentials, hosts."""
+    """Conditions that all arms of a measurement share: catalog, cores, load programs, credentials, hosts."""
 
     catalog: Path
     """File of the stocks that servers have and clients request."""
@@ -170,7 +170,8 @@ def server_command(
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """Options of our server after its service and transport: an option for each level that is not the default."""
+    """Options of the command of our own server, after its service and transport: port, cores, catalog and access, and
+    an option for each level that is not the default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"

@@ -58,10 +58,10 @@ BUILD_S = 120.0
 """Longest time for the build of a program. The first build of Go's own library takes 20 s."""
 
 EXTRA_S = 30.0
-"""Longest time in seconds for a program's start, report and end."""
+"""Longest time in seconds that a program may take beyond its load, for its start, report and end."""
 
 _GO_PEER = "go-stock"
-"""Peer whose build also builds every program in Go."""
+"""Name of the peer whose build (``make peers``) also builds ``grpc-go``."""
 
 _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
 
@@ -80,7 +80,7 @@ class Ask:
     duration_s: float
     warm_up_s: float
     cpus: tuple[int, ...] | None
-    """Cores of the program. None: every core."""
+    """Cores to which the program is pinned. None for a program that may use every core."""
     per_request: bool = False
     """True for a new connection for each request."""
     in_flight: int = 1
@@ -88,9 +88,9 @@ class Ask:
     headers: str = SAME
     """Headers of the calls: a level of the factor ``headers``."""
     deadline_s: float | None = None
-    """Deadline of each call, in seconds from its send. None: no deadline."""
+    """Deadline of each call, in seconds from its send. None for calls without a deadline."""
     rate_hz: float | None = None
-    """Rate of calls per second on all connections together. None: a closed loop."""
+    """Calls per second of an open loop, on all connections together. None for a closed loop."""
     arrivals: Arrivals = "constant"
     """Arrival process of an open loop."""
 
@@ -107,7 +107,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Results of a program for the requests after its warm-up. Times are service times."""
+    """Results of a program for the requests after its warm-up. A request's time begins at its send, or in an open loop
+    when the request was due."""
 
     requests: int
     """Number of answered requests. Without answered requests, the throughput and both percentiles are 0."""

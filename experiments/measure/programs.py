@@ -208,7 +208,7 @@ class Program:
         return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:
-        """Number of open connections to the port of ``at``. Raises ProgramFailed if the program has ended."""
+        """Number of established connections to the port of ``at``. Raises ProgramFailed if the program has ended."""
         every = self._of_each(lambda process: process.net_connections("tcp"))
         found = (one for of_one in every for one in of_one)
         return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)

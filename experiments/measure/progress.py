@@ -43,7 +43,7 @@ class Progress:
             self.say(f"{self._place()}: starting servers")
 
     def within(self, share: float) -> None:
-        """Shows the finished share of the block, from 0 to 1. A file gets no line."""
+        """Shows the finished share of the present block, from 0 to 1, on a terminal. Writes nothing into a file."""
         if self._rewrites:
             self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
 
@@ -92,7 +92,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Text of a duration: ``45 s`` or ``2:05 min``."""
+    """Text of a duration, in seconds or in minutes: ``45 s`` or ``2:05 min``."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02d} min"
 

@@ -80,7 +80,7 @@ def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """State of a server at one time."""
+    """Processor time so far and resident memory of a server, at one time of ``time.monotonic()``."""
 
     at_s: float
     cpu_s: float
@@ -114,7 +114,7 @@ def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _check(request: Request, report: HttpSeen) -> None:
-    """Raises Unavailable for a wrong first reply, or for a cell without replies."""
+    """Checks the first reply of a cell. Raises Unavailable for a wrong reply, or if no request got a reply."""
     if not report.requests or request.check(report.first_reply) % TYPE_STEP >= FAULT_FIRST:
         said = report.first_reply[:80].decode(errors="backslashreplace")
         raise Unavailable(f"{request.path}: {report.requests} correct replies; the first reply was {said!r}")

@@ -19,7 +19,8 @@ Cell = str | int | float | None
 
 
 def table(sweep: Sweep, blocks: Sequence[Block], without: Collection[str] = ()) -> str:
-    """CSV text of these blocks, without the columns ``without``."""
+    """CSV text of these blocks: a header, and a row for each block, arm and request type. The columns ``without`` are
+    left out."""
     text, every = io.StringIO(), [row for block in blocks for row in rows(sweep, block)]
     columns = [name for name in (every[0] if every else ()) if name not in without]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
@@ -59,7 +60,7 @@ def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Text of counts by kind: ``KIND:COUNT``, separated by spaces."""
+    """Text of counts by kind, such as ``timeout:2 unavailable:1``."""
     return " ".join(f"{kind}:{count}" for kind, count in counts.items())
 
 
@@ -95,7 +96,7 @@ def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
         return sum(column[place] for place in own)
 
     def each(column: Sequence[int], of: float) -> float | None:
-        """Ratio of a column's sum and ``of``. None for a sum of 0, since 0 stands for an unknown value."""
+        """Sum of a column over the arm's slices ÷ ``of``. None for a sum of 0, since 0 stands for an unknown value."""
         return _rounded(total(column) / of) if of and total(column) else None
 
     requests, active_ns = total(block.slices.requests), total(block.slices.active_ns)

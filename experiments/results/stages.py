@@ -64,7 +64,7 @@ class Stages:
     thread: Numbers
     methods: tuple[str, ...]
     left_out: int
-    """Number of requests that ended when the timeline was full."""
+    """Number of requests that are missing, since they ended when the timeline was full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """Stages of the requests of one method, or of all methods."""
+    """Mean stages of the requests of one method, or of all methods. ``violations`` counts requests with a missing or
+    wrong time stamp."""
 
     count: int
     locked: int
@@ -106,10 +107,11 @@ def load(path: Path) -> Stages:
 
 
 def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds | int) -> dict[str, StageSummary]:
-    """Stages of the requests that were accepted within one or several intervals, by method and for ``ALL``.
+    """Summaries of the requests that were accepted within one or several intervals, by method and for ``ALL``.
 
-    Several intervals must be ascending. A method without requests has no entry, and ``ALL`` has no entry without any
-    request. Raises ValueError if the timeline was full before the end of the last interval.
+    An interval begins at an entry of ``begins_ns``, and ends before the entry of ``ends_ns`` with the same index. The
+    intervals must be ascending. A method without requests has no entry, and without any request ``ALL`` has no entry.
+    Raises ValueError if the timeline was full before the end of the last interval.
     """
     begins_ns, ends_ns = np.atleast_1d(begins_ns), np.atleast_1d(ends_ns)
     if stages.left_out and len(stages.accepted_ns) and ends_ns[-1] > stages.accepted_ns.max():
@@ -141,7 +143,8 @@ def _durations(stages: Stages) -> dict[str, Nanoseconds]:
 
 
 def _violations(stages: Stages) -> npt.NDArray[np.bool_]:
-    """True for each request that is a violation."""
+    """True for each request with a missing time stamp, with time stamps in the wrong order, or with a total that is not
+    the sum of its stages."""
     durations = _durations(stages)
     total = durations.pop("total")
     stamps = (stages.accepted_ns, stages.dequeued_ns, stages.handled_ns, stages.replied_ns)
