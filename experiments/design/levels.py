@@ -19,7 +19,7 @@ class Kind:
     parse: Callable[[str], Level]
     """Parser of a level's text. Raises ValueError."""
     allowed: str
-    """Allowed levels in words."""
+    """Allowed levels in words, such as ``a whole number from 1 to 64``."""
     levels: str
     """Allowed levels in short: ``1..64``, ``mutex|per-stock``."""
 

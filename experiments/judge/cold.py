@@ -24,7 +24,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class OneOff:
-    """Fit of means by the number N of calls: ``mean(N) = each_us + once_us ÷ N``, with intervals over blocks."""
+    """Fit of the mean time of a call in runs of N calls: ``mean(N) = each_us + once_us ÷ N``. Intervals are over blocks.
+
+    ``each_us`` is the time of a later call, and ``once_us`` the extra time that a run needs once.
+    """
 
     each_us: Estimate
     once_us: Estimate

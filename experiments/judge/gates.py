@@ -53,8 +53,8 @@ NAMES = {
     8: "arrivals not as declared",
     20: "smaller than equal arms differ",
 }
-"""Subject of each gate with refusals in a few words, by the gate's number. Gate 13 refuses no comparison: ``points``
-leaves out its percentiles."""
+"""Reason of each gate's refusals in a few words, by the gate's number. Gate 13 is missing, since it refuses no
+comparison: ``points`` leaves out percentiles by gate 13."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:

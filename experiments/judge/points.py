@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Values of one arm and one request type, over the blocks."""
+    """Mean, percentiles, errors and processor time of one arm and one request type, over the blocks."""
 
     arm: Arm
     request: str

@@ -30,7 +30,7 @@ class DeliveryCell:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPlan:
-    """Plan of delivery runs. Raises ValueError for an invalid plan."""
+    """Plan of delivery runs. Raises ValueError for an invalid plan, such as a cell with several connections."""
 
     study: str
     part: str

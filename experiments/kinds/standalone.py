@@ -60,7 +60,7 @@ class StandalonePlan:
         return self.blocks * sum(START_S + len(each.connections) * self.idle_s for each in self.servers)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of a block's servers, in the random order of their starts."""
+        """Indices in ``servers`` of the servers of block ``number``, in the random order of their starts."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.seed}/alone/{number}").sample(places, len(places)))
 

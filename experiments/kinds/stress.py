@@ -28,7 +28,7 @@ class StressKind:
     per_key: int = 1
     body: str = ""
     expect: str | None = None
-    """Body that every reply must have. None: all replies must have equal bodies."""
+    """Body that every reply must have. With None, all replies must have equal bodies."""
 
     @property
     def requests(self) -> int:
@@ -50,7 +50,7 @@ class FinalState:
     first_id: int
     keys: int
     state: str
-    """JSON object with ``{id}`` and ``{turn}``. Spaces and the order of members do not matter."""
+    """JSON object, in which ``{id}`` and ``{turn}`` are replaced. Spaces and the order of members do not matter."""
     turns: int = 1
 
 
@@ -77,7 +77,7 @@ class StressPlan:
         return self.blocks * len(self.servers) * each_s
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of a block's servers, in the random order of their starts."""
+        """Indices in ``servers`` of the servers of block ``number``, in the random order of their starts."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.part}/stress/{number}").sample(places, len(places)))
 

@@ -78,7 +78,7 @@ class CellRatio:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """Plan of cells and ratios. Raises ValueError for an invalid plan."""
+    """Plan of cells and ratios. Raises ValueError for an invalid plan, such as a ratio of cells that are not in it."""
 
     study: str
     part: str
@@ -117,7 +117,8 @@ class TablePlan:
         return tuple(place for start in self.starts(number) for place in start)
 
     def starts(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """Starts of block ``number``, in random order. A start is a tuple of its cells' places, in random order."""
+        """Starts of server processes in block ``number``, in random order. A start has the places in the plan of the
+        cells that the process serves, in random order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
             starts.setdefault(cell.start, []).append(place)

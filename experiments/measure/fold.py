@@ -110,8 +110,8 @@ def fold(
 def mean_responses_s(slices: SliceColumns) -> list[float]:
     """Mean response time of each slice in seconds, also of slices that are not kept.
 
-    A slice without a counted request gives the time from its start until its last reply: then a request was sent before
-    the counted part, and was answered after the counted part. A slice without requests gives 0.
+    If no request was sent in the counted part, a request from before the counted part took longer than the counted
+    part. Such a slice gives the time from its start until its last reply. A slice without requests gives 0.
     """
     columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
     return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]

@@ -47,7 +47,7 @@ class Asked(Generic[B]):
     is_robbed: Callable[[B], bool] = lambda _: False
     """True for a block that lost too much time to other processes, and so must be measured again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each block that counts, with all blocks that count."""
+    """Called after each block that counts, with all blocks so far that count."""
     again: Callable[[B], None] = lambda _: None
     """Called with a block that lost too much time to other processes, before the block is measured again."""
     kept: Callable[[Sequence[B]], None] = lambda _: None

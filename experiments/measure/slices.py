@@ -84,7 +84,8 @@ class Observed:
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in slices. Returns at the end of the block. ``watch`` is called at the end of each round.
+    """Observes a block in slices. Blocks until the end of the block. Each round ends with a call of ``watch``, which
+    gets the finished share of the block.
 
     Raises ProgramFailed if a server does not start or fails, Unavailable if a client cannot connect or dies.
     """

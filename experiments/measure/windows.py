@@ -98,7 +98,8 @@ index of the arm in ``Sweep.arms``."""
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in windows. Returns at the end of the block. ``watch`` is called at the end of each round.
+    """Observes a block in windows. Blocks until the end of the block. Each round ends with a call of ``watch``, which
+    gets the finished share of the block.
 
     Raises ProgramFailed if a server does not start or fails; KeyboardInterrupt. A window whose clients cannot connect
     is kept as a failed window.
@@ -243,7 +244,8 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
 
 
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with the client of a peer, to the client's end. Raises Absent and ProgramFailed.
+    """Runs one window with the client of a peer, to the client's end. Raises Absent if the peer is not built, and
+    ProgramFailed.
 
     The response times leave out the first call of each client. If the program reports the clients' rates and processor
     time, these also leave out the first call. If the program reports the times of its sends, the sends are compared

@@ -60,7 +60,7 @@ def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Text of counts by kind, such as ``timeout:2 unavailable:1``."""
+    """Text of counts by kind, such as ``unavailable:2 never_sent:1``."""
     return " ".join(f"{kind}:{count}" for kind, count in counts.items())
 
 
