@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class OneOff:
-    """Fit of the mean time of a call in runs of N calls: ``mean(N) = each_us + once_us ÷ N``. Intervals are over blocks.
+    """Fit of a call's mean time in runs of N calls: ``mean(N) = each_us + once_us ÷ N``. Intervals are over blocks.
 
     ``each_us`` is the time of a later call, and ``once_us`` the extra time that a run needs once.
     """
@@ -44,7 +44,7 @@ class OneOff:
 
 @dataclass(frozen=True, slots=True)
 class ColdJudged:
-    """Rows of the cold runs that count."""
+    """Rows of the cold runs that count, without runs in which other programs took the cores."""
 
     rows: Sequence[ColdRow] = ()
     is_whole: bool = True

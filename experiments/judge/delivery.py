@@ -44,7 +44,7 @@ class DeliveryRatio:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryJudged:
-    """Rows of the delivery runs that count."""
+    """Rows of the delivery runs that count, without runs in which other programs took the cores."""
 
     rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True

@@ -35,7 +35,7 @@ have a larger error."""
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusal of a conclusion by a gate."""
+    """Refusal of a block or of a verdict by a gate, which is a check of the collected data."""
 
     gate: int
     """Number of the gate."""

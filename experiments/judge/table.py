@@ -90,7 +90,7 @@ two servers differ by less than the servers themselves."""
 
 @dataclass(frozen=True, slots=True)
 class CellJudged:
-    """Judgement of a declared ratio."""
+    """Judgement of one ratio that the plan declares: the mean over blocks, the p-value and the verdict."""
 
     ratio: CellRatio
     seen: Estimate

@@ -33,7 +33,7 @@ from experiments.results.observed import Block
 
 
 class Verdict(Enum):
-    """Verdict on a comparison. Each kind of comparison has its own words for the verdicts."""
+    """Verdict on a comparison. A comparison of times is, for example, FASTER, and a comparison of growth GROWS."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
@@ -98,7 +98,7 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judgement of one comparison. Ratios are A ÷ B."""
+    """Judgement of one comparison: ratios ``above`` ÷ ``below`` with intervals, verdicts, and refusals by gates."""
 
     comparison: Comparison
     log_ratios: Mapping[int, float]

@@ -78,7 +78,7 @@ class CellRatio:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """Plan of cells and ratios. Raises ValueError for an invalid plan, such as a ratio of cells that are not in it."""
+    """Plan of cells and ratios. Raises ValueError for an invalid plan, such as a ratio of cells that the plan lacks."""
 
     study: str
     part: str

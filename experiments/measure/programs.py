@@ -204,7 +204,7 @@ class Program:
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
-        """Number of threads of all its processes together. Raises ProgramFailed if the program has ended."""
+        """Number of threads of the program's processes together. Raises ProgramFailed if the program has ended."""
         return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:

@@ -55,7 +55,7 @@ class Asked(Generic[B]):
 
 
 def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:
-    """Measures one block of a sweep. Returns after the block. ``watch`` is called at the end of each round.
+    """Measures one block of a sweep. Waits until the end of the block. Calls ``watch`` at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails; Unavailable if a client of slices cannot connect or dies;
     KeyboardInterrupt. A window whose clients cannot connect is kept as a failed window.

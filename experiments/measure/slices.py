@@ -84,8 +84,8 @@ class Observed:
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in slices. Blocks until the end of the block. Each round ends with a call of ``watch``, which
-    gets the finished share of the block.
+    """Observes a block in slices. Waits until the end of the block. At the end of each round, calls ``watch`` with the
+    finished share of the block.
 
     Raises ProgramFailed if a server does not start or fails, Unavailable if a client cannot connect or dies.
     """
@@ -122,7 +122,7 @@ def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
 
 
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
-    """Starts these servers, and blocks until all are ready. The servers stop when ``running`` is closed.
+    """Starts these servers, and waits until all are ready. The servers stop when ``running`` is closed.
 
     The servers write timelines of their requests into the folder ``timelines_in``, or no timelines for None. Raises
     ProgramFailed if a server does not start.

@@ -98,8 +98,8 @@ index of the arm in ``Sweep.arms``."""
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in windows. Blocks until the end of the block. Each round ends with a call of ``watch``, which
-    gets the finished share of the block.
+    """Observes a block in windows. Waits until the end of the block. At the end of each round, calls ``watch`` with the
+    finished share of the block.
 
     Raises ProgramFailed if a server does not start or fails; KeyboardInterrupt. A window whose clients cannot connect
     is kept as a failed window.

@@ -71,7 +71,7 @@ class Answered:
     """
 
     times: Times
-    """Response times."""
+    """Histogram of the response times."""
     outcomes: Mapping[str, int]
     """Numbers of replies, by status."""
     errors: Mapping[str, int]
