@@ -30,7 +30,7 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 
 Measure = Literal["response", "cpu", "wall"]
 """Measured quantity of a request. ``response``: mean response time. ``cpu``: processor time of the server. ``wall``:
-1 ÷ throughput, the elapsed time of all clients together divided by their requests."""
+1 ÷ throughput, which is the elapsed time ÷ the number of requests of all clients together."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 """Key of a server process: the levels of its factors, and a copy number. Processes with equal levels have different
@@ -46,7 +46,8 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """Unique name: the text of the setting. Copy 1 adds ``(again)``, and copy N from 2 on adds ``(N)``."""
+        """Name that no other arm of the sweep has: the text of the setting. Copy 1 of a server adds ``(again)`` to the
+        text, and each later copy N adds ``(N)``."""
         return f"{self.setting} (again)" if self.copy == 1 else f"{self.setting}" + f" ({self.copy})" * bool(self.copy)
 
     @property
@@ -62,7 +63,9 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Arms that are measured directly after one another: ``times`` times in a round, in every ``every``-th round.
+    """Arms that are measured directly one after another.
+
+    Every ``every``-th round has the group. Such a round measures the whole group ``times`` times.
 
     Raises ValueError unless the group has 1 to 6 different arms, and ``times`` and ``every`` are 1 or more.
     """
@@ -84,7 +87,7 @@ class Comparison:
 
     name: str
     title: str
-    """Title for people, such as ``Lookup, 1 client: sockets ÷ gRPC``."""
+    """Title for readers, such as ``Lookup, 1 client: sockets ÷ gRPC``."""
     above: Arm
     below: Arm
     differ: tuple[str, ...]
@@ -113,24 +116,26 @@ class Comparison:
 
     @property
     def tests(self) -> int:
-        """Number of statistical tests of the comparison."""
+        """Number of statistical tests of the comparison. A ``growth`` has two: against 1, and against the ratio of the
+        numbers of connections. Every other kind has one."""
         return 2 if self.kind == "growth" else 1
 
 
 def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
-    """An A/A pair of a setting: the comparison, the first arm, and the second arm."""
+    """An A/A pair of a setting: the comparison, and its two arms, which have copy 0 and copy 1 of the server."""
     first, again = Arm(setting), Arm(setting, 1)
     comparison = Comparison(f"same {setting}", f"A/A: {setting}", again, first, (), "same", family=family)
     return comparison, first, again
 
 
 def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -> tuple[Group, ...]:
-    """The groups, with further arms, so that both servers of an A/A pair get equal loads, equally often.
+    """The groups with further arms added, so that both servers of each A/A pair get equal loads, equally often.
 
-    Two processes of one setting are equal only under equal loads. An executor keeps the threads that it has started,
-    and all loads share memory, caches and connections. In the stock study a second server with fewer loads answered
-    sooner by 0.5 % over 11 runs. So each load that the second server lacks becomes an arm in the group of the first
-    server's load. If this group would then have more than six arms, the new arms form a new group.
+    Two processes of one setting are equal only under equal loads, since a load changes its server: an executor keeps
+    the threads that it has started, and all loads of a server share its memory, caches and connections. In the stock
+    study a second server with fewer loads answered sooner by 0.5 % over 11 runs. So each load that the second server
+    lacks becomes an arm in the group of the first server's load. If this group would then have more than six arms, the
+    new arms form a new group.
     """
     found = list(groups)
     for pair in (each for each in comparisons if each.kind == "same"):

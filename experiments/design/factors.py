@@ -3,8 +3,8 @@
 An **arm** is a server under a load. A **level** is a value of a factor: a text, a number, True, False or None. A factor
 changes either the options of a server's command, or the fields of the load plan. A new factor is one entry in the
 table. The new factor then is a column of the results and a word of ``compare``, and stands in the name of every arm
-whose level is not the default. An older recording is read with the factor's default. Left out: the allowed
-combinations of levels. A server or a load plan refuses a combination that it does not support.
+whose level is not the default. An older recording is read with the factor's default. The table does not say which
+levels can be combined. A server or a load plan refuses a combination that it does not support.
 """
 
 import shlex
@@ -70,14 +70,15 @@ OWN_EXECUTOR = "own"
 """Level of the executor for a server that is not ours."""
 
 EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
-"""Names of executors in texts, where a name differs from the level."""
+"""Names of executors for readers, by level. An executor that is missing here is named by its level, without hyphens."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
 """Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: both may use every core.
 ``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
-"""Work of a request, in milliseconds, from which on an arm is measured in windows instead of slices."""
+"""Least milliseconds of one kind of work in a request, such as waiting, with which an arm is measured in windows of
+half a second. With less work an arm is measured in slices of 20 ms."""
 
 SLICED_LEN_MAX = 2000
 """Length of the longest array that can be measured in slices. Our sorts take 5 ms for this length."""
@@ -89,19 +90,19 @@ class Factor:
 
     name: str
     of: Literal["server", "load"]
-    """Side that the factor changes. Each level of a server's factor needs a server process of its own."""
+    """Side that the factor changes. Each level of a factor of the server needs a server process of its own."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
     """Level if no level is given: fixed, or computed from the earlier factors of the table."""
     help: str
     options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
-    """Options of the server's command for a level other than the default."""
+    """Function from a level to options of the server's command. The default level needs no options."""
     plan: Callable[[Level], Mapping[str, object]] = field(default=lambda _: {})
-    """Fields of ``LoadPlan`` for a level."""
+    """Function from a level to fields of the load plan (``LoadPlan``)."""
     wire: bool = False
-    """True if the factor changes the bytes of a request on the wire."""
+    """True if the factor can change the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
-    """True for a level that must be measured in windows instead of slices."""
+    """Function that is true for a level that must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """Function that compares an arm's levels with the observations of a block. Gives a fault in words if the arm did
     not have its level of this factor, and otherwise None."""
@@ -172,8 +173,8 @@ def _own_dispatch(levels: Levels) -> Level:
 
 
 def _own_size(levels: Levels) -> Level:
-    """Default size of a message, in bytes. For a peer's echo, the default of the peer's client. Otherwise None: each
-    request type has a size of its own."""
+    """Default size of a message, in bytes. A peer that echoes messages has the default size of the peer's client. Every
+    other server has None, and each request type then has its own size."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
@@ -182,7 +183,7 @@ def _timeout(level: Level) -> Mapping[str, object]:
 
 
 def _work(name: str, text: str) -> Factor:
-    """Factor of one kind of work, in milliseconds, which every request does. A request does several kinds in sum."""
+    """Factor for one kind of work that every request does, in milliseconds. The times of several kinds add up."""
     option = f"--{name.replace('_', '-')}"
     kind, least = number(0, WORK_MS_MAX), SLICED_MS_MAX
     return Factor(name, "server", kind, 0.0, text, _option(option), windows=lambda level: float(str(level)) >= least)
@@ -374,4 +375,4 @@ FACTORS: Mapping[str, Factor] = {
         ),
     )
 }
-"""Every factor by its name. Names of arms and columns of tables have this order."""
+"""Every factor by its name. Names of arms, and columns of tables, have the factors in this order."""

@@ -30,7 +30,7 @@ class Watched:
 
 
 def few_threads(levels: Levels, seen: Watched) -> str | None:
-    """Fault of a server of ours whose fixed pool has fewer threads than declared."""
+    """A fault in words if a server of ours has a fixed pool with fewer threads than declared. Otherwise None."""
     if (
         levels["service"] not in OURS
         or levels["language"] != PYTHON
@@ -47,7 +47,8 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
 
 
 def one_thread(levels: Levels, seen: Watched) -> str | None:
-    """Fault of a pool in which one of several threads ran all requests, although several connections sent requests."""
+    """A fault in words if one of a pool's threads ran all requests, although several connections sent requests in a
+    closed loop. Otherwise None."""
     pooled = levels["executor"] in ("static-pool", "thread-pool") and int(str(levels["workers"])) > 1
     others_wait = levels["rate_hz"] is None and int(str(levels["clients"])) * int(str(levels["connections"])) > 1
     if not pooled or not others_wait or seen.at_work != 1:
@@ -56,7 +57,7 @@ def one_thread(levels: Levels, seen: Watched) -> str | None:
 
 
 def other_processes(levels: Levels, seen: Watched) -> str | None:
-    """Fault of a server of ours that does not have the declared number of processes."""
+    """A fault in words if a server of ours does not have the declared number of processes. Otherwise None."""
     if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
         return None  # another project's server chooses its number of processes
     declared = int(str(levels["processes"]))
@@ -67,7 +68,7 @@ def other_processes(levels: Levels, seen: Watched) -> str | None:
 
 
 def few_connections(levels: Levels, seen: Watched) -> str | None:
-    """Fault of a server that had fewer open connections than the arm declares."""
+    """A fault in words if the server had fewer open connections than the arm declares. Otherwise None."""
     declared = int(str(levels["clients"])) * int(str(levels["connections"]))
     if seen.connections is None or seen.connections >= declared:
         return None
@@ -75,14 +76,15 @@ def few_connections(levels: Levels, seen: Watched) -> str | None:
 
 
 def no_update(levels: Levels, seen: Watched) -> str | None:
-    """Fault of an arm with a price updater, none of whose updates was answered."""
+    """A fault in words if the arm has a price updater, but the server answered none of its updates. Otherwise None."""
     return None if seen.updates or not levels["updater"] else "no update was answered, declared: a price updater"
 
 
 def not_told(name: str, default: Level, *programs: str) -> Callable[[Levels, Watched], str | None]:
-    """Function that finds a fault of the factor ``name``, which only ``programs`` and some peers' clients support.
+    """Function that checks if an arm's client has an option for the factor ``name``.
 
-    A level other than ``default`` is a fault for a client without an option for the factor.
+    The clients ``programs`` and some peers' clients have the option. For any other client, a level other than
+    ``default`` is a fault, and the function returns the fault in words. Otherwise the function returns None.
     """
 
     def fault(levels: Levels, _: Watched) -> str | None:

@@ -19,13 +19,13 @@ class Kind:
     parse: Callable[[str], Level]
     """Parser of a level's text. Raises ValueError."""
     allowed: str
-    """Allowed levels in words."""
+    """Allowed levels in words, such as ``a whole number from 1 to 64``."""
     levels: str
     """Allowed levels in short: ``1..64``, ``mutex|per-stock``."""
 
 
 def shown(level: Level) -> str:
-    """Text of a level, which a factor's ``read`` converts back."""
+    """Text of a level, such as ``yes`` for True. ``Factor.read`` converts the text back into the level."""
     match level:
         case bool():
             return "yes" if level else "no"
@@ -52,7 +52,7 @@ def parsed_mix(text: str) -> dict[str, float]:
 
 
 def one_of(*names: str) -> Kind:
-    """Kind of levels that are names."""
+    """Kind of levels that are names from a list, such as ``mutex`` and ``per-stock``. Other texts are refused."""
 
     def parse(text: str) -> Level:
         if text not in names:

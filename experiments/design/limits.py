@@ -28,12 +28,12 @@ class Limits:
     errors_share: float = 0.001
     """Largest share of requests with errors (gate 4)."""
     law_share: float = 0.02
-    """Largest relative difference between response times plus think times and the elapsed time of the connections (gate
-    6)."""
+    """Largest relative error of the equation: response times + think times = elapsed time, each summed over all
+    connections (gate 6)."""
     rate_share: float = 0.02
     """Largest relative error of an open loop's rate (gate 7)."""
     late_share: float = 0.1
-    """Largest lateness of an open loop's sends, as a share of the response time. Both are 99th percentiles (gate 7)."""
+    """Largest ratio of two 99th percentiles in an open loop: the lateness of the sends ÷ the response time (gate 7)."""
     load_share: float = 0.8
     """Share of a core that the client of a closed loop may use. With a larger share, client and server together
     determine the latency, and the server gets no verdict (gate 7)."""
@@ -44,9 +44,10 @@ class Limits:
     """Share of the cores' time that the hypervisor and foreign processes may take from a round."""
 
     def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
-        """True if the hypervisor and foreign processes took too much time of a round. Response times do not matter.
+        """True if the hypervisor and foreign processes took so much time of a round that the round is left out.
 
-        ``lost_ticks`` is the number of ticks that they took. ``cores`` is the number of cores for servers and load.
+        ``lost_ticks`` is the number of ticks of 10 ms that they took. ``cores`` is the number of cores for servers and
+        load together. The measured response times have no influence.
         """
         return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
 

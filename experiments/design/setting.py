@@ -30,7 +30,7 @@ class Setting:
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels. The hash is computed once, since a judgement uses the hash some 100,000 times."""
+    """Hash of the levels. It is computed only once, since a judgement uses a setting's hash some 100,000 times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))
@@ -43,17 +43,17 @@ class Setting:
         return Setting, (self.levels,)
 
     def __getitem__(self, factor: str) -> Level:
-        """The level of a factor. Raises KeyError."""
+        """The level of a factor. Raises KeyError for an unknown factor."""
         return dict(self.levels)[factor]
 
     def whole(self, factor: str) -> int:
-        """The level of a factor with whole numbers."""
+        """The level of a factor whose levels are whole numbers, such as ``clients``."""
         level = self[factor]
         assert isinstance(level, int)
         return level
 
     def text(self, factor: str) -> str:
-        """The text of a factor's level."""
+        """The text of a factor's level, such as ``5`` or ``yes``."""
         return shown(self[factor])
 
     @property
@@ -64,17 +64,18 @@ class Setting:
 
     def but(self, **levels: Level) -> "Setting":
         """A copy of the setting with other levels. Defaults that depend on these levels are computed again. Raises
-        UsageError."""
+        UsageError for an unknown factor or a level that is not allowed."""
         return setting(**(dict(self.said()) | levels))
 
     def unlike(self, other: "Setting") -> tuple[str, ...]:
-        """Names of the factors in which another setting has another level."""
+        """Names of the factors whose levels differ between this setting and ``other``."""
         levels = zip(self.levels, other.levels, strict=True)
         return tuple(name for (name, own), (_, level) in levels if own != level)
 
     @lru_cache(4096)  # noqa: B019  # settings are small, and the cache keeps at most 4096
     def said(self) -> tuple[tuple[str, Level], ...]:
-        """Levels of the transport, and of every factor that is not at its default."""
+        """Names and levels of the factors in the setting's text: the transport, and every factor that is not at its
+        default."""
         chosen = dict(self.levels)
         default = {name: FACTORS[name].default_among(chosen) for name in chosen}
         return tuple((name, level) for name, level in self.levels if name == "transport" or level != default[name])
@@ -90,7 +91,8 @@ class Setting:
 
 
 def setting(**levels: Level) -> Setting:
-    """A setting with these levels, and with defaults for all other factors. Raises UsageError."""
+    """A setting with these levels, and with defaults for all other factors. Raises UsageError for an unknown factor or
+    a level that is not allowed."""
     return _setting(tuple(levels.items()))
 
 
@@ -109,8 +111,8 @@ def _setting(said: tuple[tuple[str, Level], ...]) -> Setting:
 
 
 def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
-    """The setting that is written as ``text``. Factors without a word have their level in ``base``, or else their
-    default. Raises UsageError."""
+    """The setting that is written as ``text``, such as ``grpc clients=5``. A factor that the text does not name has its
+    level in ``base``, or else its default. Raises UsageError for a text that names no setting."""
     levels: dict[str, Level] = dict(base or {})
     said: set[str] = set()
     try:

@@ -19,7 +19,7 @@ from experiments.design.arms import ServerKey
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
 
 LEAD_RESPONSES, COUNTED_RESPONSES, RESERVE_RESPONSES = 3, 20, 6
-"""Shortest length of each part of a slice, in mean response times of the arm."""
+"""Shortest lengths of the lead, the counted part and the reserve of a slice, in mean response times of the arm."""
 
 _WARM_UP_NS = 60_000_000
 """Length of each arm's warm-up in nanoseconds, before the first slice."""
@@ -30,17 +30,19 @@ COUNTED_S_MAX = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slice, with its place in the order. ``turn`` has the slice's times, and the arm's place in the sweep as
-    ``load``."""
+    """One slice of a block. ``turn`` has the times at which the parts of the slice begin and end. ``turn.load`` is the
+    index of the slice's arm in ``Sweep.arms``."""
 
     round: int
+    """Number of the round, from 0."""
     appearance: int
     """Number of the group's appearance in the block. Two slices of one appearance can be a pair."""
     turn: Turn
 
 
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
-    """Round, appearance and arm's place of every slice or window of a block, in the order that the seed draws."""
+    """Slices or windows of a block, in the order that is drawn from ``seed``. Each has three numbers: its round, the
+    appearance of its group in the block, and the index of its arm in ``Sweep.arms``."""
     rng, appearance = random.Random(seed), 0
     for number in range(sweep.rounds):
         due = [group for group in sweep.groups if number % group.every == 0 for _ in range(group.times)]
@@ -52,7 +54,7 @@ def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
 
 
 def starts(sweep: Sweep, seed: str) -> tuple[ServerKey, ...]:
-    """Servers of a block, in the order in which they start."""
+    """Servers of a block, in the order in which the servers start. The order is drawn from ``seed``."""
     return tuple(random.Random(f"{seed}/starts").sample(sweep.servers, len(sweep.servers)))
 
 
@@ -62,7 +64,7 @@ def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
 
 
 def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -> tuple[Slot, ...]:
-    """Every slice of a block, in order. ``response_s`` has each arm's mean response time in the warm-up.
+    """Every slice of a block, in the order of time. ``response_s`` has each arm's mean response time in the warm-up.
 
     A round that would end after ``slices.block_s`` is left out, except the first ``ROUNDS_MIN`` rounds.
     """
@@ -79,7 +81,8 @@ def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -
 
 
 def warm_up(sweep: Sweep) -> tuple[Slot, ...]:
-    """One slice of every arm, in the sweep's order. The slice warms up the server, and measures its response time."""
+    """Slices before the first round, one of every arm. Such a slice warms up the arm's server, and measures the arm's
+    mean response time, which determines the length of the arm's later slices."""
     moments = range(0, _WARM_UP_NS * len(sweep.arms), _WARM_UP_NS)
     return tuple(
         Slot(

@@ -26,7 +26,7 @@ When = Callable[[Levels], bool]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Row of the table: files that are digested together."""
+    """Row of the table ``SOURCES``: files that are digested together, and the arms that run these files."""
 
     files: str
     """Pattern of paths from the project's root. Braces have alternatives, as in a shell."""
@@ -39,7 +39,7 @@ class Source:
 
 
 def _at(**levels: object) -> When:
-    """Selects arms whose factors have one of the given levels. A factor is given one level, or a tuple of levels."""
+    """Selects the arms that have the given level of every named factor. A tuple gives several allowed levels."""
     wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
     return lambda arm: all(arm[name] in each for name, each in wanted.items())
 
@@ -94,7 +94,7 @@ def _run_by(executor: str) -> Source:
 
 
 def _served(service: str, messages: str) -> tuple[Source, Source]:
-    """Rows of a service of the studies, and of the service's messages."""
+    """Two rows of a study's own service: the file of the service, and the file of the service's messages."""
     server = Source(
         f"experiments/services/{service}.py", _both(_our_server, _at(service=(service, f"{service}-twice")))
     )
@@ -181,10 +181,10 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""Every row. A special row stands before the general row whose pattern matches the same files."""
+"""Every row. If the patterns of two rows match one file, the more special row stands first, and gets the file."""
 
 NO_SOURCES = ("_test.go",)
-"""Endings of the names of files that no arm runs."""
+"""Endings of the names of files that match a row's pattern, but that no arm runs."""
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {
@@ -216,4 +216,4 @@ def counted(setting: Setting) -> Iterator[str]:
 
 
 PLACES: Mapping[str, str] = MappingProxyType({each.files: each.place for each in SOURCES})
-"""Names of the rows in texts, by the rows' patterns."""
+"""Name of each row for readers, such as ``stock_service/trading``, by the row's pattern of files."""

@@ -1,9 +1,10 @@
 """A sweep: groups of arms, comparisons of these arms, and the numbers of blocks and rounds.
 
 An **arm** is a server under a load (``arms.py``). A **look** is a number of blocks after which the sweep is judged. The
-looks are declared before the first block. The sweep ends at the first look at which every headline comparison is
-decided. Each look has the significance level divided by the number of looks (Bonferroni). So further looks do not
-raise the probability that equal arms are called different.
+looks are declared before the first block. The sweep ends at the first look at which every comparison of the family
+``headline`` is decided: these comparisons answer the study's main question. Each look has the significance level
+divided by the number of looks (Bonferroni). So further looks do not raise the probability that equal arms are called
+different.
 
 A sweep is refused if even the clearest data could not decide at its first look. With n blocks, the least p of the exact
 sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
@@ -31,12 +32,13 @@ BLOCKS_MIN = 6
 """Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5."""
 
 REPEATED_SHARE = 5
-"""Number of blocks for each block that may be repeated: a sweep may repeat one block in five."""
+"""Number of planned blocks for each block that may be repeated. A sweep of ten blocks may repeat two blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Lengths of the three parts of a slice. Slices of slow arms are longer (``slots.py``)."""
+    """Lengths of the three parts of a slice, and of all slices of a block. Slices of slow arms are longer
+    (``slots.py``)."""
 
     counted_s: float = 0.02
     """Shortest length of the counted part."""
@@ -50,7 +52,8 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows instead of slices, for a load that needs longer to settle, or that opens new connections."""
+    """Lengths of windows. A window measures one arm, and replaces the arm's slices if the load needs longer than a
+    slice to settle, or opens new connections."""
 
     warm_up_s: float = 0.1
     """Length of the load before the window, in seconds. Requests of the warm-up do not count."""
@@ -68,7 +71,8 @@ Turns = Slices | Windows
 
 
 def needs_windows(setting: Setting) -> bool:
-    """True for a load that needs windows: over ``SLICED_MAX`` connections, or a level with ``Factor.windows``."""
+    """True for a load that needs windows: with over 64 connections, or with a level for which ``Factor.windows`` is
+    true."""
     connections = setting.whole("clients") * setting.whole("connections")
     return connections > SLICED_MAX or any(FACTORS[name].windows(level) for name, level in setting.levels)
 
@@ -82,16 +86,16 @@ class Sweep:
     groups: tuple[Group, ...]
     comparisons: tuple[Comparison, ...]
     rounds: int
-    """Rounds of a block."""
+    """Number of rounds in each block. In a round every group that is due is measured."""
     looks: tuple[int, ...]
-    """Numbers of blocks, ascending. A sweep whose first look is below 6 blocks has no verdicts, and its report says
-    so."""
+    """Numbers of blocks after which the sweep is judged, ascending. If the first number is below 6, the sweep has no
+    verdicts, and its report says so."""
     seed: int = 1
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Ratio that the user has given as a limit. The sweep ends early only if no headline interval contains this
-    ratio."""
+    """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if no interval
+    of the family ``headline`` contains this ratio."""
     fixed: bool = False
     """True if the user has fixed the number of blocks, instead of the looks of the study's part."""
     timeline: bool = False
@@ -102,7 +106,7 @@ class Sweep:
     places: Mapping[Arm, int] = field(init=False, repr=False, compare=False)
     """Index of each arm in ``arms``."""
     servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
-    """Every server process of a block once."""
+    """Keys of all server processes of a block, each once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(dict.fromkeys(arm for group in self.groups for arm in group.arms)))
@@ -148,15 +152,15 @@ class Sweep:
 
     @property
     def level(self) -> float:
-        """Significance level of one look."""
+        """Significance level of one look: the level of the whole sweep ÷ the number of looks."""
         return self.limits.level / len(self.looks)
 
     @property
     def repeats_max(self) -> int:
-        """Largest number of blocks that may be repeated."""
+        """Largest number of blocks that may be repeated, because other programs took the cores."""
         return -(-self.looks[-1] // REPEATED_SHARE)
 
     @property
     def has_verdicts(self) -> bool:
-        """True if the first look has enough blocks to decide a comparison."""
+        """True if the first look has enough blocks to decide a comparison: six or more."""
         return self.looks[0] >= BLOCKS_MIN

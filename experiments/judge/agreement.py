@@ -22,7 +22,7 @@ ratios. Pure.
 
 Two runs have a mean with an interval, but no tau and no prediction interval. Runs are joined only if both arms of the
 comparison have equal fingerprints in all runs; an arm is a server under a load. A changed server is another server.
-Where fingerprints differ, the differences are named, and the runs get no joint result.
+If fingerprints differ, the differences are named, and the runs get no joint result.
 """
 
 import math
@@ -49,21 +49,21 @@ NO_FINGERPRINT = "a fingerprint is missing"
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Joint values of all runs. For fewer than three runs only ``ratio`` has a value."""
+    """Joint values of all runs. For two runs every value but ``ratio`` is None."""
 
     ratio: Estimate
-    """Mean of the runs: an interval of a ratio, computed from the runs' log-ratios."""
+    """Mean ratio of the runs, with its interval: the exponential of the weighted mean of the runs' log-ratios."""
     tau: float | None
     """Standard deviation of the log-ratio from run to run, beyond what the differences between blocks explain."""
     tau_high: float | None
-    """Upper limit of ``tau``, with 95 %."""
+    """Upper limit of ``tau``, at a confidence of 95 %."""
     predicted: tuple[float, float] | None
     """Prediction interval: contains the true ratio of a further run with a probability of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Joint result of the runs for one comparison."""
+    """Joint result of several runs of a sweep for one comparison, and the contradictions between these runs."""
 
     comparison: Comparison
     judged: tuple[Judged, ...]
@@ -80,9 +80,9 @@ class Agreement:
 
 
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
-    """Agreements of the runs of one sweep: one for each headline comparison with a value in any run.
+    """Agreements of the runs of one sweep: one for each comparison of the family ``headline`` with a value in any run.
 
-    ``sources``: the fingerprints of each run.
+    ``sources`` has the fingerprint of each run, in the order of the runs.
     """
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
@@ -103,10 +103,9 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """Names of the sources that differ between a run and the first run, for the comparison's two arms. By the index of
-    the run.
+    """Names of the sources of both arms that differ between a run and the first run, by the index of the run.
 
-    A run without fingerprints differs from every run.
+    A run without a difference is missing. A run without fingerprints counts as different.
     """
     arms = [comparison.above.setting, comparison.below.setting]
     first = next(iter(sources.values()))
@@ -115,12 +114,13 @@ def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, 
 
 
 def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple[str, ...]:
-    """Names of the sources of these arms that differ; ``NO_FINGERPRINT`` if a run has no fingerprint."""
+    """Names of the sources of these arms that differ between two runs. ``NO_FINGERPRINT`` if one of the runs has no
+    fingerprint."""
     return differing(one, other, arms) if one and other else (NO_FINGERPRINT,)
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
-    """Joint values of the runs that have two blocks or more; None if fewer than two runs have."""
+    """Joint values of the runs that have values of two blocks or more. None for fewer than two of these runs."""
     logs = [list(each.log_ratios.values()) for each in judged if len(each.log_ratios) > 1]
     if len(logs) < 2:
         return None
@@ -128,7 +128,8 @@ def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
 
 
 def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
-    """Join runs. ``values``: the mean log-ratio of each run. ``variances``: the variance of each of these means.
+    """Joint values of several runs. ``values`` has the mean log-ratio of each run, and ``variances`` the variance of
+    each mean.
 
     Raises ValueError for fewer than two runs.
     """
@@ -152,7 +153,8 @@ _LEAST = 1e-18
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
-    """Add the deviation between earlier runs to each comparison that has enough earlier runs."""
+    """A copy of the judgement, in which each comparison with enough earlier runs has the deviation between these
+    runs."""
     judged = {
         name: replace(one, between=between)
         for name, one in of.judged.items()
@@ -162,7 +164,7 @@ def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
 
 
 def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
-    """Deviation of the true log-ratios of the comparison ``name`` between runs of one version.
+    """Standard deviation of the true log-ratio of the comparison ``name``, between runs of one version.
 
     Every version with two runs or more counts. The degrees of freedom are the number of runs minus the number of
     versions. None for fewer than ``SPREAD_FROM`` degrees of freedom.
@@ -191,16 +193,17 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
 
 
 def _over_s(runs: Sequence[EarlierRun]) -> float:
-    """Time from the start of the first run to the start of the last run, in seconds."""
+    """Time in seconds from the start of the first of these runs to the start of the last run."""
     began = [datetime.fromisoformat(run.began_at) for run in runs]
     return (max(began) - min(began)).total_seconds()
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:
-    """Variance between runs at which the weighted sum of squares equals ``squares``. 0 if the sum is never as large.
+    """Variance between runs at which the weighted sum of squares equals ``squares``. 0 if the sum is always smaller.
 
-    The default of ``squares`` is k − 1, the expected sum for k values. With a low quantile of chi-squared as
-    ``squares``, the result is the upper limit of the variance.
+    The sum is ``sum((value - mean)**2 / (variance of the value + variance between runs))``. The default of ``squares``
+    is k − 1, the expected sum for k values. With a low quantile of chi-squared as ``squares``, the result is the upper
+    limit of the variance between runs.
     """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
     expected = len(seen) - 1 if squares is None else squares
@@ -240,7 +243,8 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
-    """Text on the comparisons that only one of two sweeps has, by name; or on the order of equal comparisons."""
+    """Words on the comparisons that differ between two sweeps: their number, and the name of one. If all comparisons
+    are equal, their order differs, and the words say so."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

@@ -24,7 +24,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class OneOff:
-    """Fit of means by the number N of calls: ``mean(N) = each_us + once_us ÷ N``, with intervals over blocks."""
+    """Fit of a call's mean time in runs of N calls: ``mean(N) = each_us + once_us ÷ N``. Intervals are over blocks.
+
+    ``each_us`` is the time of a later call, and ``once_us`` the extra time that a run needs once.
+    """
 
     each_us: Estimate
     once_us: Estimate
@@ -35,39 +38,39 @@ class OneOff:
     """
 
     def at(self, calls: float) -> float:
-        """Fitted mean for this number of calls, µs."""
+        """Fitted mean time of a call, in µs, in a run of this number of calls."""
         return self.each_us.value + self.once_us.value / calls
 
 
 @dataclass(frozen=True, slots=True)
 class ColdJudged:
-    """Rows of the cold runs that count."""
+    """Rows of the cold runs that count, without runs in which other programs took the cores."""
 
     rows: Sequence[ColdRow] = ()
     is_whole: bool = True
-    """True where all planned blocks were measured. Fewer blocks decide no claim."""
+    """True if all planned blocks were measured. With fewer blocks no claim of a study is decided."""
 
 
 def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LIMITS) -> ColdJudged:
-    """Judge the blocks: rows of all runs, except runs in which other programs took the cores."""
+    """Rows of the blocks, one for each cell and block, without runs in which other programs took the cores."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return ColdJudged(found, len(blocks) >= plan.blocks)
 
 
 def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estimate | None:
-    """Geometric mean of a cell's column over the blocks. ``name``: the column, such as ``connect_us``.
+    """Geometric mean of one column of a cell's rows over the blocks. ``name`` is the column, such as ``connect_us``.
 
-    The mean is geometric because times are positive, and a few times are far larger than the other times. None without
+    The mean is geometric, since times are positive, and a few times are far larger than the other times. None without
     values.
     """
     return geometric_interval((getattr(row, name) for row in values if row.cell == cell), CONFIDENCE)
 
 
 def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> Estimate | None:
-    """Measured costs that a run pays once: the time of the first call minus the time of a later call.
+    """Measured time that a cold run needs only once: the time of the first call minus the mean time of a later call.
 
-    ``with_connect`` adds the time of connecting. A block's value is the mean over the block's numbers N of calls. None
-    if no run has a second call.
+    ``with_connect`` adds the time of connecting. A block has cells with several numbers of calls, and the block's value
+    is the mean over these cells. None if no run has a second call.
     """
     by_block: dict[int, list[float]] = {}
     for row in values:
@@ -78,10 +81,10 @@ def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -
 
 
 def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> OneOff | None:
-    """Fit a + b ÷ N to the means of one setting. None if no block has two different N.
+    """Fits a + b ÷ N to the mean times of one setting's runs of N calls. None if no block has two different N.
 
-    ``with_connect`` fits means that include the time of connecting, for a client program that connects inside its first
-    timed call.
+    With ``with_connect`` the mean times include the time of connecting. Use this for a client program that connects
+    inside its first timed call.
     """
     by_block: dict[int, dict[int, float]] = {}
     for row in values:
@@ -92,7 +95,8 @@ def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> 
 
 
 def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
-    """Fit a + b ÷ N to each block's means by N. None if no block has two different N."""
+    """Fits a + b ÷ N to each block. A block has a mean time in µs for each number N of calls. None if no block has two
+    different N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None
@@ -108,7 +112,7 @@ def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
 
 
 def _least_squares(means: Mapping[int, float]) -> tuple[float, float]:
-    """Least-squares values of a and b in one block."""
+    """Least-squares fit of ``mean = a + b ÷ N`` in one block. Gives a and b. ``means`` has the mean by N."""
     once, seen = np.array([1 / calls for calls in means]), np.array(list(means.values()))
     spread = once - once.mean()
     b = float((spread * (seen - seen.mean())).sum() / np.square(spread).sum())

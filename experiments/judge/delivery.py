@@ -20,7 +20,7 @@ from experiments.kinds.delivery import Delivered, DeliveryPlan, DeliveryRow, row
 CONFIDENCE = 0.95
 
 Value = Callable[[DeliveryRow], float | None]
-"""Function that reads a value of a run, such as the throughput."""
+"""Function that reads one value from the row of a delivery run, such as the throughput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,42 +31,44 @@ class DeliveryRatio:
     below: Setting
     ratio: Estimate
     together: Estimate
-    """The ratio with a wider interval. With 95 % all intervals of the family contain their true ratios."""
+    """The ratio with a wider interval, at Bonferroni's level. With a probability of 95 %, these intervals contain the
+    true ratios of the whole family at once."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
 
     @property
     def differs(self) -> bool:
-        """True where the two cells differ: the interval excludes 1, and ``p_holm`` is under the level."""
+        """True if the two cells differ: the interval excludes 1, and ``p_holm`` is under the level of 5 %."""
         return self.p_holm < 1 - CONFIDENCE and not self.ratio.low <= 1 <= self.ratio.high
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryJudged:
-    """Rows of the delivery runs that count."""
+    """Rows of the delivery runs that count, without runs in which other programs took the cores."""
 
     rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True
-    """True where all planned blocks were measured. Fewer blocks decide no claim."""
+    """True if all planned blocks were measured. With fewer blocks no claim of a study is decided."""
 
 
 def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limits = LIMITS) -> DeliveryJudged:
-    """Judge the blocks: rows of all runs, except runs in which other programs took the cores."""
+    """Rows of the blocks' runs, without runs in which other programs took the cores."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return DeliveryJudged(found, len(blocks) >= plan.blocks)
 
 
 def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estimate | None:
-    """Geometric mean of a setting's values over the blocks; all values are positive. None without values."""
+    """Geometric mean of a setting's values over the blocks. A value of None or 0 is left out. None if no value
+    remains."""
     return geometric_interval((value(row) for row in values if row.cell.setting == of), CONFIDENCE)
 
 
 def ratios(
     values: Sequence[DeliveryRow], pairs: Sequence[tuple[Setting, Setting]], value: Value
 ) -> tuple[DeliveryRatio, ...]:
-    """Ratio above ÷ below of each pair. The pairs are one family.
+    """Ratio of ``value`` for each pair of settings: first setting ÷ second setting. Holm's correction covers all pairs.
 
-    A pair without a common block has no ratio, but counts in the family.
+    A pair without a block that has both settings gets no ratio, but counts in the correction.
     """
     seen = []
     for pair in pairs:
@@ -82,6 +84,6 @@ def ratios(
 
 
 def _logs(values: Sequence[DeliveryRow], of: Setting, value: Value) -> dict[int, float]:
-    """Logarithm of a setting's value, by the block's number. A value of None or 0 is left out."""
+    """Logarithm of a setting's value in each block, by the block's number. A value of None or 0 is left out."""
     seen = {row.block: value(row) for row in values if row.cell.setting == of}
     return {block: math.log(each) for block, each in seen.items() if each}

@@ -29,17 +29,18 @@ ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
 which Linux delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
 
 CHANCE = 4.0
-"""Allowed error of a Poisson process's count, in standard deviations: 6 of 100,000 runs have a larger error."""
+"""Allowed error of the number of arrivals of a Poisson process, in standard deviations. By chance, 6 of 100,000 runs
+have a larger error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusal of a conclusion by a gate."""
+    """Refusal of a block or of a verdict by a gate, which is a check of the collected data."""
 
     gate: int
     """Number of the gate."""
     said: str
-    """Text with the measured value, and mostly with the allowed value."""
+    """Sentence with the measured value, and mostly with the allowed value."""
 
 
 NAMES = {
@@ -52,12 +53,12 @@ NAMES = {
     8: "arrivals not as declared",
     20: "smaller than equal arms differ",
 }
-"""Subject of each gate in a few words, by the gate's number; for gates that refuse comparisons. Gate 13 refuses none:
-``points`` leaves out its percentiles."""
+"""Reason of each gate's refusals in a few words, by the gate's number. Gate 13 is missing, since it refuses no
+comparison: ``points`` leaves out percentiles by gate 13."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Refusals that leave a block out of a comparison."""
+    """Refusals because of which a block is left out of a comparison. Empty if the block counts."""
     for arm in (comparison.above, comparison.below):
         yield from arm_refusals(sweep, block, arm)
     yield from wire_differs(sweep, block, comparison)
@@ -65,7 +66,7 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
 
 @last_results(2048)
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
-    """Refusals of an arm in a block. They leave the block out of every comparison of the arm."""
+    """Refusals of an arm in a block. With a refusal, the block is left out of every comparison of the arm."""
     seen = block.arms[sweep.places[arm]]
     return (
         *nothing_changed(sweep, block, arm),
@@ -78,7 +79,7 @@ def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: the arms differ in bytes per request, though no declared factor changes the bytes."""
+    """Gate 2: a refusal if the arms differ in bytes per request, though no declared factor changes the bytes."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
@@ -90,7 +91,8 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 3: a declared factor had no effect on the server. Each factor defines its effect (``Factor.fault``)."""
+    """Gate 3: a refusal for each declared factor of an arm that had no effect, by the factor's own check
+    (``Factor.fault``)."""
     seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
@@ -107,7 +109,7 @@ def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 
 
 def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 4: over 0.1 % of the counted requests got no valid reply."""
+    """Gate 4: a refusal if over 0.1 % of the counted requests got no valid reply."""
     of_all = seen.answered[ALL]
     failed, answered = sum(of_all.errors.values()), of_all.times.count + of_all.times.out_of_range
     if failed > limits.errors_share * (failed + answered):
@@ -116,17 +118,17 @@ def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 4: windows in which no client could connect."""
+    """Gate 4: a refusal if an arm has windows in which no client could connect."""
     fates = ratios.column(block.slices.fate)[ratios.column(block.slices.arm) == sweep.places[arm]]
     if number := int((fates == FAILED).sum()):
         yield Refusal(4, f"{arm.name}: in {number} of {len(fates)} windows no client could connect")
 
 
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 6: the response times and think times of an arm do not add up to the time that its connections were in use.
+    """Gate 6: a refusal if an arm's response times and think times do not add up to the time of its connections.
 
-    They must add up, since a connection always waits for a reply or thinks. The gate also refuses an arm if the load
-    client began a request and never recorded it.
+    The times must add up, since a connection always waits for a reply or thinks. The gate also refuses an arm if the
+    load client began a request, but never recorded the request.
     """
     if seen.unrecorded:
         yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never written down")
@@ -138,7 +140,8 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 7: the rate of an open loop, over all windows, is off by over 2 %, plus the chance of a Poisson process."""
+    """Gate 7: a refusal if the rate of an open loop, over all windows, is off by over 2 %. For Poisson arrivals, the
+    allowed error is larger by the random error of the number of arrivals."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
@@ -152,17 +155,17 @@ def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 8: the sends do not follow the declared arrival process."""
+    """Gate 8: a refusal if the sends of an open loop do not follow the declared arrival process."""
     faults = [fault for window in seen.windows for fault in window.arrival_faults]
     if faults:
         yield Refusal(8, f"{arm.name}: {faults[0]}")
 
 
 def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 5: the first halves of the blocks contradict the second halves.
+    """Gate 5: a refusal if the ratio in the first halves of the blocks contradicts the ratio in the second halves.
 
-    The interval over the first halves and the interval over the second halves lie on two sides of 1. Or one of these
-    intervals lies inside 0.95 to 1.05, and the other interval lies wholly outside.
+    Each ratio has an interval over blocks. The ratios contradict each other if their intervals lie on two sides of 1,
+    or if one interval lies inside 0.95 to 1.05, and the other interval lies wholly outside.
     """
     halves: tuple[list[float], list[float]] = ([], [])
     for block in blocks:
@@ -183,7 +186,8 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
-    """Gate 7, a note: the load's share of one core while the load sent. None without a report of processor time."""
+    """Share of one core that the load of an arm used while it sent (gate 7). None if the load's processor time is
+    unknown. The share alone refuses nothing."""
     spent = active = 0
     for block in blocks:
         own = ratios.of_arm(sweep, block, sweep.places[arm])
@@ -193,10 +197,10 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
 
 
 def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
-    """Gate 7: the load's share of one core, if the load limited a closed loop; None if not.
+    """Share of one core that the load of a comparison used, if it is over 80 % in a closed loop (gate 7). Else None.
 
-    With a limiting load, client and server together determine response times and rates. The gate ignores an A/A pair,
-    which asks nothing about a server. The gate also ignores processor time, which is the server's alone.
+    Over 80 %, client and server together determine response times and rates. None for an A/A pair, which asks nothing
+    about a server, and for a comparison of processor time, which is the server's alone.
     """
     if comparison.kind == "same" or comparison.measure == "cpu":
         return None
@@ -206,10 +210,10 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 
 
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
-    """Gate 7, a note: true where client and server together determine the times of an arm.
+    """True if client and server together determine the times of an arm (gate 7).
 
-    In a closed loop the load took over 80 % of its core; an unknown share counts as less. In an open loop the 99th
-    percentile of a window's late sends is over a tenth of the 99th percentile of the response times.
+    In a closed loop, the load took over 80 % of its core. An unknown share counts as less. In an open loop, two 99th
+    percentiles are compared: the lateness of a window's sends is over a tenth of the response time.
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
@@ -218,21 +222,23 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
-    """True where the sends of an open loop were so late that lateness is a part of the response times (gate 7)."""
+    """True if sends of an open loop were too late (gate 7): in some window, the 99th percentile of the lateness is over
+    a tenth of the 99th percentile of the response times."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us
 
 
 def far_end(of: Estimate) -> float:
-    """Distance from 1 to the farther end of the interval, on the log scale."""
+    """Distance from 1 to the farther end of a ratio's interval, as a logarithm: the larger of ``abs(log(low))`` and
+    ``abs(log(high))``."""
     return max(abs(math.log(of.low)), abs(math.log(of.high)))
 
 
 def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
-    """Gate 20: the effect ``of`` ÷ ``against`` is smaller than the largest difference between equal arms.
+    """Gate 20: a refusal if the effect ``of`` ÷ ``against`` is smaller than the largest difference between equal arms.
 
-    ``end``: this difference, as a log-ratio. None for an effect of ``end`` or more.
+    ``end`` is the largest difference, as a log-ratio. None for an effect of ``end`` or more.
     """
     if abs(math.log(of.value / against)) >= end:
         return None
@@ -241,7 +247,7 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
 
 @last_results(512)
 def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Bytes of a request on the wire: the 10th percentile over slices. 0 where no bytes were read.
+    """Bytes of a request on the wire: the 10th percentile over slices. 0 if no bytes were read.
 
     The loopback's counter has the traffic of all programs. Other programs can only add bytes, so that a low percentile
     is the least disturbed.
@@ -253,10 +259,9 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Bytes by which the requests of two arms may differ in a window, because connections are made and acknowledgements
-    come late.
+    """Bytes a request by which two arms may differ in windows, because of connecting and of late acknowledgements.
 
-    0 in slices.
+    0 for a sweep in slices.
     """
     requests = ratios.column(block.slices.requests)[ratios.of_arm(sweep, block, sweep.places[arm])]
     if isinstance(sweep.turns, Slices) or not requests.any():
@@ -265,8 +270,11 @@ def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
-    """True where the intervals contradict each other: ``one`` lies under 1 and ``other`` over 1; or ``one`` lies inside
-    0.95 to 1.05 and ``other`` wholly outside."""
+    """True if the intervals ``one`` and ``other`` contradict each other in one of two ways.
+
+    - ``one`` lies wholly under 1, and ``other`` wholly over 1.
+    - ``one`` lies inside 0.95 to 1.05, and ``other`` wholly outside.
+    """
     low, high = limits.equivalent_low, limits.equivalent_high
     sides = one.high < 1 < other.low
     sizes = low < one.low and one.high < high and (other.high < low or other.low > high)

@@ -1,9 +1,9 @@
 """Points: the values of one arm over the blocks, for figures and tables.
 
-An arm is a server under a load. A point has whole means, percentiles and processor time. A mean is the geometric mean
-of the blocks' means, and its interval is Student's t over their logarithms. So both ends are above 0, and the mean lies
-between them. Percentiles come from the histograms of all blocks together. A percentile is given only where enough
-independent requests are slower (gate 13). Pure.
+An arm is a server under a load. A point has means, percentiles and processor time. A mean is the geometric mean of the
+blocks' means, and its interval is Student's t over their logarithms. So both ends of the interval are above 0, and the
+mean lies between them. Percentiles come from the histograms of all blocks together. A percentile is given only if ten
+or more independent requests lie beyond the percentile (gate 13). Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,42 +27,44 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Values of one arm and one request type, over the blocks."""
+    """Mean, percentiles, errors and processor time of one arm and one request type, over the blocks."""
 
     arm: Arm
     request: str
     mean_us: Estimate | None
-    """Geometric mean, over the blocks, of the mean response time of a block; None where no request was answered.
-    The mean of a block is over all its requests: no slow request is trimmed.
+    """Geometric mean, over the blocks, of the mean response time of a block. None if no request was answered.
+    The mean of a block is over all its counted requests: no slow request is trimmed.
     """
     times: Times
     """Histogram of the response times of all blocks."""
     errors: int
-    """Counted requests that got no valid reply."""
+    """Number of counted requests that got no valid reply."""
     effective: float
-    """Effective sample size: the number of independent requests with the same information on the 99th percentile."""
+    """Effective sample size: the number of independent requests that would estimate the 99th percentile as exactly as
+    the arm's requests do."""
     server_cpu_us: Estimate | None
-    """Processor time of the server for each request; None where no time was read."""
+    """Processor time of the server for each request. None if no time was read."""
     load_share: float | None
-    """The load's share of one core; None where the load's program does not report processor time."""
+    """Share of one core that the load used. None if the load's program does not report processor time."""
     lost_share: float
-    """Share of the arm's slices that were lost, as a mean over the blocks."""
+    """Share of the arm's slices that were not kept, for example because a reply came late: a mean over the blocks."""
     load_limited: bool
-    """True where client and server together determine the latency (gate 7)."""
+    """True if the load was near its limit, so that client and server together determine the latency (gate 7)."""
     windows: int
-    """Number of windows of the arm in all blocks; 0 in a sweep of slices."""
+    """Number of windows of the arm in all blocks. 0 in a sweep of slices."""
     starved_clients: int
-    """Number of clients without any reply, summed over all windows."""
+    """Number of starved connections, summed over all windows. A starved connection got no reply: in a closed loop in
+    the window, in an open loop in the whole run."""
     refusals: tuple[Refusal, ...]
     """Refusals of the arm by gates, in all blocks, each once."""
 
     @property
     def starved_each(self) -> float:
-        """Mean number of starved clients in a window; 0 without windows."""
+        """Mean number of connections that got no reply in a window's load. 0 without windows."""
         return self.starved_clients / self.windows if self.windows else 0.0
 
     def percentile_us(self, percent: float) -> float | None:
-        """Percentile of the response times, µs. None where there are too few requests."""
+        """Percentile of the response times, in µs. None if too few independent requests lie beyond the percentile."""
         if not self.times.count or not is_carried(percent, self.effective):
             return None
         _, highest, counts = self.times.buckets()
@@ -85,7 +87,7 @@ def _points(sweep: Sweep, blocks: tuple[Block, ...]) -> dict[tuple[Arm, str], Po
 
 
 def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Point:
-    """Point of an arm and a request type. ``blocks`` has at least one block."""
+    """Point of an arm and a request type. ``blocks`` must have at least one block."""
     place = sweep.places[arm]
     windows = [window for block in blocks for window in block.arms[place].windows]
     answered = [block.arms[place].answered[request] for block in blocks]
@@ -108,7 +110,8 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
-    """Summaries of an arm's stages, one for each block with stamps, by request type and for all requests together."""
+    """Summaries of the stages of an arm's requests, by request type and for ``all``. A type has a summary for each
+    block whose servers wrote a timeline."""
     found: dict[str, list[StageSummary]] = {}
     for block in blocks:
         for name, summary in block.arms[sweep.places[arm]].stages.items():

@@ -1,10 +1,10 @@
-"""Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of whole means.
+"""Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of plain means.
 
-An arm is a server under a load, and a slice is a short turn of one arm. The arms of a group take their turns one after
-the other: this is an appearance of the group. Two slices of one appearance are a pair. The typical ratio is the trimmed
-mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean leaves out. The ratio of
-whole means leaves out no slice that was answered. A round in which other programs took the cores is left out for all
-arms, by a rule that ignores the measured times (``left_out``).
+An arm is a server under a load, and a slice is a short load of one arm. In an appearance of a group, each arm of the
+group has one slice, one after the other. Two slices of one appearance are a pair. The typical ratio is the trimmed
+mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean leaves out. A plain mean
+also counts slices that were answered late, so that it includes pauses. A round in which other programs took the cores
+is left out for all arms, by a rule that ignores the measured times (``left_out``).
 """
 
 import math
@@ -29,8 +29,8 @@ T = TypeVar("T")
 
 
 class _Same:
-    """Key of a cache for one object. Two keys are equal only for the identical object. The key keeps its object
-    alive."""
+    """Key of a cache for one object. Two keys are equal only if they have the identical object. A key keeps its object
+    alive, so that no later object gets the id."""
 
     __slots__ = ("it",)
 
@@ -45,7 +45,7 @@ class _Same:
 
 
 def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
-    """Decorator: cache the last ``most`` results of a function, since several comparisons and figures need each result.
+    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures use each.
 
     A caller must not change a result. Sweeps, blocks, lists and tuples are compared by identity, which takes no time.
     These arguments must not change. Other arguments are compared by value.
@@ -75,43 +75,45 @@ def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def is_robbed_block(limits: Limits, block: Block) -> bool:
-    """True where other processes took the cores in over half of a block's rounds.
+    """True if other programs took too much processor time in over half of a block's rounds.
 
-    Such a block is run again, once. The second run counts in any case. If it is robbed too, the report marks the block.
+    A sweep repeats such a block once. The second attempt counts in any case. If the second attempt is robbed too, the
+    report marks the block.
     """
     robbed = [limits.robbed(each.lost_ticks, each.duration_s, block.cores) for each in block.rounds]
     return 2 * sum(robbed) > len(robbed)
 
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices that make pairs: kept slices, in rounds that are not left out."""
+    """Mask of the slices that make pairs: kept slices, in rounds that did not lose too much time to other programs."""
     kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
     return kept
 
 
 def of_arm(sweep: Sweep, block: Block, arm: int) -> npt.NDArray[np.bool_]:
-    """Mask of the slices of one arm that make pairs. ``arm``: the place of the arm in the sweep."""
+    """Mask of the slices of one arm that make pairs. ``arm`` is the index of the arm in ``Sweep.arms``."""
     own: npt.NDArray[np.bool_] = used(sweep.limits, block) & (column(block.slices.arm) == arm)
     return own
 
 
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices that count in the mean of a whole block: kept slices and late answers, in rounds that are not
-    left out."""
+    """Mask of the slices that count in plain means: slices that were kept or answered late, in rounds that did not lose
+    too much time to other programs."""
     fates = column(block.slices.fate)
     counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
     return counting
 
 
 def lost_share(block: Block, arm: int) -> float:
-    """Share of an arm's slices in a block that were lost; 0 without slices."""
+    """Share of an arm's slices in a block that were not kept, for example because a reply came late. 0 without
+    slices."""
     fates = column(block.slices.fate)[column(block.slices.arm) == arm]
     return int((fates != KEPT).sum()) / len(fates) if len(fates) else 0.0
 
 
 @last_results(64)
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices in rounds that are left out."""
+    """Mask of the slices in rounds that are left out, because the rounds lost too much time to other programs."""
     numbers = left_out(limits, block.rounds, block.cores)
     found: npt.NDArray[np.bool_] = np.isin(column(block.slices.round), list(numbers))
     found.flags.writeable = False
@@ -120,8 +122,8 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio of each complete pair of the block, and the round of each of these pairs. A pair is complete if both of
-    its slices, one of each arm, have a counted request.
+    """Log-ratio and round of each pair of slices of the block. A pair has one slice of each arm. Pairs are left out if
+    one of the slices has no counted request.
     """
     totals, counts = _columns(block, comparison)
     appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)
@@ -134,16 +136,17 @@ def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple
 
 
 def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Typical log-ratio of a block: the trimmed mean over pairs. None without a complete pair."""
+    """Typical log-ratio of a block: the trimmed mean of the log-ratios of its pairs. None if there is no pair of which
+    both slices have a counted request."""
     log_ratios, _ = pair_log_ratios(sweep, block, comparison)
     return trimmed_mean(log_ratios.tolist(), sweep.limits.trimmed) if len(log_ratios) else None
 
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Log-ratio of the means of both arms in a whole block, over the appearances with both arms. No slice is trimmed;
-    late answers are in the means too.
+    """Logarithm of the ratio of two plain means in a block, one of each arm. No slow request is trimmed.
 
-    None where an arm has no counted request.
+    The means are over the appearances of a group that has both arms, and include requests that were answered late. None
+    if an arm has no counted request.
     """
     totals, counts = _columns(block, comparison)
     arms, appearances = column(block.slices.arm), column(block.slices.appearance)
@@ -160,24 +163,26 @@ def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 
 
 def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | None:
-    """Mean response time of all of an arm's requests in a block, µs. None where no request was counted."""
+    """Mean response time in µs of an arm's requests in a block, including requests that were answered late. None if no
+    request was counted."""
     chosen = used_whole(sweep.limits, block) & (column(block.slices.arm) == arm)
     count = int(column(block.slices.counts[request])[chosen].sum()) if request in block.slices.counts else 0
     return float(column(block.slices.sums_ns[request])[chosen].sum()) / count / 1000 if count else None
 
 
 def arm_cpu_us(sweep: Sweep, block: Block, arm: int) -> float | None:
-    """Processor time of the server for each request of an arm in a block, µs. None where no time was read."""
+    """Processor time of the server for each request of an arm in a block, in µs. None if no time was read."""
     return _spent_us(sweep, block, arm, block.slices.server_cpu_ns)
 
 
 def arm_load_us(sweep: Sweep, block: Block, arm: int) -> float | None:
-    """Processor time of the load for each request of an arm in a block, µs. None where no time was read."""
+    """Processor time of the clients for each request of an arm in a block, in µs. None if no time was read."""
     return _spent_us(sweep, block, arm, block.slices.client_cpu_ns)
 
 
 def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> float | None:
-    """Processor time in ``spent_ns`` for each request of an arm, µs. None where no time was read."""
+    """Processor time for each request of an arm, in µs, from the column ``spent_ns`` of the slices. None if no time was
+    read."""
     chosen = of_arm(sweep, block, arm)
     requests = int(column(block.slices.requests)[chosen].sum())
     own_ns = float(column(spent_ns)[chosen].sum())
@@ -185,9 +190,10 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Two values for each slice: the sum of the comparison's measure, in ns, and the number of requests in this sum.
+    """Two columns over slices: the sum of the compared time in a slice, in ns, and the number of requests in this sum.
 
-    The measure is the response time, the server's processor time, or the time from a slice's start to its last reply.
+    The compared time is the response time, the server's processor time, or the time from a slice's start to its last
+    reply.
     """
     slices = block.slices
     if comparison.measure != "response":

@@ -1,7 +1,8 @@
 """Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. Pure.
 
-Intervals are Student's t over the repetitions' values. The three quantities are never negative, so no interval of them
-begins under 0. The memory that connections add is a difference, and its interval may begin under 0.
+Intervals are Student's t over the values of the repetitions, which are blocks. The three quantities are never negative,
+so that their intervals begin at 0 or above. The memory that connections add is a difference. Its interval may begin
+under 0.
 """
 
 from collections.abc import Sequence
@@ -15,19 +16,20 @@ from experiments.kinds.standalone import LoneServer, StandalonePlan, StartSeen
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Values of a server that holds a number of connections, over the repetitions."""
+    """Means over the repetitions for a server that holds ``connections`` idle connections, with intervals."""
 
     connections: int
     resident_mib: Estimate
     added_mib: Estimate
-    """Memory that the connections add to the same process, within each repetition; 0 for no connections."""
+    """Resident memory with the connections minus resident memory without connections, of one process in each
+    repetition. 0 for no connections."""
     idle_share: Estimate
     """Share of a core that the server took while no requests came."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneJudged:
-    """Values of one server, over the repetitions."""
+    """Means of one server over the repetitions, with intervals."""
 
     server: LoneServer
     ready_ms: Estimate
@@ -35,19 +37,19 @@ class LoneJudged:
     """Values by ascending number of connections. The first values are without connections."""
 
     def with_connections(self, connections: int) -> Holding | None:
-        """Values with this number of connections; None where this number was not measured."""
+        """Values with this number of connections. None if this number was not measured."""
         return next((each for each in self.holding if each.connections == connections), None)
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneJudged:
-    """Values of the servers of a plan, in the plan's order. Empty without repetitions."""
+    """Result of a measurement of standalone servers, in the plan's order of servers. Empty without repetitions."""
 
     servers: tuple[LoneJudged, ...] = ()
 
 
 def judged(plan: StandalonePlan, blocks: Sequence[Block[StartSeen]], limits: Limits = LIMITS) -> StandaloneJudged:
-    """Judge the repetitions: the values of every server of the plan."""
+    """Means of every server of the plan over the repetitions, with intervals of confidence 1 − ``limits.level``."""
     starts = zip(*([run.seen for run in block.by_place().runs] for block in blocks), strict=True)
     servers = zip(plan.servers, starts, strict=False)
     return StandaloneJudged(tuple(_lone(server, own, 1 - limits.level) for server, own in servers))

@@ -27,13 +27,13 @@ import scipy
 from experiments.design.limits import BLOCKS_MAX
 
 SPREAD_FROM = 3
-"""Least number of runs for which a range, a deviation between runs and a prediction interval are given."""
+"""Smallest number of runs from which a range, a deviation between runs, or a prediction interval is computed."""
 
 POWER = 0.8
-"""Probability that the stated number of blocks decides, if mean and spread do not change."""
+"""Power: the probability with which the number from ``blocks_needed`` decides a test, if mean and spread stay."""
 
 _ROUNDING = 1e-12
-"""Two sums count as equal if they differ by less than this share of the sum of the values' magnitudes."""
+"""Largest difference of two sums that count as equal, as a share of the sum of the values' magnitudes."""
 
 _BLOCKS_LOOKED_AT = 1000
 """Largest number of blocks that ``blocks_needed`` tries."""
@@ -55,31 +55,33 @@ class Estimate:
     n: int
 
     def over(self, unit: float) -> "Estimate":
-        """Copy of the estimate in another unit. ``unit``: the size of the new unit in the present unit."""
+        """Copy of the estimate in another unit. ``unit`` is the size of the new unit in the present unit: 1000 to go
+        from µs to ms."""
         return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
 
     def under(self, above: float) -> "Estimate":
-        """Estimate of ``above`` ÷ this value, which is positive. An interval from 0 becomes unbounded."""
+        """Estimate of ``above`` ÷ this value. The value must be positive. If its interval begins at 0, the new interval
+        is unbounded above."""
         return Estimate(above / self.value, above / self.high, above / self.low if self.low else math.inf, self.n)
 
 
 def exact(value: float) -> Estimate:
-    """Estimate without an interval, such as a document's value."""
+    """Estimate with an unbounded interval, for a value whose error is unknown, such as a value from a document."""
     return Estimate(value, -math.inf, math.inf, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """Deviation of the true log-ratios between earlier runs of one version."""
+    """Standard deviation of a comparison's true log-ratio from run to run, computed from earlier runs."""
 
     tau: float
-    """The deviation, in units of a log-ratio."""
+    """Estimate of the standard deviation. A value of 0.01 is about 1 % of the ratio."""
     freedom: int
     """Degrees of freedom: number of runs minus number of versions."""
     runs: int
     """Number of runs."""
     tau_high: float
-    """Upper limit of tau, with 95 %."""
+    """Upper limit of ``tau``, at a confidence of 95 %."""
     over_s: float
     """Shortest time, among all versions, from the start of a version's first run to the start of its last run, in
     seconds."""
@@ -91,7 +93,7 @@ class Deviation:
 
 
 def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Mean of independent values with Student's t interval. ValueError for no values."""
+    """Mean of independent values with Student's t interval. Raises ValueError for no values."""
     if not values:
         raise ValueError("no values to take a mean of")
     seen, n = np.asarray(values, dtype=np.float64), len(values)
@@ -101,13 +103,13 @@ def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Mean of values that are never negative. The interval begins at 0 or above. ValueError for no values."""
+    """Mean of values that are never negative. The interval begins at 0 or above. Raises ValueError for no values."""
     estimate = mean_interval(values, confidence)
     return replace(estimate, low=max(0.0, estimate.low))
 
 
 def median_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Median of independent values, with an interval between two of the values. ValueError for no values.
+    """Median of independent values, with an interval between two of the values. Raises ValueError for no values.
 
     The interval goes from the k-th least value to the k-th greatest value, with the largest possible k. The interval
     covers the median of any distribution with at least this confidence. For 95 % and ten values the interval goes from
@@ -134,7 +136,8 @@ def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Esti
 
 
 def geometric_interval(values: Iterable[float | None], confidence: float) -> Estimate | None:
-    """Geometric mean of positive values, with its interval. Values of None or 0 are left out. None without values."""
+    """Geometric mean of positive values, with its interval. Values of None or 0 are left out. Gives None if no value
+    remains."""
     logs = [math.log(each) for each in values if each]
     return ratio_interval(logs, confidence) if logs else None
 
@@ -145,7 +148,7 @@ def sign_flip_p(values: Sequence[float]) -> float:
     The p-value is a share of all 2^n assignments of signs to the n values: the share whose sum is at least as far from
     0 as the sum of the values. The values are split into two halves, each with 2^(n ÷ 2) sums, and sorted sums are
     counted by bisection. The p-value is 2 ÷ 2^n at least. The p-value is 1 for fewer than two values, and for a value
-    that is not finite. ValueError for more values than ``BLOCKS_MAX``.
+    that is not finite. Raises ValueError for more values than ``BLOCKS_MAX``.
     """
     if len(values) > BLOCKS_MAX:
         raise ValueError(f"{len(values)} blocks, allowed: up to {BLOCKS_MAX}")
@@ -187,7 +190,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float) -> float:
-    """Mean without this share of the values at each end (Yuen 1974). ValueError for no values."""
+    """Mean without the ``share`` of the least values and the ``share`` of the greatest values (Yuen 1974). Raises
+    ValueError for no values."""
     ascending = np.sort(np.asarray(values, dtype=np.float64))
     if not len(ascending):
         raise ValueError("no values to take a mean of")
@@ -210,12 +214,13 @@ def blocks_min(family: int, level: float) -> int:
 def blocks_needed(values: Sequence[float], family: int, level: float, about: tuple[float, float]) -> int | None:
     """Total number of blocks that decides with 80 % power, if mean and spread do not change.
 
-    None where the number is over 1000 or unknown. ``values``: logarithms of ratios ÷ the tested value. ``about``: the
-    zone of ratios that count as no difference. A number of blocks decides if one of two results has this power:
+    None if the number is over 1000, or for fewer than two values. ``values`` has a logarithm for each block: of the
+    block's ratio ÷ the tested value. ``about`` is the zone of ratios that count as no difference. A number of blocks
+    decides if one of two results has a probability of 80 %:
 
-    - A difference, which must pass the strictest step of Holm's correction, that is Bonferroni's. The power is by the
-      usual sum of two quantiles of Student's t.
-    - No difference: the interval stays inside the zone. The probability of leaving the zone is the sum of the
+    - A difference is found. The difference must pass the strictest step of Holm's correction, which is Bonferroni's.
+      This needs ``abs(mean) > (t_strict + t_power) * deviation / sqrt(n)``, with two quantiles of Student's t.
+    - No difference is found: the interval stays inside the zone. The probability of leaving the zone is the sum of the
       probabilities at both ends.
     """
     if len(values) < 2:
@@ -237,12 +242,14 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
 
 @lru_cache(8192)
 def _quantiles(n: int, family: int, level: float) -> tuple[float, float, float]:
-    """Quantiles of Student's t for n values: for the family's strictest step, for the level, and for the power."""
+    """Three quantiles of Student's t for n values: for the strictest step of Holm's correction, for an uncorrected
+    two-sided test at ``level``, and for the power of 80 %."""
     strict, plain, power = scipy.special.stdtrit(n - 1, [1 - level / family / 2, 1 - level / 2, POWER]).tolist()
     return strict, plain, power
 
 
 @lru_cache(1024)
 def students(freedom: int, confidence: float) -> float:
-    """Two-sided quantile of Student's t with these degrees of freedom."""
+    """Two-sided quantile of Student's t. A variable with this distribution lies between minus and plus the quantile
+    with the probability ``confidence``."""
     return float(scipy.special.stdtrit(freedom, (1 + confidence) / 2))

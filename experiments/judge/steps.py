@@ -1,7 +1,7 @@
 """Steps of a curve: the mean latency of each arm ÷ the mean latency of the arm before, over the same blocks. Pure.
 
 An arm is a server under a load. A claim that latency rises, falls or stays concerns every step, and not the two ends of
-the curve alone: a curve that falls first may end above its beginning. A step uses the whole means of two arms. A block
+the curve alone: a curve that falls first may end above its beginning. A step uses untrimmed means of two arms. A block
 is left out of a step if a gate refuses one of the two arms. Holm's correction covers the steps of one curve. Left out:
 the verdict on a claim, which a study makes from the steps.
 """
@@ -39,21 +39,22 @@ class Step:
     """p of the sign-flip test, after Holm's correction over the steps of a curve."""
 
     def verdict(self, judgement: Judgement) -> Verdict:
-        """Verdict on the step; INCONCLUSIVE in a sweep that is at no look.
+        """Verdict on the step. INCONCLUSIVE if the sweep has no verdicts, since it is at no declared number of blocks.
 
-        A step whose interval excludes 1 is never FLAT, not even a small step.
+        A step is FLAT only if its interval contains 1 and lies inside 0.95 to 1.05.
         """
         verdict = ruled(OF_GROWTH, self.ratio, self.p_holm, judgement.sweep.level, judgement.sweep.limits)
         is_open = judgement.look is None or (verdict is Verdict.FLAT and not self.ratio.low <= 1 <= self.ratio.high)
         return Verdict.INCONCLUSIVE if is_open else verdict
 
     def is_small(self, limits: Limits) -> bool:
-        """True where the interval lies inside 0.95 to 1.05. The interval need not contain 1."""
+        """True if the interval lies inside 0.95 to 1.05. The interval need not contain 1."""
         return limits.equivalent_low < self.ratio.low and self.ratio.high < limits.equivalent_high
 
 
 def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
-    """Steps between neighbouring arms. A step without a block that counts is left out."""
+    """Steps of the curve through ``arms``: from each arm to the next arm. A step is left out if no block has values of
+    both arms."""
     pairs = list(pairwise(arms))
     logs = [[*mean_log_ratios(judgement, (above, ALL), (below, ALL)).values()] for below, above in pairs]
     p_values = holm([sign_flip_p(each) for each in logs])
@@ -65,7 +66,8 @@ def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
 
 
 def mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> dict[int, float]:
-    """Log-ratios of two mean latencies, each of an arm and a request type, by the block's number.
+    """Log-ratio of two mean latencies in each block, by the block's number. ``above`` and ``below`` each name an arm
+    and a request type.
 
     A block is missing if a gate refuses one of the two arms in that block.
     """

@@ -18,12 +18,13 @@ TOTAL = "TOTAL"
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """Row of one kind on one server, or of all kinds together, with the columns of JMeter. A KB has 1024 bytes."""
+    """Row of one kind of request on one server, or of all kinds together, with the columns of JMeter's summary. A KB
+    has 1024 bytes."""
 
     server: Setting
     kind: str
     samples: int
-    """Number of samples in all repetitions, errors included."""
+    """Number of requests in all repetitions, including errors."""
     errors: int
     throughput_hz: Estimate
     received_kb_s: Estimate
@@ -32,7 +33,7 @@ class StressRow:
 
 @dataclass(frozen=True, slots=True)
 class StressJudged:
-    """Rows and final states of a plan's servers."""
+    """Result of a stress test: rows for a table, and numbers of keys with a right and a wrong final state."""
 
     plan: StressPlan
     rows: tuple[StressRow, ...]
@@ -42,12 +43,12 @@ class StressJudged:
     """Number of keys with a wrong final state, summed over the repetitions, by server."""
 
     def row(self, server: Setting, kind: str) -> StressRow | None:
-        """Row of a kind on a server; None where the kind was not measured."""
+        """Row of a kind of request on a server. None if the kind was not measured."""
         return next((each for each in self.rows if (each.server, each.kind) == (server, kind)), None)
 
 
 def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits = LIMITS) -> StressJudged:
-    """Judge the blocks: the rows of every server, with the total last."""
+    """Judges the blocks of a stress test. A server has a row for each kind of request, and a last row ``TOTAL``."""
     rows: list[StressRow] = []
     seen = [[run.seen for run in block.by_place().runs] for block in blocks]
     right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
@@ -62,8 +63,8 @@ def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits
 
 
 def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:
-    """Row of these kinds together. Rates are over the time from the first request of any kind to the last. Empty
-    without runs."""
+    """Row of one or more kinds of request together, in a list. Rates are over the time from the first send of any kind
+    to the last reply of any kind. An empty list without runs."""
     if not runs:
         return []
     rates: list[list[float]] = []

@@ -3,9 +3,9 @@
 A cell is a server under a load of a given number of requests. A ratio compares a quantity of pairs of cells. The unit
 is the block. In a block the value of a ratio is the mean of its pairs' log-ratios. A ratio is LESS or MORE if its
 interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. A ratio is
-EQUIVALENT if it is not LESS or MORE, and its interval lies inside 0.95 to 1.05. A ratio of times or rates is never
-EQUIVALENT where the load was near its limit, since the load then determines a part of the ratio. A verdict needs values
-of ``BLOCKS_MIN`` blocks.
+EQUIVALENT if it is not LESS or MORE, and its interval lies inside 0.95 to 1.05. If the load was near its limit, a ratio
+of times or rates is never EQUIVALENT, since the load determines a part of the ratio. A verdict needs values of
+``BLOCKS_MIN`` blocks.
 
 A cell is left out of a block if other programs took the cores, or if it has more errors than gate 4 allows. The rule on
 other programs is the rule for the rounds of a sweep, and ignores the measured values. Pure.
@@ -24,27 +24,27 @@ from experiments.kinds.block import Block, Run
 from experiments.kinds.table import Cell, CellRatio, CellSeen, TablePlan
 
 SAMPLES_MIN = 5
-"""Fewest samples of a cell whose largest sample is reported."""
+"""Smallest number of samples of a cell with which the largest sample is reported."""
 
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
-    """Rate of these bytes over the whole load, in KB a second."""
+    """Rate of ``of`` bytes over the time of the counted requests, in KB a second."""
     return of / 1024 / seen.total_s
 
 
 def _mean_share(seen: CellSeen) -> float:
-    """Mean share of a core over the time of the processor samples; over the whole load where there are fewer than two
-    samples."""
+    """Mean share of a core that the server used, over the time of the samples. With fewer than two samples, over the
+    whole load."""
     return seen.sampled_cpu_s / seen.sampled_s if seen.sampled_s else seen.server_cpu_s / seen.load_s
 
 
 def _mean(samples: Sequence[float], whole: float) -> float | None:
-    """Mean sample, in % of the whole; None without a sample."""
+    """Mean of the samples, as a percentage of ``whole``. None without a sample."""
     return 100 * fmean(samples) / whole if samples else None
 
 
 def _most(samples: Sequence[float], whole: float) -> float | None:
-    """Largest sample, in % of the whole; None for fewer than ``SAMPLES_MIN`` samples."""
+    """Largest sample, as a percentage of ``whole``. None for fewer than ``SAMPLES_MIN`` samples."""
     return 100 * max(samples) / whole if len(samples) >= SAMPLES_MIN else None
 
 
@@ -64,7 +64,8 @@ QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = 
     "client_percent": lambda _, seen: 100 * seen.client_cpu_s / seen.load_s,
     "throughput_hz": lambda _, seen: seen.requests / seen.total_s,
 }
-"""Quantities of a cell in a block, by name. None: too few samples.
+"""Functions that compute the quantities of a cell in a block, by the quantity's name. A function gives None for too few
+samples.
 
 ``cpu_us`` is the server's processor time for each request. Percentages of processor time are of one core; percentages
 of memory are of the machine's memory. A KB has 1024 bytes, as in ``ab``. The mean of processor samples is weighted by
@@ -89,18 +90,18 @@ the quantities of two servers differ by less than the servers themselves."""
 
 @dataclass(frozen=True, slots=True)
 class CellJudged:
-    """Judgement of a declared ratio."""
+    """Judgement of one ratio that the plan declares: the mean over blocks, the p-value and the verdict."""
 
     ratio: CellRatio
     seen: Estimate
-    """Estimate of above ÷ below."""
+    """Mean ratio ``above`` ÷ ``below`` over the blocks, with its interval."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None
-    """Verdict. None for fewer blocks than planned, and for values of fewer than ``BLOCKS_MIN`` blocks."""
+    """Verdict. None if fewer blocks than planned were measured, or if fewer than ``BLOCKS_MIN`` blocks have a value."""
     load_limited: bool = False
-    """True for a ratio of times or rates, if the load was near its limit in a cell (gate 7). Such a ratio is never
-    EQUIVALENT."""
+    """True for a ratio of times or rates if the load was near its limit in one of the cells (gate 7). Such a ratio is
+    never EQUIVALENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ class TableJudged:
     limits: Limits = LIMITS
 
     def values(self, cell: Cell, quantity: str) -> list[float]:
-        """Values of a cell's quantity in the blocks that count; empty if one of these blocks lacks a value."""
+        """Values of a cell's quantity, one for each block in which the cell counts. Empty if one of these blocks lacks
+        a value."""
         place = self.plan.cells.index(cell)
         found = [
             QUANTITIES[quantity](block, block.runs[place].seen)
@@ -127,22 +129,24 @@ class TableJudged:
         return present if len(present) == len(found) else []
 
     def estimate(self, cell: Cell, quantity: str) -> Estimate | None:
-        """Mean of a cell's quantity over blocks, with its interval; None without values."""
+        """Mean of a cell's quantity over blocks, with its interval. None without values."""
         found = self.values(cell, quantity)
         return positive_interval(found, self.confidence) if found else None
 
     def is_load_limited(self, cell: Cell) -> bool:
-        """True where the load took over 80 % of its core: client and server together determine the times (gate 7)."""
+        """True if the load took over 80 % of its core, so that client and server together determine the times (gate
+        7)."""
         return _is_load_limited(self.blocks, self.plan.cells.index(cell), self.limits)
 
     def errors(self, cell: Cell) -> int:
-        """Number of errors of a cell in all blocks."""
+        """Number of errors of a cell in all blocks, including the warm-up."""
         place = self.plan.cells.index(cell)
         return sum(block.runs[place].seen.errors for block in self.blocks)
 
 
 def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = LIMITS) -> TableJudged:
-    """Judge the blocks that are done. Verdicts need all blocks of the plan, and ``BLOCKS_MIN`` blocks at least."""
+    """Judges the blocks that are done. Gives verdicts only if all blocks of the plan, and at least ``BLOCKS_MIN``
+    blocks, were measured."""
     blocks = tuple(block.by_place() for block in blocks)
     confidence, whole = 1 - limits.level, len(blocks) >= max(plan.blocks, BLOCKS_MIN)
     over = {place for place in range(len(plan.cells)) if _is_load_limited(blocks, place, limits)}
@@ -164,7 +168,8 @@ def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = 
 
 
 def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> list[float]:
-    """Log-ratios of the blocks. A block without a complete pair has no value."""
+    """Log-ratio of each block: the mean over the ratio's pairs of cells. A block has no value if in no pair both cells
+    have a positive value."""
     of, found = QUANTITIES[ratio.quantity], []
     for block in blocks:
         logs = []
@@ -179,15 +184,15 @@ def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Lim
 
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
-    """True where a cell counts in a block: no other program took the cores, and the errors are few enough for gate
-    4."""
+    """True if a cell counts in a block: other programs did not take too much processor time, and no more requests had
+    errors than gate 4 allows."""
     seen = run.seen
     asked = seen.load_requests + seen.errors
     return block.counts(run, limits) and seen.errors <= limits.errors_share * asked
 
 
 def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
-    """True where the load's mean share of its core, over the blocks that count, is over the limit of gate 7."""
+    """True if the load's mean share of its core, over the blocks in which the cell counts, is over 80 % (gate 7)."""
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return bool(shares) and fmean(shares) > limits.load_share

@@ -5,13 +5,13 @@
 - A ratio is EQUIVALENT if it is not FASTER or SLOWER, and its interval lies inside 0.95 to 1.05.
 - Every other ratio is INCONCLUSIVE, with the number of blocks that would decide. A ratio with values of fewer than six
   blocks is always INCONCLUSIVE.
-- Growth with the clients has two verdicts: one against 1, and one against the ratio of the clients. The zone around the
-  ratio of the clients is relative, from 0.95 to 1.05 times this ratio. For example, twice the clients with an interval
-  from 1.92 to 1.96 is SUBLINEAR by less than 5 %.
+- Growth with the clients has two verdicts: one against 1, and one against the ratio of the numbers of clients. The zone
+  around this ratio is relative, from 0.95 to 1.05 times the ratio. For example, the latency with twice the clients has
+  an interval from 1.92 to 1.96. This is SUBLINEAR by less than 5 %.
 
-The confidence of an interval is 1 − the look's level. A sweep that is at no look has no verdicts. Reports show the
-sweep's ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in a closed loop,
-client and server together limit the times. Then there is no verdict on the server.
+The confidence of an interval is 1 − the look's level. A sweep that is at no look has no verdicts. The report of such a
+sweep shows the ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in a closed
+loop, client and server together limit the times. Then there is no verdict on the server.
 
 Steps of a curve and ratios of cells are judged by the same rule (``ruled``). Steps have the words GROWS, FALLS and
 FLAT. Cells have LESS, MORE and EQUIVALENT.
@@ -33,7 +33,7 @@ from experiments.results.observed import Block
 
 
 class Verdict(Enum):
-    """Verdict on a comparison. Each kind of comparison has its own words for the verdicts."""
+    """Verdict on a comparison. A comparison of times is, for example, FASTER, and a comparison of growth GROWS."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
@@ -50,7 +50,7 @@ class Verdict(Enum):
 
 
 Words = tuple[Verdict, Verdict, Verdict]
-"""Verdicts on a ratio: under the tested value, over the tested value, about equal to the tested value."""
+"""Three verdicts on a ratio: if it is under the tested value, over the tested value, or equal to it within 5 %."""
 
 OF_TIMES: Words = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
 OF_QUANTITIES: Words = (Verdict.LESS, Verdict.MORE, Verdict.EQUIVALENT)
@@ -59,7 +59,7 @@ OF_GROWTH: Words = (Verdict.FALLS, Verdict.GROWS, Verdict.FLAT)
 _AGAINST_CLIENTS: Words = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
 
 APART = (Verdict.FASTER, Verdict.SLOWER, Verdict.LESS, Verdict.MORE)
-"""Verdicts that say that the two arms differ."""
+"""Verdicts by which two arms differ in a time or a quantity."""
 
 _SAME = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
 
@@ -69,10 +69,10 @@ _OPPOSITES = [{under, over} for under, over, _ in (OF_TIMES, OF_QUANTITIES, OF_G
 
 
 def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limits) -> Verdict:
-    """Verdict of one test. ``at``: the ratio ÷ the tested value, with an interval of confidence 1 − the level.
+    """Verdict of one test. ``at`` is the ratio ÷ the tested value, with an interval of confidence 1 − ``level``.
 
-    INCONCLUSIVE for fewer than six values: no p of up to five values is under the level, and two values that agree by
-    chance are no evidence that two arms are equal.
+    INCONCLUSIVE for fewer than six values. With up to five values, no p of the sign-flip test is under the level. And
+    two values may agree by chance, which does not show that two arms are equal.
     """
     under, over, about = words
     if at.n < BLOCKS_MIN:
@@ -84,7 +84,7 @@ def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limit
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Result of one test of a comparison: against 1, or against the ratio of the clients."""
+    """Result of one test of a comparison: against 1, or against the ratio of the numbers of clients."""
 
     against: float
     """Value that the ratio is tested against."""
@@ -92,61 +92,64 @@ class Ruling:
     """p of the sign-flip test, after Holm's correction."""
     verdict: Verdict
     blocks_needed: int | None = None
-    """Total number of blocks that decides an INCONCLUSIVE test with 80 % power; None: over 1000, or unknown."""
+    """Total number of blocks that would decide an INCONCLUSIVE test with 80 % power. None if over 1000 or unknown, and
+    for a decided test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judgement of one comparison. Ratios are A ÷ B."""
+    """Judgement of one comparison: ratios ``above`` ÷ ``below`` with intervals, verdicts, and refusals by gates."""
 
     comparison: Comparison
     log_ratios: Mapping[int, float]
-    """Typical log-ratio of each block that counts, by the block's number."""
+    """Typical log-ratio of each block that counts, by the block's number. The typical log-ratio is the trimmed mean of
+    the log-ratios of the block's pairs of slices."""
     typical: Estimate
-    """Typical ratio. The rulings are on this ratio."""
+    """Typical ratio over the blocks, with its interval. The rulings are on this ratio."""
     whole: Estimate
-    """Ratio of the means of whole blocks, which include every pause."""
+    """Ratio of plain means over the blocks, with its interval. Plain means include every pause of the machine."""
     rulings: tuple[Ruling, ...]
-    """Rulings: one against 1; for growth a second against the ratio of the clients. Empty if the sweep is at no
-    look."""
+    """One ruling, or two rulings for growth: against 1, then against the ratio of the numbers of clients. Empty for a
+    sweep that has no verdicts."""
     refusals: tuple[Refusal, ...] = ()
-    """Refusals of a verdict by gates."""
+    """Refusals by gates because of which the verdict is withheld."""
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
-    """Refusals of blocks by gates, by the blocks' numbers. Such a block has no value here."""
+    """Refusals by gates because of which blocks are left out, by the block's number."""
     equivalent: tuple[float, float] = (0.95, 1.05)
     """Both ends of the zone in which a ratio counts as no difference."""
     confidence: float = 0.95
     """Confidence of the intervals of ``typical`` and ``whole``."""
     load_share: float | None = None
-    """The load's share of one core; None where the load was not the limit. If the share is given, ``rulings`` is
-    empty."""
+    """Share of one core that the load used, if this share was over 80 % in a closed loop. Then ``rulings`` is empty.
+    Otherwise None."""
     together: tuple[Ruling, ...] = ()
-    """Rulings on client and server together, if the load was the limit."""
+    """Rulings on client and server together. Empty unless ``load_share`` is given."""
     between: Deviation | None = None
-    """Deviation between earlier runs on a machine of this kind; None for too few earlier runs."""
+    """Deviation between earlier runs on a machine of this kind. None for too few earlier runs."""
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict of the first ruling; INCONCLUSIVE without rulings."""
+        """Verdict of the first ruling. INCONCLUSIVE without rulings."""
         return self.rulings[0].verdict if self.rulings else Verdict.INCONCLUSIVE
 
     @property
     def decided(self) -> bool:
-        """True with one ruling at least, and without an INCONCLUSIVE ruling."""
+        """True if there is a ruling, and no ruling is INCONCLUSIVE."""
         return bool(self.rulings) and all(each.verdict is not Verdict.INCONCLUSIVE for each in self.rulings)
 
     @property
     def is_settled(self) -> bool:
-        """True where more blocks would change nothing: a decided comparison, or one that the load limits."""
+        """True if the comparison needs no more blocks: it is decided, or the load was so near its limit that more
+        blocks could give no verdict on the server."""
         return self.decided or bool(self.together)
 
     @property
     def survives(self) -> bool:
-        """True where no verdict would change if the interval were wider by the deviation between runs."""
+        """True if every verdict would stay with an interval that also covers the deviation from run to run."""
         return all(map(self._survives, self.rulings))
 
     def _survives(self, ruling: Ruling) -> bool:
-        """True where this ruling would stay if the interval were wider by the deviation between runs."""
+        """True if this ruling would stay with an interval that also covers the deviation from run to run."""
         reach = self.between.reach if self.between else 0.0
         middle = (math.log(self.typical.low) + math.log(self.typical.high)) / 2
         half = math.hypot(math.log(self.typical.high) - middle, reach)
@@ -157,16 +160,17 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """Copy with the rulings on client and server together, if the load was the limit. Else the judgement itself."""
+        """Copy of the judgement whose rulings are those on client and server together, if the load was near its limit.
+        Otherwise the judgement itself."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
     def by_less_than_5(self) -> bool:
-        """True where the first ruling is a difference of less than 5 % (``is_small``)."""
+        """True if the first ruling is a difference of less than 5 % (``is_small``)."""
         return bool(self.rulings) and self.is_small(self.rulings[0])
 
     def is_small(self, ruling: Ruling) -> bool:
-        """True where a ruling says that there is a difference, and the whole interval is within 5 % of the tested
+        """True if a ruling is a difference, such as FASTER, and the whole interval is within 5 % of the tested
         value."""
         (low, high), against = self.equivalent, ruling.against
         inside = low < self.typical.low / against and self.typical.high / against < high
@@ -174,7 +178,8 @@ class Judged:
 
     @property
     def typical_is_not_whole(self) -> bool:
-        """True where the intervals of the typical ratio and of the whole ratio do not overlap: both are shown."""
+        """True if the intervals of the typical ratio and of the ratio of plain means do not overlap. A sentence then
+        gives both ratios."""
         return self.typical.high < self.whole.low or self.whole.high < self.typical.low
 
 
@@ -187,21 +192,22 @@ class Judgement:
     judged: Mapping[str, Judged]
     """Judged comparisons by name. A comparison without a value is missing."""
     look: int | None
-    """Number of blocks at this look; None for a sweep that is at no look, and has no verdicts."""
+    """Number of blocks, if this number is a declared look. Otherwise None, and the sweep has no verdicts."""
 
     @property
     def confidence(self) -> float:
-        """Confidence of the intervals."""
+        """Confidence of the intervals: 1 − the significance level of one look."""
         return 1 - self.sweep.level
 
     @property
     def decided(self) -> bool:
-        """True where every headline comparison is settled, and no headline interval contains ``apart_from``, if any."""
+        """True if the sweep may end: every comparison of the family ``headline`` is settled, and no interval of these
+        comparisons contains the user's ratio ``Sweep.apart_from``."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
     def _is_decided(self, one: Judged) -> bool:
-        """True where a comparison is settled, and its interval does not contain the sweep's ``apart_from``."""
+        """True if a comparison is settled, and its interval does not contain the user's ratio ``Sweep.apart_from``."""
         limit = self.sweep.apart_from
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
@@ -211,17 +217,15 @@ class Judgement:
 
 
 def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
-    """Judge a sweep by the blocks that are done.
-
-    There are verdicts only at a declared look, and only if the first look could decide.
-    """
+    """Judges a sweep by the blocks that are done. Verdicts are given only at a declared number of blocks, and only if
+    the first look has six blocks or more."""
     look = len(blocks) if len(blocks) in sweep.looks and sweep.has_verdicts else None
     values = {each.name: one for each in sweep.comparisons if (one := _values(sweep, blocks, each))}
     return Judgement(sweep, tuple(blocks), judge_values(sweep, values, look is not None), look)
 
 
 def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
-    """Judge the values of comparisons, by name. Only a sweep at a look has verdicts.
+    """Judges comparisons by their values, by name. Gives verdicts only if ``at_a_look`` is true.
 
     Holm's correction covers every test of a family. A test without a value counts with p = 1.
     """
@@ -241,11 +245,13 @@ def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) 
 
 
 def contradict(one: Judged, other: Judged) -> bool:
-    """True where two runs say opposite things about a comparison.
+    """True if two runs contradict each other on a comparison, in one of two ways.
 
-    One run says FASTER and the other SLOWER (or GROWS and FALLS, and so on). Or one run says that the difference is
-    under 5 %, and the interval of the other run lies wholly outside 0.95 to 1.05. Growth against the clients follows
-    the same rule. If the load was the limit in both runs, the statements on client and server together count.
+    - One run says FASTER and the other SLOWER, or another pair of opposites, such as GROWS and FALLS.
+    - One run says that the difference is under 5 %, and the interval of the other run lies wholly outside 0.95 to 1.05.
+
+    For growth, both tests are compared. If neither run has a verdict on the server, since the load was near its limit,
+    the verdicts on client and server together are compared.
     """
     if not (one.rulings or other.rulings):
         one, other = one.as_clients_see_it, other.as_clients_see_it
@@ -259,7 +265,8 @@ def contradict(one: Judged, other: Judged) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Log-ratios of a comparison, by the block's number. Blocks that a gate leaves out are missing."""
+    """Log-ratios of a comparison, typical and of plain means, by the block's number. Blocks that a gate leaves out are
+    missing."""
 
     comparison: Comparison
     typical: Mapping[int, float]
@@ -267,11 +274,11 @@ class Values:
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     load_share: float | None = None
-    """The load's share of one core, as in ``Judged``."""
+    """Share of one core that the load used, if over 80 % in a closed loop. Otherwise None."""
 
 
 def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:
-    """Values of a comparison in the blocks that no gate leaves out; None without such a block."""
+    """Values of a comparison in the blocks that no gate leaves out. None if no block has a value."""
     typical: dict[int, float] = {}
     whole: dict[int, float] = {}
     dropped: dict[int, tuple[Refusal, ...]] = {}
@@ -291,19 +298,20 @@ def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Va
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """Test of a comparison: the tested value, and the words of the verdicts."""
+    """Statistical test of a comparison: the value against which the ratio is tested, and the words of the verdicts."""
 
     name: str
     against: float
     words: Words
 
     def logs(self, one: Values | None) -> list[float]:
-        """Logarithms of the blocks' ratios ÷ the tested value; empty for a comparison without a value."""
+        """Logarithm of the ratio ÷ the tested value, for each block. Empty for a comparison without a value."""
         return [value - math.log(self.against) for value in one.typical.values()] if one else []
 
 
 def _tests(comparison: Comparison) -> tuple[_Test, ...]:
-    """Tests of a comparison. Processor time is LESS or MORE, since more processor time need not take longer."""
+    """Tests of a comparison. Processor time is LESS or MORE, and not FASTER or SLOWER: a request that uses more
+    processor time need not take longer."""
     against_clients = _Test(comparison.name, comparison.clients_ratio, _AGAINST_CLIENTS)
     match comparison.kind:
         case "growth":
@@ -315,7 +323,8 @@ def _tests(comparison: Comparison) -> tuple[_Test, ...]:
 
 
 def _ruling(sweep: Sweep, test: _Test, logs: list[float], p_holm: float, family: int, refused: bool) -> Ruling:
-    """Ruling on a test. A refused test is INCONCLUSIVE. INCONCLUSIVE has the number of blocks that would decide."""
+    """Ruling on a test. If ``refused`` by a gate, the test is INCONCLUSIVE. An INCONCLUSIVE ruling has the number of
+    blocks that would decide the test."""
     verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not refused:
         return Ruling(test.against, p_holm, verdict)
@@ -355,7 +364,8 @@ def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
 
 
 def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
-    """Judgement after gate 20. ``ends``: largest log-ratio of equal arms, by transport."""
+    """Judgement of one comparison after gate 20. ``ends`` has the largest log-ratio between equal arms, by
+    transport."""
     arms = (one.comparison.above, one.comparison.below)
     end = max(ends.get(arm.setting.text("transport"), 0.0) for arm in arms)
     if one.comparison.kind == "same" or not end:
@@ -371,11 +381,11 @@ def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
 
 
 def _within(one: Judged, ruling: Ruling) -> bool:
-    """True where a ruling says that the ratio is within 5 % of the tested value."""
+    """True if a ruling says that the ratio is within 5 % of the tested value."""
     return ruling.verdict in _SAME or one.is_small(ruling)
 
 
 def _outside(one: Judged, ruling: Ruling) -> bool:
-    """True where the whole interval is more than 5 % away from the tested value of a ruling."""
+    """True if the whole interval is more than 5 % away from the tested value of a ruling."""
     low, high = one.equivalent
     return one.typical.high / ruling.against < low or one.typical.low / ruling.against > high

@@ -1,4 +1,4 @@
-"""Kinds of run: measurements other than a sweep. A kind has a plan, a form of its blocks, and files for both.
+"""Kinds of run other than a sweep, such as cold runs. A kind has a plan, a form of its blocks, and files for both.
 
 A new kind NAME needs three modules and a line in ``KINDS``:
 
@@ -7,8 +7,8 @@ A new kind NAME needs three modules and a line in ``KINDS``:
   is a server or a cell of the plan.
 - ``judge/NAME.py`` has ``judged(plan, blocks, limits)``.
 
-The runner, the files, the estimate of time, ``verify`` and the studies find a kind by its line in ``KINDS``. Left out:
-sweeps, whose blocks have slices or windows.
+The runner, the files, the estimate of time, ``verify`` and the studies find a kind by its line in ``KINDS``. A sweep is
+no kind: ``design/sweep.py`` has its plan.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class Kind(Generic[P, S]):
 
     name: str
     title: str
-    """Description of the measured servers or runs, for texts."""
+    """Name of the kind for readers, such as ``cold runs``."""
     plan: type[P]
     seen: type[S]
     """Type of the observation of one place of the plan."""
@@ -97,12 +97,13 @@ def kind_of(plan: P) -> Kind[P, Any]:
 
 
 def kept(folder: Path) -> Mapping[str, tuple[Any, Sequence[Block[Any]]]]:
-    """Plan and blocks of every run in a folder, by the name of the kind. Sweeps are left out. Raises UsageError."""
+    """Plan and blocks of every run in a folder, by the name of the run's kind. Sweeps are left out. Raises UsageError
+    for a file that cannot be read."""
     return {name: kind.load(folder) for name, kind in KINDS.items() if (folder / kind.form.plan_file).exists()}
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """A fault for each run in a folder that has fewer blocks than its plan, since the run was broken off."""
+    """A sentence for each run of the folder that was broken off, and so has fewer blocks than its plan."""
     for name, (plan, seen) in kept(folder).items():
         if len(seen) < plan.blocks:
             yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"

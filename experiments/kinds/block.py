@@ -24,7 +24,7 @@ class Run(Generic[Observed]):
 
 @dataclass(frozen=True, slots=True)
 class Block(Generic[Observed]):
-    """One block, with its runs in the order of time."""
+    """One block of a kind other than a sweep: the runs of the plan's places, in the order of time."""
 
     number: int
     """Number of the block, from 1."""
@@ -37,17 +37,17 @@ class Block(Generic[Observed]):
     runs: tuple[Run[Observed], ...]
 
     def by_place(self) -> "Block[Observed]":
-        """A copy of the block with its runs in the order of the plan. Each place has one run."""
+        """A copy of the block with its runs in the order of the plan's places. For kinds with one run of each place."""
         return replace(self, runs=tuple(sorted(self.runs, key=lambda run: run.place)))
 
     def counting(self, limits: Limits) -> "Block[Observed]":
-        """A copy of the block without the runs during which other processes took the cores."""
+        """A copy of the block without the runs during which other programs took too much processor time."""
         return replace(self, runs=tuple(run for run in self.runs if self.counts(run, limits)))
 
     def counts(self, run: Run[Observed], limits: Limits) -> bool:
-        """True if other processes left the cores to the run, by the rule for a sweep's rounds (``Limits.robbed``).
+        """False if other programs took too much processor time during the run (``Limits.robbed``). Otherwise True.
 
-        Also True if the machine was not observed.
+        An older recording does not have this processor time. Its runs all count.
         """
         seen = run.machine
         return seen is None or not limits.robbed(seen.lost_ticks, seen.duration_s, self.cores)

@@ -37,7 +37,7 @@ class ColdCell:
 
 @dataclass(frozen=True, slots=True)
 class ColdPlan:
-    """Plan of cold runs. Raises ValueError for an invalid plan."""
+    """Plan of cold runs. Raises ValueError for an invalid plan, such as a cell with several connections."""
 
     study: str
     part: str
@@ -70,7 +70,8 @@ class ColdPlan:
         return self.blocks * (BLOCK_S + sum(map(_lasts_s, self.cells)))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of the cells in a block's random order. The place of a cell with several runs occurs several times."""
+        """Indices in ``cells`` of the runs of block ``number``, in random order. The index of a cell with several runs
+        occurs several times."""
         places = [place for place in range(len(self.cells)) for _ in range(self.cells[place].runs)]
         random.Random(f"{self.seed}/cold/{number}").shuffle(places)
         return tuple(places)
@@ -101,7 +102,7 @@ class ColdRow:
 
 
 def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:
-    """A row for each cell with a run whose calls were all answered."""
+    """Rows of a block, one for each cell that has at least one run whose calls were all answered."""
     for place, cell in enumerate(plan.cells):
         own = [run.seen for run in block.runs if run.place == place]
         whole = [each for each in own if not each.errors and each.rest == cell.calls - 1]

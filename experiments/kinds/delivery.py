@@ -30,7 +30,7 @@ class DeliveryCell:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPlan:
-    """Plan of delivery runs. Raises ValueError for an invalid plan."""
+    """Plan of delivery runs. Raises ValueError for an invalid plan, such as a cell with several connections."""
 
     study: str
     part: str
@@ -54,7 +54,7 @@ class DeliveryPlan:
         return sum(self.cells[place].seconds + START_S for number in numbers for place in self.order(number))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of a block's cells, in random order."""
+        """Places in the plan of the cells that block ``number`` runs, in random order."""
         places = [place for place, each in enumerate(self.cells) if each.blocks is None or number <= each.blocks]
         random.Random(f"{self.seed}/received/{number}").shuffle(places)
         return tuple(places)
@@ -89,7 +89,7 @@ class DeliveryRow:
     """Received messages per second: the mean of the whole seconds."""
     seconds: tuple[int, ...]
     """Number of received messages in each whole second."""
-    # the means of the sums of the same names in ``Delivered``
+    # means over messages, in microseconds, of the sums of these names in ``Delivered``
     answer_us: float | None
     cycle_us: float | None
     response_us: float | None

@@ -28,12 +28,12 @@ class Foretold:
     setting: Setting
     demands: Demands
     workers: int
-    """Number of workers of each process in the model."""
+    """Number of workers of each server process, in the queueing model."""
     cores: float
     """Number of cores for the server. A load on the same machine takes some of the machine's cores."""
     processes: int
     capacity_hz: float
-    """Largest possible throughput, for any load."""
+    """Largest possible throughput under any load, in requests per second."""
     limit: str
     """Bottleneck: the resource that limits the capacity, ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
@@ -44,7 +44,7 @@ class Foretold:
     useful_workers: int
     """Size of the smallest pool that reaches 95 % of the best throughput with these clients."""
     knee_clients: float
-    """Number of clients of the closed loop from which on requests wait in a queue."""
+    """Smallest number of clients of a closed loop with which requests wait in a queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]
@@ -52,7 +52,7 @@ Written = tuple[str, tuple[Foretold, ...]]
 
 
 def text(foretold: Sequence[Foretold], written_at: str) -> str:
-    """Text of ``foretold.json``."""
+    """Text of ``foretold.json`` with these predictions. ``written_at`` is the time in ISO 8601."""
     return plan_text(FORM, (written_at, tuple(foretold)))
 
 

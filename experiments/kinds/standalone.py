@@ -60,14 +60,14 @@ class StandalonePlan:
         return self.blocks * sum(START_S + len(each.connections) * self.idle_s for each in self.servers)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of a block's servers, in the random order of their starts."""
+        """Indices in ``servers`` of the servers of block ``number``, in the random order of their starts."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.seed}/alone/{number}").sample(places, len(places)))
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSeen:
-    """Observation of a server with this number of idle connections. Each connection has had one answered call."""
+    """Observation of a server with ``connections`` idle connections. Each connection has had one answered call."""
 
     connections: int
     resident_mib: float

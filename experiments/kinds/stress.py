@@ -28,7 +28,7 @@ class StressKind:
     per_key: int = 1
     body: str = ""
     expect: str | None = None
-    """Body that every reply must have. None: all replies must have equal bodies."""
+    """Body that every reply must have. With None, all replies must have equal bodies."""
 
     @property
     def requests(self) -> int:
@@ -38,8 +38,11 @@ class StressKind:
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """Allowed final states of the keys ``first_id`` to ``first_id + keys − 1``: ``state`` with any turn below
-    ``turns``."""
+    """Allowed final states of the keys ``first_id`` to ``first_id + keys − 1``.
+
+    At the end of the test, a key must have the value ``state``, in which ``{id}`` is the key and ``{turn}`` is any
+    number from 0 to ``turns − 1``.
+    """
 
     name: str
     request: str
@@ -47,7 +50,7 @@ class FinalState:
     first_id: int
     keys: int
     state: str
-    """JSON object with ``{id}`` and ``{turn}``. Spaces and the order of members do not matter."""
+    """JSON object, in which ``{id}`` and ``{turn}`` are replaced. Spaces and the order of members do not matter."""
     turns: int = 1
 
 
@@ -62,7 +65,7 @@ class StressPlan:
     kinds: tuple[StressKind, ...]
     final: tuple[FinalState, ...]
     connections: int
-    """Number of connections of each kind."""
+    """Number of concurrent connections over which the requests of each kind are sent."""
     blocks: int
     """Number of blocks. Each block tests every server once."""
 
@@ -74,29 +77,29 @@ class StressPlan:
         return self.blocks * len(self.servers) * each_s
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of a block's servers, in the random order of their starts."""
+        """Indices in ``servers`` of the servers of block ``number``, in the random order of their starts."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.part}/stress/{number}").sample(places, len(places)))
 
 
 @dataclass(frozen=True, slots=True)
 class KindSeen:
-    """Observation of one kind on one server."""
+    """Observation of one kind of request on one server."""
 
     requests: int
     """Number of requests with the right reply."""
     errors: int
     began_ns: int
     ended_ns: int
-    """``began_ns`` is the time of the first send, and ``ended_ns`` the time of the last reply. All kinds have one
-    clock."""
+    """``began_ns`` is the time of the first send, and ``ended_ns`` the time of the last reply. The times of all kinds
+    are read from one clock, so that they can be compared."""
     received_bytes: int
     sent_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinalSeen:
-    """Numbers of keys with a right and with a wrong final state."""
+    """Numbers of keys whose final value is an allowed state (``right``) and is not an allowed state (``wrong``)."""
 
     right: int
     wrong: int

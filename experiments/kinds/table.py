@@ -30,8 +30,9 @@ SHORT_S = 1.0
 """A cell that lasts less than this number of seconds is short."""
 
 TURNS_MIN = 5
-"""Smallest number of counted requests for each connection. While the last requests run, some connections are already
-idle. So the mean response time is below connections ÷ throughput, with this number by a tenth at most."""
+"""Smallest number of counted requests for each connection. At the end of a cell some connections are already idle. So
+the mean response time is below connections ÷ throughput. With 5 requests for each connection, or more, the difference
+is a tenth at most."""
 
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
 """Estimates. ``START_S``: seconds for the start of a server. ``CELL_S``: seconds for a cell without its requests.
@@ -66,9 +67,9 @@ class CellRatio:
     name: str
     title: str
     above: tuple[int, ...]
-    """Places in the plan of the cells above the line."""
+    """Places in the plan of the cells of the numerator."""
     below: tuple[int, ...]
-    """Places in the plan of the cells below the line."""
+    """Places in the plan of the cells of the denominator."""
     quantity: str
     """Name of a compared quantity in ``judge.table.QUANTITIES``."""
     family: str = "headline"
@@ -77,7 +78,7 @@ class CellRatio:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """Plan of cells and ratios. Raises ValueError for an invalid plan."""
+    """Plan of cells and ratios. Raises ValueError for an invalid plan, such as a ratio of cells that the plan lacks."""
 
     study: str
     part: str
@@ -112,11 +113,12 @@ class TablePlan:
         return self.blocks * (START_S * starts + CELL_S * len(self.cells) + requests / ANSWERED_HZ)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of a block's cells, in random order."""
+        """Places in the plan of the cells of block ``number``, in random order. Cells of one server stay together."""
         return tuple(place for start in self.starts(number) for place in start)
 
     def starts(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """Starts of block ``number``, in random order. A start is a tuple of its cells' places, in random order."""
+        """Starts of server processes in block ``number``, in random order. A start has the places in the plan of the
+        cells that the process serves, in random order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
             starts.setdefault(cell.start, []).append(place)

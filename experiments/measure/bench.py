@@ -58,7 +58,7 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Conditions of a measurement: catalog, cores, load programs, credentials, hosts."""
+    """Conditions that all arms of a measurement share: catalog, cores, load programs, credentials, hosts."""
 
     catalog: Path
     """File of the stocks that servers have and clients request."""
@@ -67,7 +67,7 @@ class Bench:
     load_cores: tuple[int, ...] | None
     """Cores to which clients are pinned. None without pinning."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types in addition to the request types of our services."""
+    """Request types of a user's own server, in addition to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
     """Load programs other than our own client, by name."""
     credentials: ClientCredentials = NO_CREDENTIALS
@@ -77,11 +77,11 @@ class Bench:
 
     @property
     def stocks(self) -> tuple[str, ...]:
-        """Names of the stocks."""
+        """Names of the stocks that servers have and clients request."""
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
-        """The bench for a server at these levels. Without pinning if the placement is not ``apart``."""
+        """The bench for a server at these levels: with pinning if the placement is ``apart``, otherwise without."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
@@ -97,7 +97,8 @@ def bench(
     load_programs: Mapping[str, LoadProgram] = MappingProxyType({}),
     seed: int | None = None,
 ) -> Bench:
-    """A bench on this machine. ``seed`` selects the cores; None: the first two cores."""
+    """A bench on this machine. ``seed`` selects the core of the servers and the core of the load. Without a seed, these
+    are the first core and the second core. On a machine with one core nothing is pinned."""
     own = cores()
     if seed is not None:
         own = tuple(random.Random(f"{seed}/cores").sample(own, len(own)))
@@ -106,8 +107,8 @@ def bench(
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Address of a server that runs already. None for a server that must be started. Raises UsageError for a wrong
-    port."""
+    """Address of a server that runs already, if the server's ``service`` is HOST:PORT. None for a server that must be
+    started. Raises UsageError for a wrong port."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None
@@ -118,7 +119,7 @@ def running_at(server: ServerKey) -> Address | None:
 
 
 def exits(server: ServerKey) -> tuple[int, ...]:
-    """Exit codes of a server that stops correctly after SIGTERM.
+    """Exit codes with which a server may end after SIGTERM. Any other exit code is a failure of the server.
 
     Our servers exit with 0. A user's command may also be ended by the signal, since grpcio's servers do not handle
     signals by default. Shells and the JVM then exit with 128 plus the signal's number.
@@ -135,8 +136,9 @@ def server_command(
 
     The server is one of our services, with an option for each level that is not the default; a peer; or a user's
     command, which is unchanged. ``listen`` is the address at which our service listens for load from other machines.
-    None: the loopback address. Our service writes a timeline of its requests into the file ``timeline``; None: no
-    timeline. Raises UsageError for a missing program, or for a level that the program does not support.
+    With None, our service listens at the loopback address. Our service writes a timeline of its requests into the file
+    ``timeline``, or no timeline for None. Raises UsageError for a missing program, or for a level that the program does
+    not support.
     """
     levels = dict(server[0])
     service = str(levels["service"])
@@ -168,7 +170,8 @@ def server_command(
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """Options of our server after its service and transport: an option for each level that is not the default."""
+    """Options of the command of our own server, after its service and transport: port, cores, catalog and access, and
+    an option for each level that is not the default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
@@ -183,7 +186,7 @@ def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline:
 
 
 _stores = count()
-"""Numbers of the stores of this process's servers."""
+"""Counter that gives each SQLite store a file name of its own, such as ``0``, ``1`` and ``2``."""
 
 
 @cache
@@ -203,8 +206,8 @@ def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> S
 
 
 def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str]) -> Sequence[str]:
-    """Options of a peer's server for its factors, ``takes``. Raises UsageError if another factor is not at its
-    default."""
+    """Options of the command of the peer ``name``. ``takes`` has the option of each factor that the peer supports.
+    Raises UsageError if a factor that the peer does not support is not at its default."""
     options: list[str] = []
     for factor, level in levels.items():
         if factor in takes:
@@ -225,8 +228,8 @@ def _peer(service: str, levels: Mapping[str, Level]) -> str:
 
 
 def _access_options(levels: Mapping[str, Level]) -> Sequence[str]:
-    """Options of a server that requires a token, or that speaks TLS. Raises UsageError if credentials cannot be
-    made."""
+    """Options of our server for the factor ``access``, with new credentials for a token or for TLS. Raises UsageError
+    if credentials cannot be made."""
     if levels["access"] == OPEN:
         return ()
     if levels["access"] == TLS:

@@ -26,7 +26,7 @@ RUN_S = 600.0
 
 
 def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
-    """Observes the runs of a block. The load of a server's first cell warms up the server.
+    """Observes the runs of a block. Before the first run, each server is warmed up with calls of its first cell.
 
     Each step of the iterator waits for one run.
 
@@ -50,7 +50,8 @@ def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
 
 
 def _of_peer(run: PeerRun) -> ColdRun:
-    """Cold run of a peer's client. Every call has the right reply, else the client would have failed."""
+    """Converts the report of a peer's client into a cold run. All calls count as answered, since a peer's client fails
+    after a wrong reply."""
     connect_ns, first_ns = int(run.connect_ns[0]), int(run.first_ns[0])
     outcomes = {Status.OK.name: 1 + len(run.calls_ns)}
     return ColdRun(connect_ns, first_ns, int(run.calls_ns.sum()), len(run.calls_ns), outcomes, {})

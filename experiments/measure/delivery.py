@@ -29,7 +29,7 @@ TIMED_MAX = 1_000_000
 the first message, which does not count."""
 
 EXTRA_S = 30.0
-"""Largest delay of a client's end after its schedule, in seconds."""
+"""Longest time, in seconds, by which a client may end later than planned. Then the client is killed."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
@@ -42,7 +42,7 @@ def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivere
 
 
 def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
-    """Runs a cell's server and client to their end, and gives the observation."""
+    """Runs a cell's server and client to their end, and gives the reports of both as one observation."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     if isinstance(rate_hz := of["rate_hz"], float):

@@ -110,16 +110,16 @@ def fold(
 def mean_responses_s(slices: SliceColumns) -> list[float]:
     """Mean response time of each slice in seconds, also of slices that are not kept.
 
-    A slice without a counted request gives the time from its start until its last reply: then a request was sent before
-    the counted part, and was answered after the counted part. A slice without requests gives 0.
+    If no request was sent in the counted part, a request from before the counted part took longer than the counted
+    part. Such a slice gives the time from its start until its last reply. A slice without requests gives 0.
     """
     columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
     return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]
 
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
-    """Every request, with its slice. A request that a late client sent to another server than the slice's is left
-    out."""
+    """Every request, with its slice. A client that is late may still send to the server of the slice before. Such a
+    request is left out."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -143,7 +143,13 @@ def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[Tu
 
 
 def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.NDArray[np.int64]:
-    """Fate of each slice. SILENT overrides ANSWERED_LATE, which overrides STARTED_LATE, which overrides KEPT."""
+    """Fate of each slice, the first that applies of these four.
+
+    - ``SILENT``: no request was sent in the counted part.
+    - ``ANSWERED_LATE``: a counted request was answered after the end of the slice.
+    - ``STARTED_LATE``: a connection sent no request before the counted part.
+    - ``KEPT``: otherwise.
+    """
     fates = np.full(len(turns), KEPT, dtype=np.int64)
     first_ns = np.array([turn.first_ns for turn in turns], dtype=np.int64)[sent.slice]
     end_ns = np.array([turn.end_ns for turn in turns], dtype=np.int64)[sent.slice]
@@ -158,7 +164,8 @@ def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.
 
 
 def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str, npt.NDArray[np.bool_]]:
-    """Masks that select the requests of each request type, and of all types together."""
+    """Masks over all requests, by request type. A mask is True for each request of its type. ``all`` selects every
+    request."""
     names = [list(load.plan.mix) + [""] * (REQUEST_TYPES_MAX - len(load.plan.mix)) for load in loads]
     every = sorted({name for load in loads for name in load.plan.mix})
     number = np.array([[every.index(name) if name else -1 for name in row] for row in names], dtype=np.int64)
@@ -193,9 +200,10 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
 
 
 def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> float:
-    """Effective sample size of these requests for the 99th percentile. 0 without requests.
+    """Effective sample size of these requests for the 99th percentile: their number ÷ the design effect.
 
-    ``clusters`` has the slice of each request. The module's docstring has the formula.
+    ``clusters`` has the slice of each request. The requests of one slice are not independent. The design effect is the
+    factor by which their dependence enlarges a variance. 0 without requests.
     """
     if not len(response_ns):
         return 0.0
@@ -206,7 +214,7 @@ def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> floa
 
 
 def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Sum of the think times between counted requests, and sum of the spans, over slices and connections.
+    """Sums over all slices and connections, in nanoseconds: of the think times between counted requests, and of spans.
 
     A span is the time from a connection's first counted send to its last counted reply in a slice.
     """
@@ -222,7 +230,7 @@ def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> list[int]:
-    """Number of requests of each load that its connections began and never recorded."""
+    """Number of requests that the connections of each load began, but never recorded. 0 without a fault."""
     missing = Counter[int]()
     for part in (part for report in clients for part in report.requests):
         missing[part.line] += part.begun - len(part.sent_ns)
@@ -233,7 +241,7 @@ def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> li
 def _updates(
     turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]
 ) -> tuple[list[int], list[int]]:
-    """Number of the price updater's updates in the slices of each load, and number of failed updates."""
+    """Two numbers for each load, from its slices: updates that the price updater sent, and updates that failed."""
     sent, failed = [0] * len(loads), [0] * len(loads)
     updater = max(load.plan.clients for load in loads)
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
@@ -246,7 +254,8 @@ def _updates(
 
 
 def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:
-    """Number of values in each slice, or the sum of ``weights``. Sums below 2^53 ns (a hundred days) are exact."""
+    """Number of requests in each slice, or sum of their ``weights``. ``slices`` has the slice of each request, and
+    ``number`` is the number of slices. Sums below 2^53 ns (a hundred days) are exact."""
     return np.bincount(slices, weights=weights, minlength=number).astype(np.int64)
 
 

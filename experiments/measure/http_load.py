@@ -15,13 +15,14 @@ from experiments.measure import programs
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Seconds that the client may take beyond its planned time. A client with a number of requests may take as many seconds
-again for each 10,000 requests."""
+"""Seconds that the client may take beyond its planned time. A client that sends a given number of requests may take a
+further 60 s for each 10,000 requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAsk:
-    """Options of a closed loop. Exactly one of ``requests`` and ``seconds`` is over 0."""
+    """Options of the client, which sends in a closed loop. The load ends after ``requests`` requests or after
+    ``seconds`` seconds: exactly one of both is over 0."""
 
     address: Address
     request: str
@@ -52,7 +53,8 @@ class HttpAsk:
 
 @dataclass(frozen=True, slots=True)
 class HttpSeen:
-    """Report of the client. Times are means over the counted requests. All values are 0 without an answered request."""
+    """Report of the client. ``response_us`` and ``connect_us`` are means over the counted requests. All values are 0
+    without an answered request."""
 
     requests: int
     """Number of requests with the right reply."""
@@ -61,7 +63,7 @@ class HttpSeen:
     all_requests: int
     """Number of answered requests, including the warm-up."""
     total_s: float
-    """Time from the start of the first request to the end of the last request."""
+    """Time from the start of the first counted request to the end of the last counted request."""
     throughput_hz: float
     response_us: float
     connect_us: float
@@ -96,7 +98,7 @@ def run(client: Path, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
 
 def running(client: Path, ask: HttpAsk, times: Path | None = None) -> AbstractContextManager[programs.Running]:
     """Runs the client during a ``with`` block. The end of the block kills a client that still runs. Raises
-    ProgramFailed."""
+    ProgramFailed if the client does not start."""
     return programs.running(_command(client, ask) + (["--times", str(times)] if times else []), ask.cpus)
 
 

@@ -1,4 +1,4 @@
-"""``python -m experiments.measure.keeps`` tests features of the gRPC servers for Python, and writes a table of them.
+"""``python -m experiments.measure.keeps`` tests features of the gRPC servers for Python, and writes a table of results.
 
 The study ``python_grpc_servers`` has these servers, and shows the table. Each cell is one test on a new server. A
 ``no`` is printed with its reason. Before its tests, each server must answer a call without TLS. An exception in a
@@ -106,7 +106,7 @@ def age(server: str) -> bool:
 
 
 def _told_to_go(connection: socket.socket) -> bool:
-    """True if the server sends a GOAWAY frame or closes the connection within ``SEEN_S``. Blocks until then."""
+    """True if the server sends a GOAWAY frame or closes the connection within ``SEEN_S``. Blocks up to ``SEEN_S``."""
     until_s, read = time.monotonic() + SEEN_S, b""
     while (left_s := until_s - time.monotonic()) > 0:
         connection.settimeout(left_s)
@@ -161,7 +161,8 @@ def _greets(channel: grpc.Channel) -> bool:
 
 
 def tried(server: str, what: str) -> bool:
-    """Runs the test ``what`` on a server, and prints the result; a ``no`` with its reason. Blocks for some seconds.
+    """Runs the test ``what`` on a server, and prints the result. A ``no`` is printed with its reason. Blocks for some
+    seconds.
 
     Raises grpc.RpcError if a method of the server fails.
     """
@@ -186,7 +187,7 @@ def line(server: str) -> str:
 
 
 def page(servers: Sequence[str]) -> str:
-    """Text of the page for these servers."""
+    """Tests these servers, and gives the text of the page with the results. Blocks for some seconds for each server."""
     head = f"| server | {' | '.join(TRIES)} |\n|---|{'---|' * len(TRIES)}"
     said = "\n".join(f"- {what}: {each.__doc__}" for what, each in TRIES.items())
     told = "`python -m experiments.measure.keeps` writes this page. Each cell is one test on a new server."

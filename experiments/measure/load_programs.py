@@ -58,17 +58,17 @@ BUILD_S = 120.0
 """Longest time for the build of a program. The first build of Go's own library takes 20 s."""
 
 EXTRA_S = 30.0
-"""Longest time in seconds for a program's start, report and end."""
+"""Longest time in seconds that a program may take beyond its load, for its start, report and end."""
 
 _GO_PEER = "go-stock"
-"""Peer whose build also builds every program in Go."""
+"""Name of the peer whose build (``make peers``) also builds ``grpc-go``."""
 
 _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A load: a closed loop, or an open loop if the load has a rate."""
+    """Options of one run of a load program: a closed loop, or with ``rate_hz`` an open loop."""
 
     address: Address
     path: str
@@ -80,7 +80,7 @@ class Ask:
     duration_s: float
     warm_up_s: float
     cpus: tuple[int, ...] | None
-    """Cores of the program. None: every core."""
+    """Cores to which the program is pinned. None for a program that may use every core."""
     per_request: bool = False
     """True for a new connection for each request."""
     in_flight: int = 1
@@ -88,9 +88,9 @@ class Ask:
     headers: str = SAME
     """Headers of the calls: a level of the factor ``headers``."""
     deadline_s: float | None = None
-    """Deadline of each call, in seconds from its send. None: no deadline."""
+    """Deadline of each call, in seconds from its send. None for calls without a deadline."""
     rate_hz: float | None = None
-    """Rate of calls per second on all connections together. None: a closed loop."""
+    """Calls per second of an open loop, on all connections together. None for a closed loop."""
     arrivals: Arrivals = "constant"
     """Arrival process of an open loop."""
 
@@ -107,10 +107,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Results of a program for the requests after its warm-up. Times are service times."""
+    """Results of a program for the requests after its warm-up. A request's time begins at its send, or in an open loop
+    when the request was due."""
 
     requests: int
-    """Number of answered requests. If this number is 0, the next three numbers are 0 too."""
+    """Number of answered requests. Without answered requests, the throughput and both percentiles are 0."""
     throughput_hz: float
     """Answered requests per second. A reply after the deadline does not count."""
     p50_us: float
@@ -145,8 +146,8 @@ class LoadProgram:
 
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
-    """These programs, or the reason why a program is missing. Programs are built if necessary, and deleted
-    afterwards."""
+    """The named load programs, and for a missing program the reason. ``go``, ``c`` and ``c-http`` are built, and are
+    deleted at the end of the ``with`` block."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}
@@ -154,8 +155,8 @@ def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterat
 
 @contextmanager
 def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load programs among these clients, built if necessary. Raises UsageError of ``option`` for a missing
-    program."""
+    """The load programs among these levels of the factor ``client``, built if necessary. Raises UsageError that names
+    ``option`` for a missing program."""
     with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
         for name, program in found.items():
@@ -166,7 +167,7 @@ def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadPr
 
 
 def ghz(program: Path, ask: Ask) -> Reading:
-    """Runs ghz, to which this function gives only Lookups. Raises ProgramFailed."""
+    """Runs ghz to its end. Supports only Lookups. Raises ProgramFailed."""
     name = stock_pb2.LookupRequest.FromString(ask.payload).name
     command = [str(program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
     command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]
@@ -182,7 +183,8 @@ def ghz(program: Path, ask: Ask) -> Reading:
 
 
 def h2load(program: Path, ask: Ask) -> Reading:
-    """Runs h2load. h2load reads the HTTP status, but not the gRPC status in the trailer. Raises ProgramFailed."""
+    """Runs h2load to its end. A reply with the HTTP status 200 counts as right, since h2load does not report the gRPC
+    status in the trailer. Raises ProgramFailed."""
     with tempfile.TemporaryDirectory() as scratch:
         body, log = Path(scratch) / "body", Path(scratch) / "log"
         body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
@@ -199,7 +201,7 @@ def h2load(program: Path, ask: Ask) -> Reading:
 
 
 def grpc_go(program: Path, ask: Ask) -> Reading:
-    """Runs ``grpc-go``, which reports all times. Raises ProgramFailed."""
+    """Runs ``grpc-go``, our load program for gRPC, which reports the time of each request. Raises ProgramFailed."""
     command = [str(program), "-address", ask.at, "-call", ask.path, "-data-hex", ask.payload.hex()]
     command += ["-connections", str(ask.connections), "-in-flight", str(ask.in_flight), *HEADERS[ask.headers]]
     command += ["-warm-up", f"{ask.warm_up_s:g}s", "-duration", f"{ask.duration_s:g}s"]
@@ -217,7 +219,8 @@ def grpc_go(program: Path, ask: Ask) -> Reading:
 
 
 def go(program: Path, ask: Ask) -> Reading:
-    """Runs ``go``, which reports percentiles, and no single times. Raises ProgramFailed."""
+    """Runs ``go``, our load program for sockets in Go, which reports only percentiles of its requests' times. Raises
+    ProgramFailed."""
     command = [str(program), "-address", ask.at, "-method", ask.path]
     command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
     command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
@@ -227,7 +230,7 @@ def go(program: Path, ask: Ask) -> Reading:
 
 
 def c(program: Path, ask: Ask) -> Reading:
-    """Runs ``c``, which reports all times. Raises ProgramFailed."""
+    """Runs ``c``, our load program for sockets in C, which reports the time of each request. Raises ProgramFailed."""
     command = [str(program), ask.address[0], str(ask.address[1]), ask.path, ask.payload.hex()]
     command += [str(TIMEOUT_MS), str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -239,7 +242,8 @@ def c(program: Path, ask: Ask) -> Reading:
 
 
 def c_http(program: Path, ask: Ask) -> Reading:
-    """Runs ``c-http``. The path is a method and a route, such as ``GET /entities/1``. The payload is JSON.
+    """Runs ``c-http``, our load program for HTTP/1.1. ``ask.path`` is a method and a route, such as
+    ``GET /entities/1``, and ``ask.payload`` is JSON.
 
     Raises ProgramFailed.
     """
@@ -306,7 +310,8 @@ def _reading(
     is_ok: npt.NDArray[np.bool_],
     ask: Ask,
 ) -> Reading:
-    """Results after the warm-up, from the start, the duration and the outcome of every request."""
+    """Results of the requests after the warm-up, computed from the start time, the duration and the success of every
+    request."""
     counted = began_ns - (began_ns.min() if len(began_ns) else 0) >= round(ask.warm_up_s * 1e9)
     answered = counted & is_ok
     ends_ns = (began_ns + took_ns)[answered].max(initial=0)

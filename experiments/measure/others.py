@@ -50,13 +50,14 @@ class MachineWatch:
         self._before = self._edge()
 
     def seen(self) -> RoundSeen:
-        """Ends the round, and begins the next round. Gives the ended round."""
+        """Ends the present round, gives its length and its stolen and foreign time, and begins the next round."""
         before, self._before = self._before, self._edge()
         lasted_s, stolen, foreign = (now - then for now, then in zip(self._before, before, strict=True))
         return RoundSeen(lasted_s, round(stolen), max(0, round(foreign)) if self._tells_foreign else None)
 
     def _edge(self) -> tuple[float, int, float]:
-        """Present time in seconds, stolen ticks so far, and foreign ticks so far plus an unknown constant."""
+        """Present time in seconds, stolen ticks so far, and foreign ticks so far plus an unknown constant. The constant
+        disappears in the difference of two readings."""
         own = self._own_ticks() if self._tells_foreign else 0.0
         at_s, every = self._clock_s(), self._core_ticks()
         apart = (IDLE, IOWAIT, STEAL, *((IRQ, SOFTIRQ) if any(ticks[IRQ] for ticks in every) else ()))
@@ -67,7 +68,8 @@ class MachineWatch:
         return core_ticks(self._cores, self._proc / "stat")
 
     def _own_ticks(self) -> float:
-        """Ticks of this process and of all its descendants, including ended descendants."""
+        """Processor time of this process and of all its descendants, including ended descendants, in ticks of
+        10 ms."""
         parents: dict[int, int] = {}
         ended: dict[int, int] = {}
         for name in filter(str.isdecimal, os.listdir(self._proc)):

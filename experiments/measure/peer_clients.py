@@ -22,7 +22,7 @@ from experiments.peers import client_command, peer_of
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Largest delay of a client's end after its schedule, in seconds: for its start, for connecting, and for late sends."""
+"""Longest time, in seconds, by which a client may end later than planned: for its start, connecting and late sends."""
 
 CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""
@@ -40,7 +40,7 @@ class Line(msgspec.Struct):
     calls: int = 0
     """Number of calls of one client, or of all clients."""
     wall_ns: int = 0
-    """Time from the common start to the last reply of these calls."""
+    """Time from the common start of all clients to the last reply of the calls that ``calls`` counts."""
     processor_ns: int = 0
     answer_ns: int = 0
     cycle_ns: int = 0
@@ -65,7 +65,7 @@ class PeerRun:
     first_ns: npt.NDArray[np.int64]
     """Time of the first call of each client."""
     calls_ns: npt.NDArray[np.int64]
-    """Times of the later calls of all clients, in order."""
+    """Times of all clients' calls after the first call, in the order of the program's report."""
     clients: tuple[Line, ...] = ()
     """Sums over the later calls of each client. Empty if the program does not report sums."""
     total: Line | None = None

@@ -61,7 +61,7 @@ _STDERR_LINES = 5
 
 
 class ProgramFailed(StockServiceError):
-    """Failure of a program to start, to keep the process contract or to go on: command, reason, and standard error."""
+    """Failure of a program that did not start, broke the process contract or ended early, with its standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -76,7 +76,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """A program refused its options or files: it printed a reason, and exited with 2 before its ready line."""
+    """Failure of a program that refuses its options or files: it prints a reason, and exits with 2, not yet ready."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]
@@ -204,17 +204,17 @@ class Program:
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
-        """Number of threads. Raises ProgramFailed if the program has ended."""
+        """Number of threads of the program's processes together. Raises ProgramFailed if the program has ended."""
         return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:
-        """Number of open connections to the port of ``at``. Raises ProgramFailed if the program has ended."""
+        """Number of established connections to the port of ``at``. Raises ProgramFailed if the program has ended."""
         every = self._of_each(lambda process: process.net_connections("tcp"))
         found = (one for of_one in every for one in of_one)
         return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == at[1] for one in found)
 
     def _of_each(self, ask: Callable[[psutil.Process], Seen]) -> list[Seen]:
-        """Result of ``ask`` for each process. Raises ProgramFailed if a process has ended."""
+        """Result of ``ask`` for each of the program's processes. Raises ProgramFailed if a process has ended."""
         try:
             return [ask(psutil.Process(pid)) for pid in self.pids]
         except psutil.Error as error:
@@ -372,8 +372,8 @@ def running(
     """Runs a program on these cores for the time of a ``with`` block. None: every core.
 
     The program is killed if the ``with`` block ends earlier, as after Ctrl-C, or if this process ends
-    (``rpc/process/lifeline.py``). ``variables`` are added to its environment. Raises ProgramFailed if the program does
-    not start.
+    (``rpc/process/lifeline.py``). ``variables`` are added to the program's environment. Raises ProgramFailed if the
+    program does not start.
     """
     with tempfile.TemporaryFile() as stderr:
         process = _begun(command, cpus, stderr, folder, variables)
@@ -395,6 +395,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Runs a program to its end, as ``running`` does, and gives its output. Raises as ``Running.said``. Blocks."""
+    """Runs a program to its end, and gives its output. Blocks. Raises ProgramFailed, also if ``timeout_s`` is over."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

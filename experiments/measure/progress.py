@@ -22,7 +22,8 @@ class Progress:
     def __init__(
         self, sweep: Sweep, stream: TextIO, after_s: float = 0.0, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """``after_s`` is the time in seconds of the measurements after the sweep, a part of the remaining time."""
+        """``after_s`` is the estimated time in seconds of the measurements after the sweep. The shown remaining time
+        includes ``after_s``."""
         self._sweep = sweep
         self._stream = stream
         self._after_s = after_s
@@ -42,7 +43,7 @@ class Progress:
             self.say(f"{self._place()}: starting servers")
 
     def within(self, share: float) -> None:
-        """Shows the finished share of the block, from 0 to 1. A file gets no line."""
+        """Shows the finished share of the present block, from 0 to 1, on a terminal. Writes nothing into a file."""
         if self._rewrites:
             self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
 
@@ -57,12 +58,12 @@ class Progress:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Prints another text on a separate line."""
+        """Prints a text on a line of its own, which later progress does not overwrite."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")
         self._stream.flush()
 
     def clear(self) -> None:
-        """Clears the rewritten line."""
+        """Clears the terminal's line of progress. Does nothing for a file."""
         if self._rewrites:
             self._write("")
 
@@ -91,7 +92,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Text of a duration: ``45 s`` or ``2:05 min``."""
+    """Text of a duration, in seconds or in minutes: ``45 s`` or ``2:05 min``."""
     whole = round(seconds)
     return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02d} min"
 

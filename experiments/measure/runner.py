@@ -41,21 +41,21 @@ class Asked(Generic[B]):
     """Functions of the caller, which are called while blocks are measured."""
 
     goes_on: Callable[[Sequence[B]], bool]
-    """True if another block is needed. Called for a sweep at each declared look, except at the last look."""
+    """True if another block is needed. For a sweep, called at each declared number of blocks (look) except the last."""
     began: Callable[[int], None]
     """Called before a block, with the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
-    """True for a robbed block, which must be repeated."""
+    """True for a block that lost too much time to other processes, and so must be measured again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each block that counts, with all blocks that count."""
+    """Called after each block that counts, with all blocks so far that count."""
     again: Callable[[B], None] = lambda _: None
-    """Called with a block before it is repeated."""
+    """Called with a block that lost too much time to other processes, before the block is measured again."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each attempt, with all attempts."""
+    """Called after each attempt at a block, with all attempts at all blocks so far."""
 
 
 def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:
-    """Measures one block of a sweep. Returns after the block. ``watch`` is called at the end of each round.
+    """Measures one block of a sweep. Waits until the end of the block. Calls ``watch`` at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails; Unavailable if a client of slices cannot connect or dies;
     KeyboardInterrupt. A window whose clients cannot connect is kept as a failed window.
@@ -107,8 +107,8 @@ def run_sweep(
 def run_beside(
     plan: Plan, folder: Path, resume: bool, on: Bench, began: Callable[[int], None]
 ) -> tuple[KindBlock[Any], ...]:
-    """Measures all blocks of a run of another kind. ``began`` is called before each block, with the number of finished
-    blocks.
+    """Measures all blocks of a run that is not a sweep, such as cold runs. ``began`` is called before each block, with
+    the number of finished blocks.
 
     Raises the errors of ``run_sweep``, and UsageError if the folder has blocks of another machine.
     """
@@ -137,7 +137,8 @@ def _run(
 ) -> tuple[B, ...]:
     """Measures blocks until ``asked.goes_on`` is false, and gives the blocks that count.
 
-    Each robbed block is measured again, for at most ``repeats_max`` blocks.
+    A block for which ``asked.is_robbed`` is true is measured once more. At most ``repeats_max`` blocks are measured
+    again.
     """
     kept = list(_begun(form, plan, folder, resume))
 
@@ -168,7 +169,7 @@ def _run(
 
 
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
-    """Measured blocks of this plan in the folder, to resume the run. Begins the run in a folder without a plan.
+    """Blocks of this plan that the folder already has. In a folder without a plan, begins the run, and gives no blocks.
 
     Raises UsageError if the folder has a plan and ``resume`` is false, and for another plan, other code or another
     machine.

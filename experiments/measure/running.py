@@ -40,7 +40,7 @@ class Listening:
 
 
 class _Socket(NamedTuple):
-    """A listening socket."""
+    """A listening TCP socket of this machine, with its inode."""
 
     host: str
     port: int

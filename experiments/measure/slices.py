@@ -37,13 +37,15 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
 START_S = 0.05
-"""Time in seconds between the order to the clients and the first slice. Every client has the order by then."""
+"""Time in seconds from the message that tells the clients their slices until the first slice begins. Within this time
+every client has read the message."""
 
 UPDATES_INTERVAL_S = 0.02
 """Mean pause of the price updater in seconds, within the slices of its arm: some fifty updates per second."""
 
 SHARED_S = 0.1
-"""Smallest processor time in seconds from which a share is computed. Shares of less time would be inexact."""
+"""Smallest processor time in seconds of which shares are computed, such as the kernel's share. The time is counted in
+ticks of 10 ms, so that shares of less time would be inexact."""
 
 AT_WORK_SHARE = 0.01
 """Smallest share of the executor's processor time that a thread needs to count as a thread that ran requests. A thread
@@ -65,14 +67,15 @@ class Servers:
     """Process ids of servers that ran already, if this user may read the processes."""
 
     def pids(self, key: ServerKey) -> tuple[int, ...]:
-        """Ids of the server's processes. Empty if unknown. Raises ProgramFailed."""
+        """Ids of the server's processes. Empty if unknown. Raises ProgramFailed for a server that has ended."""
         program = self.programs.get(key)
         return self.running.get(key, ()) if program is None else program.pids
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Observations of a block in slices or windows, with the fields of ``results.observed.Block``."""
+    """Observations of a block in slices or windows. The fields are equal to the fields of ``results.observed.Block``
+    with these names."""
 
     slices: SliceColumns
     arms: Sequence[ArmSeen]
@@ -81,7 +84,8 @@ class Observed:
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in slices. Returns at the end of the block. ``watch`` is called at the end of each round.
+    """Observes a block in slices. Waits until the end of the block. At the end of each round, calls ``watch`` with the
+    finished share of the block.
 
     Raises ProgramFailed if a server does not start or fails, Unavailable if a client cannot connect or dies.
     """
@@ -112,14 +116,16 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
-    """Numbers of the robbed rounds, which lost too much processor time. Histograms and ratios leave them out."""
+    """Numbers of the robbed rounds, which lost too much processor time to other programs. Histograms and ratios leave
+    robbed rounds out."""
     return left_out(sweep.limits, rounds, len(cores()))
 
 
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
-    """Starts these servers, and waits until all are ready. The servers stop at the end of ``running``.
+    """Starts these servers, and waits until all are ready. The servers stop when ``running`` is closed.
 
-    The servers write timelines of their requests into ``timelines_in``; None: no timelines. Raises ProgramFailed.
+    The servers write timelines of their requests into the folder ``timelines_in``, or no timelines for None. Raises
+    ProgramFailed if a server does not start.
     """
     programs: dict[ServerKey, Program] = {}
     addresses: dict[ServerKey, Address] = {}
@@ -143,7 +149,8 @@ def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelin
 
 
 def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple[TurnLoad, ...]:
-    """Loads of all arms, in the sweep's order."""
+    """Loads of all arms, in the order of ``Sweep.arms``. Each has a load plan, the server's process ids, and the
+    updater's mean pause."""
     return tuple(
         TurnLoad(
             load_plan(arm, servers.addresses[arm.server], bench, seed),
@@ -228,13 +235,14 @@ def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
 
 
 def threads_at_work(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> int | None:
-    """Number of threads that ran requests between two readings. None for too little processor time."""
+    """Number of an executor's threads that ran requests between two readings of their processor time. None if the
+    threads together used less than ``SHARED_S``."""
     spent_s = [cpu_s - before_s.get(thread, 0.0) for thread, cpu_s in after_s.items()]
     return sum(each >= AT_WORK_SHARE * sum(spent_s) for each in spent_s) if sum(spent_s) >= SHARED_S else None
 
 
 def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int) -> tuple[Slot, ...]:
-    """Slices of the block, with times on the clock. The first slice begins after ``START_S``."""
+    """Slices of the block, with times of ``time.perf_counter_ns()``. The first slice begins ``START_S`` from now."""
     assert isinstance(sweep.turns, Slices)
     slots = draw(sweep, sweep.turns, responses_s, seed_of(sweep, number, attempt))
     start_ns = _soon_ns()
@@ -283,8 +291,8 @@ def _sleep_until(at_ns: int) -> None:
 
 
 def _stages(servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn]) -> Mapping[str, stages.StageSummary]:
-    """Stages of an arm's requests in the counted parts of these slices, by request type and for ``all``. Empty without
-    a timeline."""
+    """Summaries of the stages of an arm's requests, such as waiting for a thread, by request type and for ``all``. Only
+    requests in the counted parts of the slices ``turns`` count. Empty without a timeline."""
     file = servers.timelines.get(sweep.arms[place].server)
     own = [turn for turn in turns if turn.load == place]
     if file is None or not own:

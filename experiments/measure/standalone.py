@@ -33,7 +33,8 @@ CALL_S = 10.0
 """Longest time in seconds for connecting and the first call of a connection. A millisecond is usual."""
 
 _SPARE = 64
-"""Number of further connections that the server allows, and of further file descriptors that this process needs."""
+"""Number of connections that the server allows beyond the held connections. This process needs equally many file
+descriptors beyond one for each held connection."""
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
@@ -46,7 +47,7 @@ def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartS
 
 
 def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
-    """Observation of one start of a server, until its end."""
+    """Starts a server, observes the idle server with each number of connections, and stops the server."""
     most = server.connections[-1]
     command = [*server_command(Arm(server.setting).server, bench.catalog)]
     if most + _SPARE > ServeOptions().connections_max:
@@ -90,7 +91,8 @@ def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[Hol
 
 
 def _watched(program: Program, hold: Hold, connections: int, idle_s: float) -> HeldSeen:
-    """Observation of the server with this number of idle connections."""
+    """Opens connections until the server holds ``connections``, and then observes the idle server for ``idle_s``
+    seconds."""
     hold(connections)
     time.sleep(SETTLE_S)
     began_ns, cpu_s = time.perf_counter_ns(), program.cpu_s()

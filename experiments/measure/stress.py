@@ -74,7 +74,8 @@ def _kind(seen: HttpSeen) -> KindSeen:
 
 
 def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
-    """Reads every key, and counts the keys with an allowed final state. Any other value, or none, is a wrong state."""
+    """Reads every key of ``final``, and counts the keys with an allowed value (``right``) and all other keys
+    (``wrong``). A key without a value is wrong."""
     right = 0
     for key in range(final.first_id, final.first_id + final.keys):
         try:

@@ -43,7 +43,7 @@ def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
 
 
 def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, place: int) -> CellSeen:
-    """Observation of a server under the load of one of these cells."""
+    """Runs the load of the cell at ``place``, and gives the observation of its server."""
     cell = cells[place]
     request = Workload(load_plan(Arm(cell.setting.but(client="lean")), address, on, seed=0)).population[0]
     ask = HttpAsk(
@@ -80,7 +80,7 @@ def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """State of a server at one time."""
+    """Processor time so far and resident memory of a server, at one time of ``time.monotonic()``."""
 
     at_s: float
     cpu_s: float
@@ -88,8 +88,8 @@ class Sample:
 
 
 def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
-    """Runs the load to its end, and samples the server meanwhile. Samples begin once the load has made the server
-    compute."""
+    """Runs the load to its end, and meanwhile samples the server's processor time and memory. The first sample is taken
+    when the server has begun to compute."""
     samples: list[Sample] = []
     with http_load.running(client, ask) as running:
         idle_s = program.cpu_s()
@@ -114,7 +114,7 @@ def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 
 def _check(request: Request, report: HttpSeen) -> None:
-    """Raises Unavailable for a wrong first reply, or for a cell without replies."""
+    """Checks the first reply of a cell. Raises Unavailable for a wrong reply, or if no request got a reply."""
     if not report.requests or request.check(report.first_reply) % TYPE_STEP >= FAULT_FIRST:
         said = report.first_reply[:80].decode(errors="backslashreplace")
         raise Unavailable(f"{request.path}: {report.requests} correct replies; the first reply was {said!r}")

@@ -54,7 +54,8 @@ from stock_service.rpc.transports import Address
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Requests of one request type in a window: response times, and numbers of replies and of errors by kind."""
+    """Requests of one request type in a window: response times, numbers of replies by status (``outcomes``), and
+    numbers of errors by kind."""
 
     response: Times
     outcomes: Mapping[str, int]
@@ -76,7 +77,7 @@ class Seen:
     client_cpu_ns: int
     wire_bytes: int = 0
     unrecorded: int = 0
-    """Number of requests that began and were never recorded."""
+    """Number of requests that a client began, but never recorded. 0 without a fault of the client."""
 
     def times(self, request: str) -> Times:
         """Response times of one request type, or of ``all``."""
@@ -84,18 +85,21 @@ class Seen:
 
     @property
     def fate(self) -> int:
-        """Fate of the window, with the values of a slice's fate."""
+        """Fate of the window: ``FAILED`` if the load could not run, ``KEPT`` if a request was answered, otherwise
+        ``SILENT``."""
         if self.window is None:
             return FAILED
         return KEPT if self.times(ALL).count else SILENT
 
 
 Place = tuple[int, int, int]
-"""Round, appearance and index of the arm of a window."""
+"""Place of a window in its block: the number of the round, the number of the group's appearance in the block, and the
+index of the arm in ``Sweep.arms``."""
 
 
 def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch) -> Observed:
-    """Observes a block in windows. Returns at the end of the block. ``watch`` is called at the end of each round.
+    """Observes a block in windows. Waits until the end of the block. At the end of each round, calls ``watch`` with the
+    finished share of the block.
 
     Raises ProgramFailed if a server does not start or fails; KeyboardInterrupt. A window whose clients cannot connect
     is kept as a failed window.
@@ -128,7 +132,7 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 
 def _columns(places: Sequence[Place], seen: Sequence[Seen]) -> SliceColumns:
-    """Columns of a block, with a value for each window."""
+    """Columns of a block of windows. Each column has a value for each window, in the order of time."""
     types = [*sorted({name for each in seen for name in each.parts}), ALL]
     times = {name: [each.times(name) for each in seen] for name in types}
     durations_ns = [each.duration_ns for each in seen]
@@ -209,9 +213,9 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
     """Runs one window with a load program that is not our client, to the program's end. Raises ProgramFailed.
 
-    The bytes are unknown. The server's processor time includes the warm-up. So the processor time a request is known
-    only if the program also reports the number of requests with the warm-up. The program reports its own processor
-    time.
+    The bytes on the wire are unknown. The server's processor time includes the warm-up. So the server's processor time
+    for each request is known only if the program reports the number of requests including the warm-up. The load's
+    processor time is the program's own report.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]
@@ -240,7 +244,8 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
 
 
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with the client of a peer, to the client's end. Raises Absent and ProgramFailed.
+    """Runs one window with the client of a peer, to the client's end. Raises Absent if the peer is not built, and
+    ProgramFailed.
 
     The response times leave out the first call of each client. If the program reports the clients' rates and processor
     time, these also leave out the first call. If the program reports the times of its sends, the sends are compared
@@ -277,7 +282,8 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
 
 def arm_seen(arm: int, places: Sequence[Place], seen: Sequence[Seen], robbed: Collection[int]) -> ArmSeen:
-    """Observation of one arm, from its windows. From windows of rounds in ``robbed``, only the errors count."""
+    """Observation of one arm, from its windows. ``robbed`` has the rounds that lost too much time to other programs. A
+    window in these rounds gives only its errors."""
     own = [(one, round_ in robbed) for (round_, _, of), one in zip(places, seen, strict=True) if of == arm]
     parts = [_errors_alone(one.parts) if is_robbed else one.parts for one, is_robbed in own if one.parts]
     names = dict.fromkeys(name for each in parts for name in each)
@@ -306,7 +312,8 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 
 def effective(times: Times, windows: Sequence[Times]) -> float:
-    """Effective sample size of these requests for the 99th percentile, with windows as clusters. 0 without requests."""
+    """Effective sample size for the 99th percentile: the number of independent requests that would estimate the
+    percentile as exactly as these requests, which depend on one another within a window. 0 without requests."""
     if not times.count:
         return 0.0
     _, highest, counts = times.buckets()

@@ -27,7 +27,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """One whole run."""
+    """One whole run of a study: its start, version and machine, and its headline ratios."""
 
     began_at: str
     """Time of the run's start, ISO 8601 in UTC."""
@@ -36,7 +36,8 @@ class EarlierRun:
     cpu_model: str
     cores: int
     ratios: dict[str, Ratio]
-    """Ratios by the names of the headline comparisons."""
+    """Ratios by the names of the comparisons. Only comparisons of the family ``headline`` are kept, which answer a
+    study's main question."""
 
     def is_before(self, run: Environment) -> bool:
         """True if this run began before ``run``, on an equal processor model with an equal number of cores."""
@@ -44,7 +45,8 @@ class EarlierRun:
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Kept runs of a study, in the order of time. Empty for a study without a file. Raises UsageError."""
+    """Runs that the file of a study keeps, in the order of time. Empty for a study without a file. Raises UsageError
+    for a file that cannot be read."""
     return load(STUDIES / name / EARLIER_FILE)
 
 

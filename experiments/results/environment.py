@@ -1,5 +1,6 @@
-"""Environment of a sweep: the machine, the software, and the machine's states, which change ratios from hour to hour.
+"""Environment of a sweep: the machine, the software, and the state of the machine before and after the sweep.
 
+The state, such as the load of other virtual machines, changes from hour to hour, and can change a ratio.
 A folder of results has the environment as ``environment.json``, whose keys are the fields of ``Environment``. The file
 may be published: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
 """
@@ -36,7 +37,7 @@ _WAKE_UPS = 50
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """State of the machine at one moment. Processor seconds are counted from the start of the kernel."""
+    """State of the machine at one moment. Processor seconds are sums over all cores since the start of the kernel."""
 
     at: str
     """Time in ISO 8601, UTC. No measured value is computed from this time."""
@@ -59,7 +60,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Machine and software of one sweep."""
+    """Machine and software of one sweep, and the machine's state before and after the sweep."""
 
     machine: str
     cpu_model: str
@@ -92,7 +93,8 @@ class Environment:
     power: str = UNKNOWN
     """``mains`` or ``battery``. ``mains`` for a machine without a battery."""
     processes: int | None = None
-    """Number of processes on the machine that this container can see. None if unknown."""
+    """Number of processes on the machine at the start. In a container, only the container's processes are counted. None
+    if unknown."""
     sources: dict[str, str] = field(default_factory=dict)
     """Fingerprint of the measured sources (``fingerprint.py``). Empty in older recordings. A row that changed during
     the sweep has two digests."""
@@ -102,7 +104,7 @@ class Environment:
             raise ValueError("the sources lack the version of python")
 
     def decisive(self) -> tuple[str, ...]:
-        """Facts in words that must be equal for all blocks of a sweep."""
+        """Words on each fact that must be equal for all blocks of a sweep: commit, versions, kernel and processor."""
         with_changes = f" with changes {(self.changes or UNKNOWN)[:12]}" if self.dirty else ""
         packages = [f"{name} {self.packages.get(name, UNKNOWN)}" for name in PACKAGES]
         commit = f"commit {self.commit[:12]}{with_changes}"
@@ -110,7 +112,7 @@ class Environment:
 
 
 def look() -> Environment:
-    """Environment of this machine now. Blocks for some 0.5 s."""
+    """Environment of this machine now, with the state of the machine as ``before``. Blocks for some 0.5 s."""
     clock_source = _read(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))
     status = _git("status", "--porcelain", "--untracked-files=no")
     changes = _git("diff", "HEAD", "--binary", "--no-ext-diff")
@@ -180,7 +182,7 @@ def save(environment: Environment, folder: Path) -> None:
 
 
 def load(folder: Path) -> Environment:
-    """Environment of a folder of results. Raises UsageError for a folder without a readable file."""
+    """Environment of a folder of results. Raises UsageError for a folder without a readable ``environment.json``."""
     return read_json(folder / ENVIRONMENT_FILE, Environment)
 
 
@@ -259,7 +261,8 @@ def _git(*arguments: str) -> str | None:
 
 
 def _said(command: Sequence[str]) -> str | None:
-    """Output of a program. None for a program that is missing or fails."""
+    """Output of a program, which runs in the project's folder for 10 s at most. None for a program that is missing,
+    fails or takes longer."""
     try:
         done = subprocess.run(
             command, cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10

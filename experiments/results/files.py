@@ -51,7 +51,7 @@ _DIGITS = 16
 
 
 class Numbered(Protocol):
-    """A block of a run of any kind."""
+    """Block of a run of any kind, with its number."""
 
     @property
     def number(self) -> int: ...
@@ -97,7 +97,7 @@ class SweepFile:
 
 
 def plan_text(form: Form[P, Any], plan: P) -> str:
-    """Text of the plan's file."""
+    """Text of the file that keeps a plan: JSON, with the version of the format."""
     return _json({"format": FORMAT} | form.plain(plan), 1).decode()
 
 
@@ -107,7 +107,7 @@ def write_plan(folder: Path, form: Form[P, Any], plan: P) -> None:
 
 
 def read_plan(folder: Path, form: Form[P, Any]) -> P:
-    """Plan of a folder. Raises UsageError for a folder without a plan, or with a plan of another version."""
+    """Plan of a folder. Raises UsageError for a missing or damaged plan, or for a plan of another version."""
     file = folder / form.plan_file
     try:
         content = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
@@ -132,7 +132,7 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """Sweep of a folder. Raises UsageError for a folder without a sweep, or with a sweep of another version."""
+    """Sweep of a folder. Raises UsageError for a missing or damaged sweep, or for a sweep of another version."""
     return read_plan(folder, SWEPT)
 
 
@@ -190,7 +190,7 @@ def _sweep(plain: dict[str, Any]) -> Sweep:
 
 
 SWEPT: Form[Sweep, Block] = Form(SWEEP_FILE, _plain, _sweep, BLOCKS_FILE, Block)
-"""Files of a sweep."""
+"""Form of a sweep: ``sweep.json``, ``blocks.jsonl.gz``, and the conversion of the plan."""
 
 
 def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> None:
@@ -204,13 +204,13 @@ def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> N
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder's sweep, with repeated attempts, in order. Raises UsageError for an edited block or
-    plan."""
+    """Every whole block of a folder's sweep, in the order of time, including attempts that were repeated. Raises
+    UsageError for an edited block or plan."""
     return blocks_of(folder, SWEPT)
 
 
 def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
-    """Every whole block of a run, in order. Raises UsageError for an edited block or plan."""
+    """Every whole block of a run, in the order of time. Raises UsageError for an edited block or plan."""
     file, plan_file = folder / form.blocks_file, folder / form.plan_file
     plan = digest(plan_file.read_bytes()) if plan_file.exists() else b""
     blocks = []
@@ -230,7 +230,7 @@ def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
 
 
 def counting(blocks: Sequence[N]) -> tuple[N, ...]:
-    """Last attempt of each block. Earlier attempts do not count."""
+    """Blocks that count: the last attempt of each block number."""
     return tuple({block.number: block for block in blocks}.values())
 
 
@@ -323,18 +323,19 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def other_limits(sweep: Sweep) -> list[str]:
-    """Limits of a sweep that differ from this version's limits, in words."""
+    """Words on each limit of a sweep that differs from the default in this version, with both values."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
 
 
 def digest(content: bytes) -> bytes:
-    """Digest of a content. The file keeps the digest, so that an edited content is detected."""
+    """Digest of these bytes, in hexadecimal digits. A file keeps the digest of its content, so that an edit is
+    detected."""
     return hashlib.sha256(content).hexdigest()[:_DIGITS].encode()
 
 
 def _encoded(value: object) -> object:
-    """JSON of a value that msgspec cannot convert."""
+    """Values for JSON of a histogram, which msgspec cannot convert. Raises NotImplementedError for another type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError(type(value))
@@ -347,7 +348,7 @@ def _decoded(kind: type, value: Any) -> object:
 
 
 def with_levels(value: Any) -> Any:
-    """Plain values in which every setting is replaced by a mapping of its levels, for JSON."""
+    """A copy of plain values for JSON, in which every setting is replaced by a mapping of its levels."""
     match value:
         case {"setting": {"levels": levels}, **others}:
             return {"levels": dict(levels), **with_levels(others)}

@@ -21,7 +21,8 @@ from experiments.design.setting import Setting
 from experiments.design.sources import NO_SOURCES, PLACES, SOURCES, VERSIONS, counted
 
 Sources = Mapping[str, str]
-"""Digests by the patterns of the rows, and versions by the names of the programs."""
+"""A fingerprint: the digest of each row by the row's pattern of files, and the version of each other project's program
+by the program's name."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,7 +42,8 @@ _OF_NO_WEIGHT = ("ctx", "kind", "type_comment", "type_params")
 
 
 def taken(root: Path = ROOT) -> dict[str, str]:
-    """Fingerprint of the present sources. Blocks for some 0.3 s. Raises OSError, SyntaxError."""
+    """Fingerprint of the present sources. Blocks for some 0.3 s. Raises OSError for a file that cannot be read, and
+    SyntaxError for a Python file that cannot be parsed."""
     rows = {row: _digest(root, files) if files else ABSENT for row, files in files_of(root).items()}
     packages = {name: version_of(name) for name in VERSIONS if name != "python"}
     return rows | packages | {"python": platform.python_version()}
@@ -50,8 +52,8 @@ def taken(root: Path = ROOT) -> dict[str, str]:
 def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
     """Fingerprint at the end of a run that began with the sources ``began``. Blocks for some 0.3 s.
 
-    A row that has changed during the run gets two digests. So no version of the sources has the fingerprint of an arm
-    with this row.
+    A row that has changed during the run gets two digests. An arm that selects this row then has a fingerprint that no
+    single version of the sources has.
     """
     try:
         ended = taken(root)
@@ -62,7 +64,8 @@ def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Names of the differing rows that any of these settings selects, and differing programs with both versions."""
+    """Names of the rows and programs that differ between two fingerprints, and that any of these settings selects. A
+    program has both of its versions beside its name."""
     rows = dict.fromkeys(row for each in settings for row in counted(each))
     apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
     named = (PLACES.get(row, f"{row} ({a}{_THEN}{b})") for row, (a, b) in apart.items() if a != b)
@@ -82,7 +85,7 @@ def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 
 def _patterns(pattern: str) -> Iterator[str]:
-    """Patterns without braces, for each choice of the alternatives in braces."""
+    """Patterns without braces, as a shell expands them: ``a.py`` and ``b.py`` for ``{a,b}.py``."""
     parts = (part.split(",") if place % 2 else [part] for place, part in enumerate(re.split(r"[{}]", pattern)))
     return map("".join, product(*parts))
 
@@ -104,7 +107,8 @@ def _tree(content: bytes) -> bytes:
 
 
 def _shape(node: object) -> object:
-    """A node as nested tuples, without docstrings, other statements of a text alone, and empty fields."""
+    """A node of a syntax tree as nested tuples. Docstrings, other statements that are only a text, and empty fields are
+    left out."""
     if isinstance(node, list):
         return tuple(_shape(each) for each in node if not _is_text(each))
     if not isinstance(node, ast.AST):
@@ -114,7 +118,7 @@ def _shape(node: object) -> object:
 
 
 def _is_text(node: object) -> bool:
-    """True for a statement of a text alone, such as a docstring."""
+    """True for a statement that is only a text, such as a docstring."""
     alone = node.value if isinstance(node, ast.Expr) else None
     return isinstance(alone, ast.Constant) and isinstance(alone.value, str)
 

@@ -23,7 +23,7 @@ ALL = "all"
 """Name of all request types together."""
 
 KEPT, STARTED_LATE, ANSWERED_LATE, SILENT, FAILED = range(5)
-"""Fates of a slice, with these meanings. KEPT: the slice counts. STARTED_LATE: a connection began too late.
+"""Fates of a slice. KEPT: the slice counts. STARTED_LATE: a connection sent no request before the counted part.
 ANSWERED_LATE: a counted request was answered after the end of the slice. SILENT: the slice has no counted request.
 FAILED: the load could not run."""
 
@@ -36,7 +36,7 @@ BEYOND_MIN = 10
 
 @dataclass(frozen=True, slots=True)
 class SliceColumns:
-    """Columns with a value for each slice of the block."""
+    """Columns with a value for each slice of the block, or for each window in a sweep with windows."""
 
     round: Sequence[int]
     appearance: Sequence[int]
@@ -59,26 +59,31 @@ class SliceColumns:
     counts: Mapping[str, Sequence[int]]
     """Numbers of counted requests that were answered, by request type."""
     sums_ns: Mapping[str, Sequence[int]]
-    """Sums of the response times of these requests, by request type."""
+    """Sums of the response times of the requests in ``counts``, by request type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Counted requests of one request type of an arm, in all kept slices of a block."""
+    """Counted requests of one request type of an arm in a block.
+
+    Replies are from the slices that were kept or answered late, in rounds that are not left out. Errors are from all
+    slices.
+    """
 
     times: Times
-    """Response times."""
+    """Histogram of the response times."""
     outcomes: Mapping[str, int]
     """Numbers of replies, by status."""
     errors: Mapping[str, int]
     """Numbers of requests without a valid reply, by kind of error."""
     effective: float
-    """Effective sample size: the number of independent requests that would estimate the 99th percentile as exactly."""
+    """Effective sample size: the number of independent requests that would estimate the 99th percentile as exactly as
+    the requests of this block do."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """Share of one host in a window, if other hosts send the load."""
+    """Load that one host sent in a window, and its response times. Present only if other hosts send the load."""
 
     name: str
     began_within_s: float
@@ -94,18 +99,18 @@ class HostSeen:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One window of an arm, in a sweep with windows instead of slices."""
+    """Rates and lateness of one window of an arm, in a sweep with windows instead of slices."""
 
     rate_hz: float | None
     """Declared requests per second. None for a closed loop."""
     sent_hz: float
-    """Sent requests per second, without the requests that were never sent."""
+    """Requests per second that were really sent. Requests in ``never_sent`` do not count."""
     answered_hz: float
     """Replies per second within the window."""
     starved_clients: int
-    """Number of connections without a reply."""
+    """Number of connections that got no reply: in a closed loop in the window, in an open loop in the whole run."""
     never_sent: int
-    """Number of an open loop's requests that were due, and were not sent."""
+    """Number of requests that were due in an open loop, but were not sent."""
     late_us_p99: float | None
     """99th percentile of the lateness of an open loop's sends. None in a closed loop."""
     duration_s: float = 0.0
@@ -120,7 +125,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class ArmSeen:
-    """One arm in one block."""
+    """Observation of one arm in one block."""
 
     answered: Mapping[str, Answered]
     """Answered requests by request type, and for ``all``."""
@@ -130,8 +135,8 @@ class ArmSeen:
     span_ns: int = 0
     """Sum over slices and connections of the time from the first counted send to the last counted reply."""
     unrecorded: int = 0
-    """Number of requests that the arm's connections began and never recorded. Arms that share connections have equal
-    numbers, since the connection of such a request is known, and the arm is not."""
+    """Number of requests that the arm's connections began and never recorded. Of such a request only the connection is
+    known. So all arms that share a connection count the request."""
     updates: int = 0
     """Number of updates that the price updater sent in the arm's slices."""
     update_errors: int = 0
@@ -142,7 +147,7 @@ class ArmSeen:
 
 @dataclass(frozen=True, slots=True)
 class ServerSeen:
-    """One server of a block, after the last slice of the block."""
+    """State of one server of a block, after the last slice of the block."""
 
     threads: int
     connections: int
@@ -159,13 +164,13 @@ class ServerSeen:
 
 @dataclass(frozen=True, slots=True)
 class RoundSeen:
-    """The machine during one round. A tick is 10 ms of a core."""
+    """Processor time that a round lost to the hypervisor and to foreign processes. A tick is 10 ms of a core."""
 
     duration_s: float
     steal_ticks: int
     """Number of ticks that the hypervisor took."""
     foreign_ticks: int | None = None
-    """Number of ticks of foreign processes, which are not the sweep's. None if unknown, and in older recordings."""
+    """Number of ticks that processes other than the sweep's took. None if unknown, and in older recordings."""
 
     @property
     def lost_ticks(self) -> int:
@@ -215,10 +220,15 @@ class Block:
 
 
 def is_carried(percent: float, effective: float) -> bool:
-    """True if an effective sample size carries a percentile: at least ``BEYOND_MIN`` values lie on its smaller side."""
+    """True if the percentile may be reported from a run with this effective sample size: at least ``BEYOND_MIN``
+    independent values lie below the percentile, and at least as many lie above."""
     return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # a float cannot be exactly 99.9
 
 
 def needed(percent: float, count: int, effective: float) -> int:
-    """Number of requests that would carry a percentile, at the ratio ``effective`` ÷ ``count`` of a measured run."""
+    """Number of requests that a run needs, so that the percentile may be reported.
+
+    ``count`` is the number of requests of a measured run, and ``effective`` its effective sample size. A longer run is
+    taken to have an equal ratio of these two numbers.
+    """
     return math.ceil(count / effective * BEYOND_MIN * 100 / min(percent, 100 - percent) - 1e-9)

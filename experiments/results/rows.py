@@ -19,7 +19,8 @@ Cell = str | int | float | None
 
 
 def table(sweep: Sweep, blocks: Sequence[Block], without: Collection[str] = ()) -> str:
-    """CSV text of these blocks, without the columns ``without``."""
+    """CSV text of these blocks: a header, and a row for each block, arm and request type. The columns ``without`` are
+    left out."""
     text, every = io.StringIO(), [row for block in blocks for row in rows(sweep, block)]
     columns = [name for name in (every[0] if every else ()) if name not in without]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
@@ -59,12 +60,12 @@ def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Text of counts by kind: ``KIND:COUNT``, separated by spaces."""
+    """Text of counts by kind, such as ``unavailable:2 never_sent:1``."""
     return " ".join(f"{kind}:{count}" for kind, count in counts.items())
 
 
 def _of_request(block: Block, arm: int, request: str, answered: Answered, connections: int) -> dict[str, Cell]:
-    """Columns of one request type of an arm."""
+    """Columns of one request type of an arm, such as its percentiles and throughput."""
     of = answered.times.distribution()
     columns = zip(block.slices.counted_ns, block.slices.arm, block.slices.fate, strict=True)
     counted_s = sum(ns for ns, each, fate in columns if each == arm and fate == KEPT) / 1e9
@@ -88,14 +89,14 @@ def _of_request(block: Block, arm: int, request: str, answered: Answered, connec
 
 
 def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
-    """Columns that all request types of an arm share."""
+    """Columns of an arm that are equal in the rows of all its request types, such as the server's processor time."""
     own = [place for place, each in enumerate(block.slices.arm) if each == arm]
 
     def total(column: Sequence[int]) -> int:
         return sum(column[place] for place in own)
 
     def each(column: Sequence[int], of: float) -> float | None:
-        """Ratio of a column's sum and ``of``. None for a sum of 0, since 0 stands for an unknown value."""
+        """Sum of a column over the arm's slices ÷ ``of``. None for a sum of 0, since 0 stands for an unknown value."""
         return _rounded(total(column) / of) if of and total(column) else None
 
     requests, active_ns = total(block.slices.requests), total(block.slices.active_ns)

@@ -35,10 +35,10 @@ ALL = "all"
 """Name of all methods together."""
 
 SUM_NS = 50_000
-"""Largest allowed difference between the sum of the stages and the total."""
+"""Largest allowed difference between the sum of a request's stages and its total, in nanoseconds."""
 
 UNKNOWN_METHOD = "unknown"
-"""Name of all methods that the service does not have."""
+"""Name under which the calls of all methods that the service does not have are summed up."""
 
 Nanoseconds = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class Stages:
     lock."""
     acquired_ns: Nanoseconds
     waited_ns: Nanoseconds
-    """Duration of the request's waits for all its locks."""
+    """Sum of the times for which the request waited for its locks."""
     handled_ns: Nanoseconds
     replied_ns: Nanoseconds
     method: Numbers
@@ -64,7 +64,7 @@ class Stages:
     thread: Numbers
     methods: tuple[str, ...]
     left_out: int
-    """Number of requests that ended when the timeline was full."""
+    """Number of requests that are missing, since they ended when the timeline was full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,14 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """Stages of the requests of one method, or of all methods."""
+    """Mean stages of the requests of one method, or of all methods. ``violations`` counts requests with a missing or
+    wrong time stamp."""
 
     count: int
     locked: int
     """Number of requests with a lock."""
     threads: int
-    """Number of threads that answered these requests."""
+    """Number of the server's threads that answered the requests."""
     queue_wait: StageTimes
     preparation: StageTimes
     lock_wait: StageTimes
@@ -93,7 +94,8 @@ class StageSummary:
 
 
 def load(path: Path) -> Stages:
-    """Timeline of a file. Raises ValueError for a file of another format, OSError."""
+    """Timeline of a file. Requests that had not ended when the file was written are left out. Raises ValueError for a
+    file of another format, and OSError."""
     with np.load(path, allow_pickle=False) as archive:
         about, rows = json.loads(archive[ABOUT]), archive[STAMPS]
     if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
@@ -105,10 +107,11 @@ def load(path: Path) -> Stages:
 
 
 def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds | int) -> dict[str, StageSummary]:
-    """Stages of the requests that were accepted within one or several intervals, by method and for ``ALL``.
+    """Summaries of the requests that were accepted within one or several intervals, by method and for ``ALL``.
 
-    Several intervals must be ascending. A method without requests has no entry, and ``ALL`` has no entry without any
-    request. Raises ValueError if the timeline was full before the end of the last interval.
+    An interval begins at an entry of ``begins_ns``, and ends before the entry of ``ends_ns`` with the same index. The
+    intervals must be ascending. A method without requests has no entry, and without any request ``ALL`` has no entry.
+    Raises ValueError if the timeline was full before the end of the last interval.
     """
     begins_ns, ends_ns = np.atleast_1d(begins_ns), np.atleast_1d(ends_ns)
     if stages.left_out and len(stages.accepted_ns) and ends_ns[-1] > stages.accepted_ns.max():
@@ -127,7 +130,7 @@ def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds |
 
 
 def _durations(stages: Stages) -> dict[str, Nanoseconds]:
-    """Durations of every request by stage, and the total."""
+    """Durations of the requests in nanoseconds: an array for each stage, by the stage's name, and for ``total``."""
     locked = stages.asked_ns != 0
     return {
         "queue_wait": stages.dequeued_ns - stages.accepted_ns,
@@ -140,7 +143,8 @@ def _durations(stages: Stages) -> dict[str, Nanoseconds]:
 
 
 def _violations(stages: Stages) -> npt.NDArray[np.bool_]:
-    """True for each request that is a violation."""
+    """True for each request with a missing time stamp, with time stamps in the wrong order, or with a total that is not
+    the sum of its stages."""
     durations = _durations(stages)
     total = durations.pop("total")
     stamps = (stages.accepted_ns, stages.dequeued_ns, stages.handled_ns, stages.replied_ns)
@@ -157,7 +161,7 @@ def _summary(
     in_violation: npt.NDArray[np.bool_],
     chosen: npt.NDArray[np.bool_],
 ) -> StageSummary:
-    """Stages of the chosen requests, of which there must be at least one."""
+    """Summary of the requests that ``chosen`` selects. At least one request must be selected."""
     count, violations = int(chosen.sum()), int(in_violation[chosen].sum())
     return StageSummary(
         count=count,
