@@ -28,7 +28,8 @@ from stock_service.v1 import stock_pb2
 
 HISTORY_MAX = 2**18
 """Largest number of requests that a run stores; the requests take 100 MB. With two connections or more, these requests
-have at most some 66,000 different request_ids, fewer than the 100,000 that a catalog remembers."""
+have at most some 66,000 different request_ids, fewer than the 100,000 that a catalog remembers. With one connection, no
+request_id is sent twice."""
 
 SHARED_BY = 3
 """Number of connections that send a trade with the same request_id."""
@@ -45,8 +46,8 @@ class Asked:
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
 
     def __init__(self, request: Request, first: int, clock_ns: Callable[[], int]) -> None:
-        """Notes the moment of the send, so the caller must send the request at once. ``first`` is the offset of the
-        request type's outcomes (``outcomes.py``)."""
+        """Takes the present moment as the moment of the send: the caller must send the request at once. ``first`` is
+        the offset of the request type's outcomes (``outcomes.py``)."""
         self._request = request
         self._first = first
         self._clock_ns = clock_ns
@@ -145,9 +146,9 @@ class CheckedWorkload:
         return [operation for operation in every if operation is not None]
 
     def _with_id(self, request_id: str, rng: random.Random) -> Trade:
-        """Trade with this request_id. The id determines stock, side and quantity, so that all connections draw an equal
-        trade. With the probability ``conflicts``, the trade has a different quantity: of two different trades with one
-        id, the server must refuse the second."""
+        """Trade with this request_id. The id determines stock, side and quantity, so that all connections with this id
+        draw an equal trade. With the probability ``conflicts``, the trade has a different quantity: of two different
+        trades with one id, the server must refuse the second."""
         drawn = crc32(request_id.encode())
         stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
         side = Side.BUY if drawn >> 31 else Side.SELL

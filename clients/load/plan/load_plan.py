@@ -69,7 +69,8 @@ share of these records. A record takes at most 25 bytes, so all records take 210
 
 _RECORDS_MIN = 2**14
 """Number of records that each connection may hold even if its equal share of ``_RECORDS`` is smaller, that is, in a run
-with more than 512 connections. These records of a connection take 410 kB."""
+with more than 512 connections. These records of a connection take 410 kB; with 4096 connections, all records take up to
+1.7 GB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class RequestType:
     """Type of request: the path of a method, the payloads to send, and the check of a reply. The mix of a plan has the
     type's ``name``. A client process gets the request type pickled.
 
-    ``check`` takes a reply's bytes. It returns the number of the reply's ``Status``, or raises InternalFault for an
+    ``check`` takes a reply's bytes, and returns the number of the reply's ``Status``, or raises InternalFault for an
     invalid reply. ``check`` must be a function of a module, or an object that can be pickled. The payload of each
     request is drawn from ``payloads``, as a stock is drawn from the plan's stocks (see ``Choice``).
     """

@@ -30,8 +30,8 @@ OUTCOMES = 256
 """Number of values that an outcome can have."""
 
 _CODES = 15
-"""Divisor of a fault's code: the remainder is added to ``FAULT_FIRST``. Only the code of UNAUTHENTICATED, 16, is
-larger: the remainder of 16 is 1. No fault has the code 1."""
+"""Divisor of a fault's code: the remainder is added to ``FAULT_FIRST``. Every code is smaller than the divisor, except
+the code of UNAUTHENTICATED, 16: its remainder is 1, which is no other fault's code."""
 
 ERROR_KINDS: dict[int, str] = {
     **{FAULT_FIRST + code % _CODES: code.name.lower() for code in FaultCode},
@@ -44,7 +44,7 @@ STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 
 def fault_outcome(fault: Fault) -> int:
-    """Number of a fault. The outcome is the number plus the request type's offset."""
+    """Number of a request that ended in this fault. The outcome is the number plus the request type's offset."""
     return FAULT_FIRST + fault.code % _CODES
 
 

@@ -14,15 +14,15 @@ from clients.load.plan.load_plan import LoadPlan
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A slice of time in which one load sends. All moments are in nanoseconds. They are moments on the clock, or they
-    are relative to a start: then ``after`` makes a turn with moments on the clock."""
+    """A slice of time in which one load sends. All moments are in nanoseconds, either on the clock or relative to a
+    start. ``after`` converts relative moments to moments on the clock."""
 
     load: int
     """Index of the load in the sequence of all loads."""
     begin_ns: int
     """Moment at which the clients begin to send."""
     first_ns: int
-    """Begin of the counted part. A request sent between this moment and ``last_ns`` counts."""
+    """Beginning of the counted part. A request sent between this moment and ``last_ns`` counts."""
     last_ns: int
     """End of the counted part. Clients then send uncounted requests until all counted requests are answered."""
     end_ns: int

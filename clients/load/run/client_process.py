@@ -60,8 +60,8 @@ class Stopping:
         self._held = self._came = False
 
     def __call__(self, *_: object) -> None:
-        """Handles SIGTERM. A flag holds Interrupted back, since a signal mask in the main thread would not: the kernel
-        would give the signal to one of grpcio's threads."""
+        """Handles SIGTERM. A flag, and no signal mask, holds Interrupted back: with a mask in the main thread, the
+        kernel would give the signal to one of grpcio's threads."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.deadline.ns = 0
         self._came = True
@@ -139,7 +139,7 @@ class Client:
         """Runs through the warm-up and the window, and returns the report. Blocks until the window has ended and the
         replies under way have come. If a connection cannot be made, the report has only the fault."""
         interrupted = False
-        began_ns = ended_ns = 0  # processor time of this process at the window's begin and end; 0: not reached yet
+        began_ns = ended_ns = 0  # processor time of this process when the window began and ended; 0: not yet
         before = signal.getsignal(signal.SIGTERM)
         try:
             with self._stopping.held_back():

@@ -55,7 +55,7 @@ Phase = Literal["starting", "standing", "warm-up", "measuring", "finishing"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run, which the watch gets."""
+    """Progress of a run at one moment."""
 
     phase: Phase
     """Phase of the run. In ``starting``, client processes start. ``standing`` is reported once, when all living clients
@@ -108,7 +108,7 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Does nothing: watch of a run without a watch of the caller."""
+    """Does nothing. Watch of a run whose caller gives no watch."""
 
 
 class _Fleet:
@@ -174,8 +174,8 @@ class _Fleet:
         return combine(plan, self._window, self._reports, lost, self._interrupted, cores)
 
     def reap(self) -> None:
-        """Ends every process that still runs, and waits for all ends. If all processes have reported, first gives them
-        time to end by themselves."""
+        """Waits until every process has ended, and kills processes that still run. If all processes have reported, the
+        processes first have ``REAP_S`` to end by themselves."""
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:

@@ -48,10 +48,10 @@ class Floor:
 
 def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
     """Measures the floor, with the client on the cores ``cpus`` (None for any core). Blocks for about a second. If the
-    null server does not answer in time, measures again, three times in all.
+    null server does not answer in time, measures again, up to three times in all.
 
-    Not for use during another run of ``fleet``. Raises Unavailable if the transport has no null server, or if the null
-    server does not start or answer. Raises KeyboardInterrupt after Ctrl-C.
+    Must not run at the same time as ``fleet.run``. Raises Unavailable if the transport has no null server, or if the
+    null server does not start or answer. Raises KeyboardInterrupt after Ctrl-C.
     """
     if answers_of(transport) is None:
         raise Unavailable(f"nothing but its own library speaks {load(transport).LABEL}")
@@ -64,8 +64,7 @@ def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 
 
 def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
-    """Starts a null server, and measures the floor once. Raises Unavailable and KeyboardInterrupt, as ``floor``
-    does."""
+    """Starts a null server, and measures the floor once. Raises Unavailable, KeyboardInterrupt."""
     with null_server(transport, cpus) as where:
         plan = LoadPlan(
             transport=transport,

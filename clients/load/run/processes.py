@@ -54,8 +54,8 @@ def warm() -> None:
 
 
 def make_room(clients: int) -> None:
-    """Increases this process's limit of descriptors to the need of ``clients`` client processes. Raises UsageError if
-    the system does not allow this limit."""
+    """Increases this process's limit of descriptors to the number that ``clients`` client processes need. Raises
+    UsageError if the system does not allow this number."""
     needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
     allowed = allow_descriptors(needed)
     if allowed < needed:

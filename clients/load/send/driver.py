@@ -76,7 +76,7 @@ class Surroundings:
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """True if a first call ended because the run ended: the server never answered the call."""
+    """True if ``fault`` ended a first call only because the run ended: the server never answered the call."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 

@@ -206,7 +206,7 @@ class Lane:
             self._epoll.modify(connected.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
-        """Gives the bytes that ``write`` kept to the kernel. For a socket that epoll reports as writable."""
+        """Gives the kernel the bytes that ``write`` kept. For a socket that epoll reports as writable."""
         if self._socket is not None:
             data, self._unsent = self._unsent, b""
             self._epoll.modify(self._socket.fileno(), select.EPOLLIN)

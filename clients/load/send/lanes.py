@@ -12,8 +12,8 @@ is different, or not exact:
 - Other bytes preceded the reply. Epoll may have reported only those bytes, so the reply's time is the moment when the
   reply was read.
 - A reply came in pieces that were read together. The reply's time may be the moment of the first piece.
-- The reply came while other replies were being read. The reply's time is late, as in any client with one thread. So a
-  result shows the client's processor share next to the latency.
+- The reply came while other replies were being read. The reply's time is late, as in any client with one thread. For
+  this reason a result shows, next to the latency, the share of a core that the client used.
 
 In an open loop several replies may come on one connection, some of them after epoll's report. So the time of a reply is
 the moment when the reply was read.
@@ -166,8 +166,8 @@ class Lanes:
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """Yields the requests in the form for a lane. A request is encoded only when the lane takes the request, so the
-        requests need not be known before the run."""
+        """Yields each request as a ``Ready`` for a lane. A request is encoded only when the lane takes the request, so
+        the requests need not be known before the run."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
@@ -275,8 +275,8 @@ class Lanes:
     # ---- maintenance
 
     def _sweep(self, now_ns: int) -> bool:
-        """Ends calls that timed out, reconnects lost lanes, and reports progress. True if the records must be
-        folded."""
+        """Ends calls that timed out, gives lost and used-up lanes a new connection, wakes lanes that rest, and reports
+        progress. True if the records must be folded."""
         self._next_sweep_ns = now_ns + SWEEP_NS
         for lane in self.lanes:
             lane.give_up(now_ns - self._timeout_ns, now_ns)

@@ -1,5 +1,5 @@
-"""Makers of connections, for the two kinds of client on each transport. The lean client is built on the transport's
-codec. The library client is the transport's own client."""
+"""Functions that make connections, for the two kinds of client on each transport. The lean client is built on the
+transport's codec. The library client is the transport's own client."""
 
 import ssl
 from collections.abc import Callable
