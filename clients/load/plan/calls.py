@@ -1,10 +1,11 @@
-"""A call of any gRPC service: a method's name and a request in JSON become a ``RequestType``.
+"""Request types for the unary methods of any gRPC service (option ``--call``). ``called`` makes a ``RequestType`` from
+a method's name and a request in JSON.
 
 The method's message types come from the server (gRPC server reflection), or from a .proto file that protoc compiles.
-Both sources give one ``FileDescriptorSet``. A reply is valid if the bytes decode as the method's response.
+Both sources give one ``FileDescriptorSet``. A reply is valid if its bytes decode as the method's response.
 
-Left out: streaming methods, metadata, TLS, and the content of a reply. Protocols: gRPC's ``doc/server-reflection.md``,
-version v1alpha, as grpcio speaks it; protobuf's JSON mapping.
+Left out: streaming methods, questions by reflection over TLS or with metadata, and the check of a reply's content.
+Protocols: gRPC's ``doc/server-reflection.md``, version v1alpha, as grpcio speaks it; protobuf's JSON mapping.
 """
 
 import re
@@ -35,21 +36,21 @@ from stock_service.rpc.wire.grpc_status import status_fault
 from stock_service.trading.model import Status
 
 COMPILE_S = 30.0
-"""Longest time for protoc; protoc takes some 0.1 s."""
+"""Longest time that protoc may take, in seconds. protoc usually takes some 0.1 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """Check of a reply: its bytes must decode as a message of one type. The check holds the definition of the type, so
-    that it can be pickled for another process."""
+    """Check of a reply: the reply's bytes must decode as a message type. The object holds, as bytes, the files that
+    declare the type, so that the object can be pickled."""
 
     files: bytes
-    """Definition of the type and of its imports, as an encoded FileDescriptorSet."""
+    """A serialized ``FileDescriptorSet`` that declares the type."""
     message: str
-    """Full name of the type."""
+    """Full name of the message type."""
 
     def __call__(self, reply: bytes) -> int:
-        """Gives OK. Raises InternalFault for bytes that do not decode."""
+        """Returns ``Status.OK`` if the bytes decode. Raises InternalFault if the bytes do not decode."""
         try:
             _message_class(self.files, self.message).FromString(reply)
         except DecodeError as error:
@@ -58,12 +59,13 @@ class Decodes:
 
 
 def called(address: Address, call: str, data: str, proto: Path | None = None, timeout_s: float = 5.0) -> RequestType:
-    """A request type that calls the unary method ``package.Service/Method`` with this request. The type has the
-    method's name.
+    """Makes a request type for a unary method. ``call`` is ``package.Service/Method``, and ``data`` is the request in
+    JSON. The request type's name is the method's name.
 
-    Without ``proto`` the function asks the server at ``address``, and blocks for up to ``timeout_s`` for each question.
-    Raises UsageError in the words of the command line. Raises a Fault, such as Unavailable, if the server does not
-    answer.
+    With ``proto``, protoc compiles this .proto file. Without ``proto``, the function asks the server at ``address``,
+    and blocks for up to ``timeout_s`` for each question. Raises UsageError, with the command line's option, for an
+    unknown or streaming method, and for JSON that is no request of the method. Raises a Fault, such as Unavailable, if
+    the server does not answer.
     """
     service_name, _, method_name = call.partition("/")
     files = _reflected(address, call, timeout_s) if proto is None else _compiled(proto)
@@ -86,7 +88,8 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
 
 
 def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: str) -> ServiceDescriptor:
-    """Definition of the service ``name``. Raises UsageError if the files declare no such service."""
+    """Returns the service ``name`` from the pool. Raises UsageError with the services of ``files`` if the pool does not
+    have the service."""
     try:
         return pool.FindServiceByName(name)
     except KeyError as error:
@@ -95,13 +98,14 @@ def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: st
 
 
 def _unknown(call: str, services: list[str]) -> UsageError:
+    """UsageError for a call of an unknown service: names the known services, and suggests a similar method."""
     asked_for = sorted(name for name in services if not name.startswith("grpc.reflection."))
     like = meant(call, [f"{name}/{call.rpartition('/')[2]}" for name in asked_for])
     return UsageError("--call", call, f"a method of {', '.join(asked_for) or 'a service, and there is none'}{like}")
 
 
 def _pool(files: FileDescriptorSet) -> DescriptorPool:
-    """Pool of the types that the files declare. The files must be in order: each file after the files that it
+    """Makes a pool of the types that these files declare. In ``files``, each file must come after the files that it
     imports."""
     pool = DescriptorPool()
     for file in files.file:
@@ -111,21 +115,25 @@ def _pool(files: FileDescriptorSet) -> DescriptorPool:
 
 @lru_cache(maxsize=8)
 def _message_class(files: bytes, name: str) -> type[Message]:
-    """Class of a message type. The class is made once in each process."""
+    """Returns the class of the message type ``name``. The cache keeps the 8 classes that the process used last."""
     return GetMessageClass(_pool(FileDescriptorSet.FromString(files)).FindMessageTypeByName(name))
 
 
-# ---- where the files come from
+# ---- sources of the descriptors
 
 
 _WARNING = re.compile(r"WARNING: |W\d{4} ")
-"""Beginning of a line of protoc that is not an error. For a file without a syntax, protoc writes this line of over 300
-characters before the error."""
+"""Beginning of protoc's warnings, which an error text leaves out. For a file without a ``syntax`` statement, protoc
+writes a warning of over 300 characters before the error. A UsageError shows only 300 characters, so the warning would
+hide the error."""
 
 
 def _compiled(proto: Path) -> FileDescriptorSet:
-    """Descriptors of a .proto file and of its imports. An import comes from the folder of the file, or from the current
-    folder."""
+    """Compiles a .proto file, and returns the descriptors of the file and of its imports. protoc searches the imports
+    in the file's folder, and then in the current folder. Blocks for ``COMPILE_S`` at most.
+
+    Raises UsageError if grpcio-tools is not installed, or if protoc refuses the file.
+    """
     if find_spec("grpc_tools") is None:
         raise UsageError("--proto", str(proto), "with grpcio-tools installed (pip install grpcio-tools), or no --proto")
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{proto.parent}", "-I.", "--include_imports"]
@@ -140,7 +148,12 @@ def _compiled(proto: Path) -> FileDescriptorSet:
 
 
 def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorSet:
-    """Asks the server for the file that declares the service, and for the imports of the file. Gives the files."""
+    """Asks the server for the descriptors of the file that declares the service, and of the file's imports. In the
+    result, each file comes after the files that it imports.
+
+    Raises UsageError for an unknown service, or for a server without reflection. Raises a Fault, such as Unavailable,
+    if the server does not answer.
+    """
     where = shown_address(address)
     with grpc.insecure_channel(where, [("grpc.enable_retries", 0)]) as channel:
         server = _Reflection(ServerReflectionStub(channel), timeout_s)
@@ -160,25 +173,29 @@ def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorS
 
 
 def _imported(files: dict[str, FileDescriptorProto]) -> set[str]:
+    """Names of the files that at least one of these files imports."""
     return {name for file in files.values() for name in file.dependency}
 
 
 def _explained(error: grpc.Call, call: str, where: str) -> Exception:
-    """Error for the user, with the server's reason and advice."""
+    """Error to raise for a failed question by reflection. For a server without reflection: a UsageError that advises
+    ``--proto``. For any other gRPC status: the Fault of the status."""
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return UsageError("--call", call, f"beside --proto FILE, as the server at {where} has no reflection")
     return status_fault(error.code().value[0], error.details() or "", where)
 
 
 class _Reflection:
-    """Connection to a server's reflection service."""
+    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError if
+    it fails."""
 
     def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
         self._stub = stub
         self._timeout_s = timeout_s
 
     def add(self, files: dict[str, FileDescriptorProto], question: ServerReflectionRequest) -> None:
-        """Asks for files, and adds them to ``files`` by name. Adds no file if the server has none."""
+        """Asks one question, and adds the files of the answer to ``files``, by file name. Adds no file if the server
+        does not have the symbol or the file of the question."""
         for reply in self._stub.ServerReflectionInfo(iter([question]), timeout=self._timeout_s):
             for serialized in reply.file_descriptor_response.file_descriptor_proto:
                 file = FileDescriptorProto.FromString(serialized)

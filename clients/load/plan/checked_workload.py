@@ -1,11 +1,13 @@
-"""Workload of a checked run (``--check``): each request is drawn, sent and kept once, with the reply.
+"""Workload of a checked run (``--check``). Each request is drawn just before the send, and is stored with the reply in
+the history that the check reads.
 
 Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of the trades have a
-request_id. ``SHARED_BY`` connections use each request_id for one trade, at about one time. Every reply is decoded. The
-kept times are a few microseconds wider than the call. A wider time never makes a correct history look wrong.
+request_id. ``SHARED_BY`` connections send a trade with the same request_id, at about the same time: the server must do
+this trade once. Every reply is decoded. The stored times of a request span a few microseconds more than the call. A
+longer span never makes a correct history look wrong.
 
-Bounded: all connections together keep ``HISTORY_MAX`` requests. After its share of these requests, a connection sends
-only Lookups. These Lookups change no stock and are not kept.
+The history is bounded: all connections together store ``HISTORY_MAX`` requests. After a connection has stored its share
+of ``HISTORY_MAX``, the connection sends only Lookups. These Lookups change no stock, and are not stored.
 """
 
 import random
@@ -25,24 +27,27 @@ from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 HISTORY_MAX = 2**18
-"""Most requests that a run keeps: 100 MB. At most half of the requests have ids, and a catalog remembers 100,000
-ids."""
+"""Largest number of requests that a run stores; the requests take 100 MB. With two connections or more, these requests
+have at most some 66,000 different request_ids, fewer than the 100,000 that a catalog remembers. With one connection, no
+request_id is sent twice."""
 
 SHARED_BY = 3
-"""Number of connections that share a request_id."""
+"""Number of connections that send a trade with the same request_id."""
 
 _NONE_KNOWN: dict[bytes, int] = {}
-"""Dictionary of known replies that stays empty, so that every reply is checked."""
+"""Known replies (``workload.Request.known``) in a checked run: always empty, so that the sender gives every reply to
+the check."""
 
 
 class Asked:
-    """A request under way, and later its reply. The load client calls this object as the function that checks a reply.
-    For one thread."""
+    """A request that was sent and, later, its reply. The object is the ``check`` of a ``workload.Request``: the sender
+    calls the object with the reply's bytes. For one thread."""
 
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
 
     def __init__(self, request: Request, first: int, clock_ns: Callable[[], int]) -> None:
-        """``first`` is the number of the request type's first outcome. The request counts as sent from now on."""
+        """Takes the present moment as the moment of the send: the caller must send the request at once. ``first`` is
+        the offset of the request type's outcomes (``outcomes.py``)."""
         self._request = request
         self._first = first
         self._clock_ns = clock_ns
@@ -52,7 +57,8 @@ class Asked:
         self._called_ns = clock_ns()
 
     def __call__(self, payload: bytes) -> int:
-        """Outcome of a reply. An invalid reply has the outcome INVALID_REPLY and is not kept."""
+        """Decodes and stores the reply, and returns the outcome. An invalid reply has the outcome INVALID_REPLY: the
+        history then has the request without a reply."""
         returned_ns = self._clock_ns()
         try:
             self._reply = decoded(self._request, payload)
@@ -62,24 +68,27 @@ class Asked:
         return self._first + self._reply.status
 
     def failed(self, fault: Fault) -> None:
-        """Ends the request with a fault. Some faults tell that the request had no effect."""
-        if isinstance(fault, InvalidRequest):  # a second use of an id: no other request here has this fault
+        """Notes that the request ended in a fault. After InvalidRequest, the history says that the server refused the
+        trade. After Overloaded, the history does not have the request, which had no effect. After any other fault, the
+        request's effect stays unknown."""
+        if isinstance(fault, InvalidRequest):  # here only a request_id that another trade has used gives this fault
             self._reply, self._returned_ns = Untold.REFUSED, self._clock_ns()
         self._dropped = isinstance(fault, Overloaded)
 
     def not_sent(self) -> None:
-        """Drops a request that was never sent."""
+        """Keeps the request out of the history, since the request was never sent."""
         self._dropped = True
 
     def operation(self) -> Operation | None:
-        """The operation, with the reply if a reply came. None for an operation that certainly took no effect."""
+        """Makes the history's entry: the request, the times, and the reply if a reply came. None for a request that
+        was never sent, or that the server refused as overloaded."""
         if self._dropped:
             return None
         return Operation(self._request, self._reply, self._called_ns, self._returned_ns)
 
 
 def decoded(request: Request, payload: bytes) -> Reply:
-    """Decodes a reply to the request. Raises InternalFault for a reply that the request cannot have."""
+    """Decodes the reply to ``request``. Raises InternalFault for an invalid reply."""
     match request:
         case Lookup():
             looked_up = replies.lookup(payload)
@@ -93,8 +102,8 @@ def decoded(request: Request, payload: bytes) -> Reply:
 
 
 class CheckedWorkload:
-    """Requests of one client process, with the replies. Each connection's iterator may be used in a different
-    thread."""
+    """Workload of one client process in a checked run: draws requests, and stores the requests with their replies. Each
+    connection's iterator may be used in a different thread."""
 
     def __init__(self, plan: LoadPlan, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         assert plan.check is not None
@@ -105,7 +114,8 @@ class CheckedWorkload:
         self._asked: list[list[Asked]] = []
 
     def requests(self, client: int, connection: int) -> Iterator[workload.Request]:
-        """The endless sequence of one connection. Every yielded request counts as sent."""
+        """Endless sequence of one connection's requests. A request counts as sent from the moment when the iterator
+        yields the request. If the request is not sent, the caller must call ``request.check.not_sent``."""
         plan, asked = self._plan, list[Asked]()
         self._asked.append(asked)
         rng = random.Random(f"{plan.seed}/{client}/{connection}")
@@ -125,19 +135,20 @@ class CheckedWorkload:
             first = kinds.index(kind) * TYPE_STEP
             asked.append(one := Asked(request, first, self._clock_ns))
             yield workload.Request(path, payload, _NONE_KNOWN, one, first)
-        while True:  # without Lookups in the mix, counts as the mix's first type
+        while True:  # a Lookup counts as a request of the mix's first type if the mix has no Lookups
             lookup = Lookup(rng.choice(plan.stocks))
             first = kinds.index("lookup") * TYPE_STEP if "lookup" in kinds else 0
             yield workload.Request(*encoded(lookup), _NONE_KNOWN, Asked(lookup, first, self._clock_ns), first)
 
     def operations(self) -> list[Operation]:
-        """All operations that were sent so far, with their replies."""
+        """History of all connections so far. The history leaves out requests that certainly had no effect."""
         every = (one.operation() for asked in self._asked for one in asked)
         return [operation for operation in every if operation is not None]
 
     def _with_id(self, request_id: str, rng: random.Random) -> Trade:
-        """The trade that belongs to an id. With the probability ``conflicts``, a different trade with the same id,
-        which the server must refuse."""
+        """Trade with this request_id. The id determines stock, side and quantity, so that all connections with this id
+        draw an equal trade. With the probability ``conflicts``, the trade has a different quantity: of two different
+        trades with one id, the server must refuse the second."""
         drawn = crc32(request_id.encode())
         stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
         side = Side.BUY if drawn >> 31 else Side.SELL
@@ -147,6 +158,7 @@ class CheckedWorkload:
 
 
 def _drawn(kind: str, stock: str, plan: LoadPlan, rng: random.Random) -> Request:
+    """Draws a request of this kind for this stock. A Trade gets no request_id."""
     match kind:
         case "lookup":
             return Lookup(stock)
@@ -157,7 +169,7 @@ def _drawn(kind: str, stock: str, plan: LoadPlan, rng: random.Random) -> Request
 
 
 def encoded(request: Request) -> tuple[str, bytes]:
-    """Path and encoded message of a request."""
+    """Path of the request's method, and the bytes of the request."""
     match request:
         case Lookup(name):
             return LOOKUP, stock_pb2.LookupRequest(name=name).SerializeToString()

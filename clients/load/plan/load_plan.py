@@ -1,5 +1,6 @@
-"""Plan of a load run: a frozen value that is checked when the value is made. This file has every limit. The limits
-bound a run: 512 processes, 4096 connections, an hour, and the memory for records (``records_max``).
+"""Plan of a load run: a frozen value, whose constructor refuses values outside the limits of this file. The limits
+bound a run to 512 processes, 4096 connections, an hour of warm-up, and an hour of measuring. ``records_max`` bounds the
+memory for records.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,68 +15,72 @@ from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.model import QUANTITY_MAX
 
 ConnectionPolicy = Literal["kept-alive", "per-request"]
-"""Connection policy: one kept connection for all requests, or a new connection for each request."""
+"""Policy for connections. ``kept-alive``: a connection is kept, and carries many requests. ``per-request``: each
+request has a new connection."""
 
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 
 ClientKind = Literal["lean", "library"]
-"""Kind of client that speaks to the server. ``lean``: this project's client, directly on a socket, with little work for
-each request. ``library``: the client of the transport's library, which users of the transport have (on gRPC:
-grpcio)."""
+"""Kind of client. ``lean``: this project's own client, which uses a socket directly and does little work for each
+request. ``library``: the client of the transport's library, which most programs use (on gRPC: grpcio)."""
 
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
 Choice = Literal["uniform", "zipf"]
-"""Distribution of the stocks in requests: uniform, or Zipf's (the k-th stock in proportion to 1 ÷ k^s)."""
+"""Distribution of the requests over the stocks. ``uniform``: all stocks are equally likely. ``zipf``: the probability
+of the k-th stock is in proportion to 1 ÷ k^s, where s is ``zipf_s``."""
 
 CHOICES: tuple[Choice, ...] = ("uniform", "zipf")
 
 RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
-"""Range of the requests due in a second."""
+"""Range of ``rate_hz``, in requests a second."""
 
 ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
-"""Range of the exponent s. With the largest exponent, the second stock has a thousandth of the first stock's
-requests."""
+"""Range of ``zipf_s``. With 10, the second stock gets a thousandth of the first stock's requests."""
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
-"""Range of weights in a mix. Larger weights would overflow the sum of the weights, and a type with a smaller weight
-would never be drawn."""
+"""Range of weights in a mix. Much larger weights would overflow the sum of the weights. A request type with a much
+smaller weight would never be drawn."""
 
 REQUESTS = ("lookup", "trade", "update")
-"""Request types of the stock service. A plan may add other request types."""
+"""Names of the stock service's request types. A plan may add other request types (``LoadPlan.request_types``)."""
 
 REFLECTING = ("grpc", "grpc_static", "grpc_aio")
-"""Transports with servers that tell a method's message types (gRPC server reflection)."""
+"""Transports whose servers tell a client the message types of a method, by gRPC server reflection."""
 
 CLIENTS_MAX = 512
-"""Largest number of client processes. Each takes about 10 MB."""
+"""Largest number of client processes. Each process takes about 10 MB."""
 
 CONNECTIONS_MAX = 4096
-"""Largest number of connections of all clients together: the number that a server here accepts by default."""
+"""Largest number of connections of all clients together. By default, a server of this project accepts this number."""
 
 DURATION_S_MAX = 3600.0
 """Longest warm-up, and longest measured window, in seconds."""
 
 STOCKS_MAX = 100_000
-"""Largest number of stocks to choose from: the number that a catalog can have."""
+"""Largest number of stocks in a plan. A catalog has at most this number of stocks."""
 
 REQUEST_TYPES_MAX = 8
-"""Largest number of request types in a mix. An outcome is recorded as one byte, with three bits for the type."""
+"""Largest number of request types in a mix. An outcome is one byte, and three bits of the byte tell the type."""
 
 _RECORDS = 2**23
-"""Number of records that all connections of a run hold together: at most 25 bytes each, 210 MB. With over 512
-connections it grows, because each may hold ``_RECORDS_MIN``."""
+"""Largest number of records that a run with up to 512 connections holds in memory. Each connection may hold an equal
+share of these records. A record takes at most 25 bytes, so all records take 210 MB."""
 
 _RECORDS_MIN = 2**14
-"""Number of records that each connection may hold at least, however many connections there are: 410 kB."""
+"""Number of records that each connection may hold even if its equal share of ``_RECORDS`` is smaller, that is, in a run
+with more than 512 connections. These records of a connection take 410 kB; with 4096 connections, all records take up to
+1.7 GB."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestType:
-    """A type of requests: its method, its payloads, and the check of a reply. A process gets the request type pickled.
+    """Type of request: the path of a method, the payloads to send, and the check of a reply. The mix of a plan has the
+    type's ``name``. A client process gets the request type pickled.
 
-    ``check`` is a function of a module: the function takes a reply's bytes and gives the number of the reply's
-    ``Status``, or raises InternalFault. Each request's payload is chosen uniformly from ``payloads``.
+    ``check`` takes a reply's bytes, and returns the number of the reply's ``Status``, or raises InternalFault for an
+    invalid reply. ``check`` must be a function of a module, or an object that can be pickled. The payload of each
+    request is drawn from ``payloads``, as a stock is drawn from the plan's stocks (see ``Choice``).
     """
 
     name: str
@@ -86,64 +91,67 @@ class RequestType:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Options of a run whose history is kept and checked."""
+    """Settings of a checked run (``--check``): the run stores its history, and the history is checked after the run."""
 
     prefix: str
-    """Prefix of every request_id, unique among all runs on the server."""
+    """Prefix of every request_id. No other run on the server may use this prefix."""
     conflicts: float = 0.0
-    """Share of the trades with an id that use the id of an earlier trade. The server must refuse these trades."""
+    """Share of the trades with a request_id that differ from the other trades with the same id. Of two different trades
+    with one id, the server must refuse the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """A load. Without a rate, a closed loop: every connection sends a request, waits for the reply, and sends the next
-    request. With a rate, an open loop: a schedule says when each request is due. The request is then sent, even if
-    earlier requests are not yet answered.
+    """Plan of a load. Without ``rate_hz``, the load is a closed loop: every connection sends a request, waits for the
+    reply, and sends the next request. With ``rate_hz``, the load is an open loop: a schedule sets the moment when each
+    request is due. The schedule does not wait for replies.
 
-    ``mix`` maps request types to weights: ``lookup``, ``trade``, ``update``, or the name of a type in
-    ``request_types``. Raises UsageError, in the words of the command line, for a value outside the limits.
+    ``mix`` maps the name of each request type to the type's weight. A name is ``lookup``, ``trade``, ``update``, or the
+    name of a type in ``request_types``. The constructor raises UsageError for a value outside the limits; the error
+    names the option of the command line.
     """
 
     transport: str
     address: Address
     clients: int
-    """Number of processes that send."""
+    """Number of client processes."""
     mix: Mapping[str, float]
     stocks: tuple[str, ...]
     warm_up_s: float
-    """Duration of the warm-up. No latency includes requests of the warm-up."""
+    """Duration of the warm-up. Latencies leave out the requests of the warm-up."""
     duration_s: float
     """Duration of the measured window."""
     connections_per_client: int = 1
     connection: ConnectionPolicy = "kept-alive"
-    """Connection policy. With ``per-request``, the response time includes connecting."""
+    """Policy for connections. With ``per-request``, the response time includes connecting."""
     timeout_s: float = 5.0
-    """Longest wait for a reply. A connection's first call may take until the run ends: a starved client is not an
-    error."""
+    """Longest wait for a reply. A connection's first call may wait until the run ends. A client whose first call gets
+    no reply is *starved*, and starvation is not an error."""
     seed: int = 0
     cpus: tuple[int, ...] | None = None
     """Cores that the client processes may use; None for any core."""
     quantity: int = 1
     """Number of shares in one trade."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types of other services than the stock service."""
+    """Request types of other services than the stock service. If a name here is also in ``REQUESTS``, the plan uses the
+    request type from here."""
     client: ClientKind = "lean"
     rate_hz: float | None = None
-    """Requests due in a second from all clients together; None for a closed loop."""
+    """Number of requests of all clients together that are due in a second; None for a closed loop."""
     arrivals: Arrivals = "poisson"
     """Arrival process of an open loop."""
     choice: Choice = "uniform"
     zipf_s: float = 1.0
-    """Exponent of ``zipf``."""
+    """Exponent s of the choice ``zipf``."""
     keep_records: bool = False
-    """True if the result keeps every request's raw times: 33 bytes a request."""
+    """True if the result keeps every request's raw times: 30 bytes a request."""
     credentials: ClientCredentials = NO_CREDENTIALS
-    """The clients' credentials, and the authority that the clients trust."""
+    """Credentials of the clients, and the certificate authority that the clients trust."""
     real_time: bool = False
     """True if the client processes run at real-time priority. The system must permit this; see ``run/priority.py``."""
     check: Check | None = None
-    """Options of the check of a history; None for an unchecked run. Only for the stock service in a closed loop; see
-    ``checked_workload.py``."""
+    """Settings of a checked run; None for a run without a check. A checked run must be a closed loop of the stock
+    service's requests (``checked_workload.py``)."""
 
     def __post_init__(self) -> None:
         if self.transport not in TRANSPORTS:
@@ -186,20 +194,22 @@ class LoadPlan:
 
     @property
     def connections(self) -> int:
-        """Connections of all clients together."""
+        """Number of connections of all clients together."""
         return self.clients * self.connections_per_client
 
     @property
     def loop(self) -> Literal["closed", "open"]:
-        """Kind of the loop: ``closed`` or ``open``."""
+        """Kind of loop: ``open`` for a plan with ``rate_hz``."""
         return "closed" if self.rate_hz is None else "open"
 
     @property
     def records_max(self) -> int:
-        """Number of records at which a connection pauses, to fold the records into histograms."""
+        """Number of records for each connection of a process at which sending pauses. In the pause the process folds
+        the records into histograms."""
         return max(_RECORDS_MIN, _RECORDS // self.connections)
 
 
 def _within(option: str, given: float, low: float, high: float) -> None:
+    """Raises UsageError if the value of an option is outside its range. The range includes both ends."""
     if not low <= given <= high:  # NaN is in no range
         raise UsageError(option, given, f"{low:g} to {high:g}")

@@ -1,8 +1,10 @@
-"""Outcomes of a request, each as one byte. The byte is the request type's place in the mix × 32, plus a number:
+"""Outcomes of a request. An outcome is one byte: the sum of an offset and a number. The **offset** is 32 × the place
+of the request type in the mix. The number says how the request ended:
 
-- 1 to 6: the status of a valid reply;
-- 16: the request was due and was not sent before the run ended;
-- 16 and the fault's code, 3 to 14: the call ended in a fault;
+- 1 to 6: a valid reply came; the number is the reply's status;
+- 16: the request was due, and was not sent before the run ended;
+- 17: the call ended in the fault UNAUTHENTICATED;
+- 19 to 30: the call ended in another fault; the number is 16 plus the fault's code (3 to 14);
 - 31: the reply was invalid.
 """
 
@@ -12,46 +14,47 @@ from stock_service.rpc.errors import DeadlineExceeded, Fault, FaultCode
 from stock_service.trading.model import Status
 
 TYPE_STEP = 32
-"""Distance between the outcomes of two request types."""
+"""Distance between the offsets of two neighbouring request types."""
 
 FAULT_FIRST = 16
-"""First outcome that is a fault. Smaller numbers are statuses."""
+"""Smallest number of a request without a valid reply. Smaller numbers are statuses."""
 
 NEVER_SENT = FAULT_FIRST
-"""Outcome of a request that was due and never sent, since no connection had room before the run ended. No fault has the
-code 0."""
+"""Number of a request that was due and never sent, since no connection was free before the run ended. No fault has this
+number, since no fault has the code 0."""
 
 INVALID_REPLY = 31
-"""Outcome of an invalid reply."""
+"""Number of a request with an invalid reply."""
 
 OUTCOMES = 256
-"""Number of different outcomes."""
+"""Number of values that an outcome can have."""
 
 _CODES = 15
-"""Number of codes with a separate outcome. UNAUTHENTICATED, 16, has the outcome of code 1. No fault has the code 1."""
+"""Divisor of a fault's code: the remainder is added to ``FAULT_FIRST``. Every code is smaller than the divisor, except
+the code of UNAUTHENTICATED, 16: its remainder is 1, which is no other fault's code."""
 
 ERROR_KINDS: dict[int, str] = {
     **{FAULT_FIRST + code % _CODES: code.name.lower() for code in FaultCode},
     NEVER_SENT: "never_sent",
     INVALID_REPLY: "invalid_reply",
 }
-"""Name of every outcome that is an error."""
+"""Name of each error, by the error's number."""
 
 STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 
 def fault_outcome(fault: Fault) -> int:
-    """Outcome of a call that ended in a fault, for the first request type."""
+    """Number of a request that ended in this fault. The outcome is the number plus the request type's offset."""
     return FAULT_FIRST + fault.code % _CODES
 
 
 LATE = fault_outcome(DeadlineExceeded("no reply in time"))
-"""Outcome of a request that timed out, for the first request type. The reply may have come later."""
+"""Number of a request that timed out. The reply may have come later."""
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
-    """Count of each outcome of one request type that occurred, by name. ``names`` has the outcomes that count.
-    ``first`` is the number of the type's first outcome."""
+    """Yields the name and the count of each outcome of one request type that occurred. ``counts`` has a count for each
+    value of an outcome. ``first`` is the type's offset. ``names`` has the names to yield, by number."""
     for number, name in names.items():
         if counts[first + number]:
             yield name, counts[first + number]

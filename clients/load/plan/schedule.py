@@ -1,14 +1,15 @@
 """Schedule of an open loop: a seeded, endless sequence of moments. At each moment a request is due. The server does not
 influence the moments.
 
-``constant``: a moment every ``1 / rate``. ``poisson``: independent exponential gaps with the mean ``1 / rate``, as from
-many independent clients. No moment depends on a send. So a late send delays no later moment.
+``constant``: a moment every ``1 / rate`` seconds. ``poisson``: independent exponential gaps with the mean ``1 / rate``,
+as from many independent clients. No moment depends on a send, so a late send delays no later moment.
 
-The schedules of a run are parts of one process. The sum of Poisson processes is a Poisson process. Constant moments lie
-on one grid, counted from the clock's zero, and each part has every ``parts``-th moment of the grid. So the sum of all
-parts is constant too, for any times of connecting.
+Each sender of a run follows one part of the run's arrival process. All parts together are the declared process: the sum
+of Poisson processes is a Poisson process. Constant moments lie on one grid, counted from the clock's zero, and each
+part has every ``parts``-th moment of the grid. So the sum of the constant parts is constant too, even if the senders
+connect at different times.
 
-Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``) also compute the due moments from the start.
+Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``) also compute the due moments from the start of the run.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ Arrivals = Literal["constant", "poisson"]
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Number of due moments that are computed at once, between two sends: 0.1 ms of work."""
+"""Number of moments that are computed together, between two sends. The computation takes 0.1 ms."""
 
 _SECOND_NS = 10**9
 
@@ -42,7 +43,8 @@ class Schedule:
     seed: int
 
     def due_ns(self, start_ns: int) -> Iterator[int]:
-        """Due moments from ``start_ns`` on, in order, without end."""
+        """Yields the part's moments from ``start_ns`` on, in order, without end. Moments are in nanoseconds on the
+        clock."""
         match self.arrivals:
             case "constant":
                 return self._constant(start_ns)
@@ -53,7 +55,7 @@ class Schedule:
 
     def _constant(self, start_ns: int) -> Iterator[int]:
         rate = Fraction(self.rate_hz)
-        after = ceil(start_ns * rate / _SECOND_NS)  # the grid's first moment from the start on
+        after = ceil(start_ns * rate / _SECOND_NS)  # number of the grid's first moment from the start on
         first = (after + (self.part - after) % self.parts) * _SECOND_NS / rate
         whole_ns = int(first)
         rest_ns, gap_ns = float(first - whole_ns), float(self.parts * _SECOND_NS / rate)
@@ -66,7 +68,7 @@ class Schedule:
     def _poisson(self, start_ns: int) -> Iterator[int]:
         gap_ns = _SECOND_NS * self.parts / self.rate_hz
         rng = np.random.default_rng((self.seed, self.part))
-        passed_ns = 0.0  # since the start: as a float exact to a nanosecond for weeks; the clock's value would not be
+        passed_ns = 0.0  # since the start, so that the float is exact to a nanosecond for weeks
         while True:
             moments = passed_ns + np.cumsum(rng.exponential(gap_ns, _AT_A_TIME))
             passed_ns = float(moments[-1])

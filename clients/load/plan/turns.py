@@ -1,10 +1,10 @@
-"""Turns: slices of time in which clients load one server after another. The moments are drawn before the run, on a
-clock that all processes share.
+"""Turns: slices of time in which clients load one server after another.
 
 A **load** is one arm of a comparison, that is, one measured setting: a ``LoadPlan`` with a server and a number of
-clients. A **turn** is a slice of time in which one load sends. Client processes are started once, and keep their
-connections through all turns. The processes follow the moments without messages to each other. Left out: the random
-choice of the moments, and conclusions from the records.
+clients. A **turn** is a slice of time in which one load sends. The moments of all turns are drawn before the run, on a
+clock that all processes share. Client processes start once, keep their connections through all turns, and follow the
+drawn moments without messages to each other. Left out: the random choice of the moments, and conclusions from the
+records.
 """
 
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from clients.load.plan.load_plan import LoadPlan
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A slice of time in which one load sends. Moments are in nanoseconds, on the clock or relative to a start.
-    ``after`` adds the start."""
+    """A slice of time in which one load sends. All moments are in nanoseconds, either on the clock or relative to a
+    start. ``after`` converts relative moments to moments on the clock."""
 
     load: int
-    """Number of the load that sends in the turn."""
+    """Index of the load in the sequence of all loads."""
     begin_ns: int
-    """Moment at which clients begin to send."""
+    """Moment at which the clients begin to send."""
     first_ns: int
-    """Begin of the counted part. A request counts if it is sent between this moment and ``last_ns``."""
+    """Beginning of the counted part. A request sent between this moment and ``last_ns`` counts."""
     last_ns: int
     """End of the counted part. Clients then send uncounted requests until all counted requests are answered."""
     end_ns: int
-    """End of the turn. A counted request that is answered later spoils the turn."""
+    """End of the turn. If a counted request is answered later, the comparison discards the turn."""
 
     def after(self, start_ns: int) -> "Turn":
-        """Copy of the turn with every moment later by ``start_ns``."""
+        """Copy of the turn, with ``start_ns`` added to every moment."""
         return Turn(
             self.load,
             self.begin_ns + start_ns,
@@ -40,8 +40,8 @@ class Turn:
 
     @property
     def stop_ns(self) -> int:
-        """Moment at which sending stops. Requests under way then have a third of the time between ``last_ns`` and
-        ``end_ns`` to end."""
+        """Moment at which sending stops. The requests under way can still end before ``end_ns``: a third of the time
+        from ``last_ns`` to ``end_ns`` is left."""
         return self.end_ns - (self.end_ns - self.last_ns) // 3
 
 
@@ -52,7 +52,8 @@ class TurnLoad:
 
     plan: LoadPlan
     server_pids: tuple[int, ...] = ()
-    """Server processes. The first client reads the processor clocks of these processes before and after each turn."""
+    """Ids of the server's processes. The first client reads the processor time of these processes before and after each
+    turn of the load."""
     updates_interval_s: float | None = None
-    """Mean pause of a price updater that also sends in this load's turns, in seconds; None for a load without an
-    updater."""
+    """Mean time between two Updates of the price updater that sends in this load's turns, in seconds; None for a load
+    without a price updater."""

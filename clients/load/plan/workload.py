@@ -1,12 +1,12 @@
 """Workload: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
-Each connection repeats 4096 requests drawn at random from the mix. The stock of each request is chosen uniformly, or by
-Zipf's law: the k-th stock in proportion to 1 ÷ k^s (Zipf 1949). By chance, the shares of the sent requests differ from
-the weights by some 2 % at most. The drawn requests depend only on the seed, the client's number and the connection's
-number.
+Each connection repeats 4096 requests, which are drawn at random from the mix. The stock of each request is drawn
+uniformly, or by Zipf's law: the k-th stock in proportion to 1 ÷ k^s (Zipf 1949). By chance, the share of a request
+type among a connection's requests differs from the type's weight by some 2 percentage points at most. The requests of a
+connection depend only on the plan, the client's number and the connection's number.
 
 Every reply is checked. Each request type remembers up to ``REMEMBERED_MAX`` different valid replies. A reply with the
-bytes of a remembered reply costs only one look in a dictionary.
+bytes of a remembered reply costs only one lookup in a dictionary.
 """
 
 import random
@@ -22,13 +22,13 @@ from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 CYCLE = 4096
-"""Number of requests that a connection draws, and then repeats."""
+"""Number of requests that a connection draws once, and then repeats."""
 
 REMEMBERED_MAX = 1024
-"""Largest number of valid replies that a request type remembers: a tenth of a megabyte."""
+"""Largest number of valid replies that a request type remembers. These replies take a tenth of a megabyte."""
 
 PRICES_PER_STOCK = 4
-"""Number of different updates that are drawn for each stock."""
+"""Number of Updates, with random prices, that are drawn for each stock."""
 
 
 class Request(NamedTuple):
@@ -37,21 +37,21 @@ class Request(NamedTuple):
     path: str
     payload: bytes
     known: dict[bytes, int]
-    """Valid replies that the request type remembers, each with its outcome. A reply with the same bytes needs no
-    check."""
+    """Outcomes of the remembered valid replies, by the reply's bytes."""
     check: Callable[[bytes], int]
-    """Function that gives a reply's outcome and remembers it in ``known``. The function never raises."""
+    """Function that takes a reply's bytes and returns the outcome. The function may remember a valid reply in
+    ``known``, and raises no Fault."""
     first: int
-    """Number of the request type's first outcome."""
+    """Offset of the request type's outcomes (``outcomes.py``)."""
 
 
 class Workload:
-    """Requests of one client process. Each connection's iterator may be used in a different thread."""
+    """Workload of one client process. Each connection's iterator may be used in a different thread."""
 
     def __init__(self, plan: LoadPlan) -> None:
         self._seed = plan.seed
         self.population: list[Request] = []
-        """All different requests that the plan can send."""
+        """All requests to draw from: one for each payload of each request type in the mix."""
         weights: list[float] = []
         own = {request_type.name: request_type for request_type in plan.request_types}
         for place, (name, weight) in enumerate(plan.mix.items()):
@@ -64,18 +64,19 @@ class Workload:
         self._cumulated = list(accumulate(weights))
 
     def requests(self, client: int, connection: int) -> Iterator[Request]:
-        """Endless sequence of the requests of one connection."""
+        """Endless sequence of one connection's requests. ``connection`` is the connection's number in the client."""
         return cycle([self.population[place] for place in self.drawn(client, connection)])
 
     def drawn(self, client: int, connection: int) -> list[int]:
-        """Requests that one connection repeats, as places in the population. Takes about a millisecond."""
+        """Draws the ``CYCLE`` requests that one connection repeats, as indices of ``population``. Takes about a
+        millisecond."""
         rng = random.Random(f"{self._seed}/{client}/{connection}")
         return rng.choices(range(len(self.population)), cum_weights=self._cumulated, k=CYCLE)
 
 
 def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
-    """Probability of each payload of a request type with this weight. The payloads belong to the stocks in order, and
-    every stock has equally many payloads. Without stocks, every payload counts as a stock.
+    """Divides the weight of a request type among the type's payloads. The payloads are in the order of the stocks, and
+    every stock has equally many payloads. If ``stocks`` is 0, every payload counts as a stock.
     """
     ranked = stocks or payloads
     exponent = plan.zipf_s if plan.choice == "zipf" else 0.0
@@ -86,14 +87,16 @@ def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[f
 
 
 def remember(known: dict[bytes, int], reply: bytes, outcome: int) -> None:
-    """Keeps a valid reply with its outcome. Forgets all other replies if the dictionary is full. Safe from several
-    threads."""
+    """Keeps the outcome of a valid reply in ``known``. If ``known`` is full, forgets all other replies first.
+    Thread-safe."""
     if len(known) >= REMEMBERED_MAX:
         known.clear()
     known[reply] = outcome
 
 
 def _checker(check: Callable[[bytes], int], known: dict[bytes, int], first: int) -> Callable[[bytes], int]:
+    """Makes a ``Request.check`` from the ``check`` of a request type."""
+
     def checked(reply: bytes) -> int:
         try:
             outcome = first + check(reply)
@@ -106,7 +109,7 @@ def _checker(check: Callable[[bytes], int], known: dict[bytes, int], first: int)
 
 
 def _stock_request(name: str, plan: LoadPlan) -> RequestType:
-    """A request type of the stock service, with payloads for every stock of the plan."""
+    """Makes a request type of the stock service, with payloads for every stock of the plan."""
     messages: list[stock_pb2.LookupRequest] | list[stock_pb2.TradeRequest] | list[stock_pb2.UpdateRequest]
     match name:
         case "lookup":

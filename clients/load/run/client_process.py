@@ -1,12 +1,13 @@
-"""A client process: connects at the given moment, sends through the warm-up and the measured window, and reports.
+"""Client process of a load run: connects at a given moment, sends through the warm-up and the measured window, and
+reports.
 
-The process gets its orders and sends its report over a pipe (``run_client``). SIGINT is for the parent alone. After
-SIGTERM the process sends no more requests, and reports the records so far. Garbage collection is off in the process:
-the code makes no cycles, and a collection would lengthen the measured latency.
+The process gets its window and sends its report over a pipe (``run_client``). The process ignores SIGINT, which the
+parent handles. After SIGTERM the process sends no more requests, and reports the records so far. Garbage collection is
+off in the process: the code makes no cycles, and a collection would lengthen the measured latency.
 
-The lean client drives all its kept connections in the main thread (``send/lanes.py``). With the transport's own client,
-each connection has a thread that blocks in calls (``send/driver.py``). With a connection per request, too, each
-connection has a thread.
+The lean client sends over all its kept connections in the main thread (``send/lanes.py``). The library client has a
+thread for each connection, which blocks in calls (``send/driver.py``). With a connection per request, both kinds of
+client have a thread for each connection.
 """
 
 import gc
@@ -35,19 +36,19 @@ from clients.load.send.lean import connecting, lean_codec, lean_context
 from stock_service.rpc.errors import Fault
 
 READY = "ready"
-"""First message of a client: the client waits at the barrier."""
+"""First message of a client process to the parent: the process stands at the barrier (``fleet.py``)."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""Time after the window for which a client waits before folding its records. Of ten replies of a busy server, the last
-takes this time."""
+"""Time from the window's end until a client folds its records. In this time the other clients get their last replies:
+ten clients of a busy server need about this time."""
 
 _INTERRUPTED_S = 1.0
-"""Longest wait of an interrupted process for the calls under way in the threads, in seconds."""
+"""Longest wait of an interrupted process for the calls under way in its threads, in seconds."""
 
 
 class Interrupted(BaseException):
-    """SIGTERM came. The signal handler raises this error at any place in the main thread. The class does not derive
-    from Exception, so that handlers of faults do not catch it."""
+    """Exception for SIGTERM. The signal handler raises this exception at any place in the main thread. The class does
+    not derive from Exception, so that handlers of faults do not catch it."""
 
 
 class Stopping:
@@ -59,8 +60,8 @@ class Stopping:
         self._held = self._came = False
 
     def __call__(self, *_: object) -> None:
-        """Handles the signal. A signal mask in the main thread would not hold the signal back: grpcio's threads would
-        take it."""
+        """Handles SIGTERM. A flag, and no signal mask, holds Interrupted back: with a mask in the main thread, the
+        kernel would give the signal to one of grpcio's threads."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.deadline.ns = 0
         self._came = True
@@ -69,8 +70,8 @@ class Stopping:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Context in which SIGTERM raises nothing, so that the block is always completed. If SIGTERM came in the block,
-        Interrupted is raised at its end."""
+        """Holds Interrupted back until the end of the ``with`` block, so that the block is always completed. If SIGTERM
+        came meanwhile, raises Interrupted at the end of the block."""
         self._held = True
         try:
             yield
@@ -81,32 +82,33 @@ class Stopping:
 
 
 class Load(Protocol):
-    """Connections of one process, prepared, but not yet connected."""
+    """Connections of one client process, with their requests. The methods are called in the order in which they stand
+    here."""
 
     def record_in(self, recorder: Recorder) -> None:
-        """Sets the recorder that folds the load's records. Called once, before any other method."""
+        """Sets the recorder that gets the records of the connections."""
 
     def open(self) -> None:
-        """Connects. Raises a Fault."""
+        """Connects. Raises the Fault of connecting."""
 
     def run_until(self, at_ns: int) -> None:
-        """Sends requests, and returns at about this moment."""
+        """Blocks until about the moment ``at_ns``, while the connections send requests. May be repeated."""
 
     def settle(self) -> None:
-        """Waits for the replies under way after the window, and then until the other clients have their replies,
-        too."""
+        """Ends the sending, after the window: waits for the replies under way, and then for the last replies of the
+        other clients."""
 
     def end(self, interrupted: bool) -> int:
-        """Folds all records. Closes the connections unless the run was interrupted. Gives the number of unanswered
-        requests: under way, or due and not sent."""
+        """Folds all records, and closes the connections unless the run was interrupted. Returns the number of requests
+        that an interrupt left unanswered: under way, or due and not sent."""
 
 
 def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
     """Runs the process: sends READY, gets a Window, sends a ClientReport. Ends without an error if the parent is
     gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and then sends SIGTERM
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # when all is measured
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until measure sets a handler
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # measure restores this handler when all is measured
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until measure sets another handler
     settle(plan)
     prepared = Client(plan, client, progress)
     try:
@@ -123,7 +125,8 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
 
 
 class Client:
-    """A client process's task, with its drawn and encoded requests. Used once, in the main thread."""
+    """One client of a load run. The constructor draws and encodes the requests. To be used once, in the main
+    thread."""
 
     def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
         self._plan = plan
@@ -133,9 +136,10 @@ class Client:
         self._load = _load(plan, client, self._stopping, progress, self._checked)
 
     def measure(self, window: Window) -> ClientReport:
-        """Runs through the window. Blocks until the window's end, and until the replies under way have come."""
+        """Runs through the warm-up and the window, and returns the report. Blocks until the window has ended and the
+        replies under way have come. If a connection cannot be made, the report has only the fault."""
         interrupted = False
-        began_ns = ended_ns = 0  # on the process's clock; 0: not yet
+        began_ns = ended_ns = 0  # processor time of this process when the window began and ended; 0: not yet
         before = signal.getsignal(signal.SIGTERM)
         try:
             with self._stopping.held_back():
@@ -166,13 +170,14 @@ class Client:
 
 
 def settle(plan: LoadPlan) -> None:
-    """Prepares the process: sets the allowed cores and the limit of descriptors, and turns garbage collection off."""
+    """Prepares the process for a plan: sets the allowed cores, the real-time priority and the limit of descriptors, and
+    turns garbage collection off."""
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
     if plan.real_time:
         priority.take_real_time()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio has several for each
+    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio needs several for each connection
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.collect()
     gc.freeze()
@@ -180,7 +185,7 @@ def settle(plan: LoadPlan) -> None:
 
 
 _SPIN_NS = 150_000
-"""Time of busy waiting before a due request, in a client with one sending thread. A sleep may end 0.1 ms late."""
+"""Duration of busy waiting before a due request, in a client with one sending thread. A sleep may end 0.1 ms late."""
 
 
 def _load(
@@ -190,8 +195,8 @@ def _load(
     progress: MutableSequence[int],
     checked: CheckedWorkload | None = None,
 ) -> Load:
-    """Connections of one client, as the plan has them. In a checked run the connections send the requests of
-    ``checked``."""
+    """Prepares the connections of the client with the number ``client``. In a checked run, the connections send the
+    requests of ``checked``."""
     deadline = stopping.deadline
     workload, numbers = Workload(plan), range(plan.connections_per_client)
     if plan.client == "lean" and plan.connection == "kept-alive":
@@ -215,10 +220,10 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """Clock, limits and shared state for one connection's driver. ``number`` counts the connections over all
-    clients."""
+    """Surroundings for the driver of a connection. ``number`` is the connection's number in the client. The lanes of a
+    client share the surroundings of connection 0."""
     place = client * plan.connections_per_client + number
-    part = number * plan.clients + client  # so that each client's parts together are constant where the whole is
+    part = number * plan.clients + client  # with constant arrivals, the parts of one client together are constant, too
     return Surroundings(
         deadline,
         plan.timeout_s,
@@ -231,12 +236,13 @@ def _around(
 
 
 def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
-    """Function that gives the due moments of a part of the load, from a start on; None in a closed loop."""
+    """Returns a function that takes a start, and yields the due moments of a part of the load from this start on; None
+    in a closed loop."""
     return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
 
 
 class _Threads:
-    """Load with a thread for each connection."""
+    """Implementation of ``Load`` with a driver and a thread for each connection."""
 
     def __init__(self, drivers: list[Driver]) -> None:
         self._drivers = drivers
@@ -246,12 +252,12 @@ class _Threads:
         self._futures: list[Future[None]] = []
 
     def record_in(self, recorder: Recorder) -> None:
-        """See ``Load.record_in``."""
+        """Sets the recorder, and adds a span for each connection."""
         self._recorder = recorder
         self._spans = [recorder.new_span(number) for number in range(len(self._drivers))]
 
     def open(self) -> None:
-        """See ``Load.open``."""
+        """Connects every driver, and starts the threads. Raises the Fault of connecting."""
         for driver in self._drivers:
             driver.connect()
         self._futures = [
@@ -260,11 +266,12 @@ class _Threads:
         ]
 
     def run_until(self, at_ns: int) -> None:
-        """See ``Load.run_until``. The threads send without a call of this method."""
+        """Sleeps until the moment ``at_ns``. Meanwhile the threads send."""
         _sleep_until(at_ns)
 
     def settle(self) -> None:
-        """See ``Load.settle``. Raises the error of a thread that has failed."""
+        """Waits until all threads have ended, and then for the other clients' last replies. Records the due requests
+        that were never sent. Raises the error of a thread that has failed."""
         self._pool.shutdown()
         for future in self._futures:
             future.result()
@@ -273,7 +280,8 @@ class _Threads:
         _let_others_end(self._recorder.window)
 
     def end(self, interrupted: bool) -> int:
-        """Folds all records (``Load.end``). A thread that still waits for a reply goes on waiting."""
+        """Folds all records, and closes the connections, as ``Load.end`` describes. After an interrupt, first waits for
+        the threads, for ``_INTERRUPTED_S`` at most. A thread that is then still in a call goes on waiting."""
         unanswered, until_ns = 0, _due_until(self._recorder.window)
         if interrupted:
             self._pool.shutdown(wait=False)
@@ -288,14 +296,15 @@ class _Threads:
 
 
 def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
-    """Runs one thread of ``_Threads``."""
+    """Body of a thread of ``_Threads``: makes the first call, and then sends until the deadline. Folds the records when
+    the driver asks for it."""
     if driver.first_call(recorder.window.end_ns):
         while driver.drive():
             recorder.fold(driver.records, span)
 
 
 class _Multiplexed:
-    """Load of many lean connections, driven by the main thread."""
+    """Implementation of ``Load`` with many lean connections, in the main thread."""
 
     def __init__(self, lanes: Lanes, stopping: Stopping) -> None:
         self._lanes = lanes
@@ -304,16 +313,17 @@ class _Multiplexed:
         self._spans: list[Span] = []
 
     def record_in(self, recorder: Recorder) -> None:
-        """See ``Load.record_in``."""
+        """Sets the recorder, and adds a span for each lane."""
         self._recorder = recorder
         self._spans = [recorder.new_span(number) for number in range(len(self._lanes.lanes))]
 
     def open(self) -> None:
-        """See ``Load.open``."""
+        """Connects every lane, and sends the first calls. Raises the Fault of connecting."""
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:
-        """See ``Load.run_until``. ``Lanes.settle`` describes the folding of records meanwhile."""
+        """Sends on all lanes until about the moment ``at_ns``. When the lanes ask for it, folds the records, as
+        ``Lanes.settle`` describes."""
         while self._lanes.drive(at_ns):
             self._lanes.settle()
             with self._stopping.held_back():
@@ -321,37 +331,39 @@ class _Multiplexed:
             self._lanes.resume()
 
     def settle(self) -> None:
-        """See ``Load.settle``."""
+        """Waits for the replies under way, and then for the other clients' last replies."""
         self._lanes.finish()
         _let_others_end(self._recorder.window)
 
     def end(self, interrupted: bool) -> int:
-        """See ``Load.end``."""
+        """Folds all records, and closes the connections, as ``Load.end`` describes."""
         self._fold()
         if not interrupted:
             self._lanes.close()
             return 0
         return self._lanes.unsent + sum(
-            span.cut(len(lane.waiting) + 1)  # plus 1: a request that was counted, but not yet under way or recorded
+            span.cut(len(lane.waiting) + 1)  # 1 more: the interrupt may have come between a count and the lane's record
             for lane, span in zip(self._lanes.lanes, self._spans, strict=True)
         )
 
     def _fold(self) -> None:
+        """Gives the records of every lane to the recorder."""
         for lane, span in zip(self._lanes.lanes, self._spans, strict=True):
             self._recorder.fold(lane.records, span)
 
 
 def _let_others_end(window: Window) -> None:
-    """Waits until the other clients have received their last replies. Otherwise this client's folding would delay these
-    replies, on a core that clients share."""
+    """Sleeps until the other clients have their last replies. If this client folded its records earlier, on a core that
+    clients share, the folding would delay these replies."""
     _sleep_until(window.end_ns + _LAST_REPLIES_NS)
 
 
 def _due_until(window: Window) -> int:
-    """Moment up to which a due request that was not sent counts as unanswered: now, and at most the window's end."""
+    """Moment until which due requests count, in a run that is interrupted now: now, but not after the window's end."""
     return min(time.perf_counter_ns(), window.end_ns)
 
 
 def _sleep_until(at_ns: int) -> None:
+    """Blocks until the moment ``at_ns``. Returns at once if the moment is past."""
     while (left_ns := at_ns - time.perf_counter_ns()) > 0:
         time.sleep(left_ns / 1e9)

@@ -1,12 +1,13 @@
 """Client processes of a load run: the common start, the progress, the reports, and the end of the processes.
 
-Each process reports that it stands at the barrier. When all processes stand at the barrier, the parent sets the window,
-on a clock that all processes share (CLOCK_MONOTONIC). Then all processes connect at once. The barrier comes before
-connecting, so that a slow connect of one client does not delay the run.
+Each client process prepares its load, reports this to the parent, and waits: it stands at the *barrier*. When all
+processes stand at the barrier, the parent sets the window, on a clock that all processes share (CLOCK_MONOTONIC). Then
+all processes connect at the same moment. The barrier comes before connecting, so that one client with a slow connect
+does not delay the run.
 
-Ctrl-C ends the run early and keeps the measurements so far (``LoadResult.interrupted``), also when Ctrl-C comes several
-times. A terminal also sends Ctrl-C to the clients. The clients ignore the signal. Programs that call ``run`` need the
-usual ``if __name__ == "__main__"`` guard.
+Ctrl-C ends the run early, and the result has the measurements so far (``LoadResult.interrupted``). A second Ctrl-C
+changes nothing. A terminal also sends Ctrl-C to the client processes, which ignore this signal. Programs that call
+``run`` need the usual ``if __name__ == "__main__"`` guard.
 """
 
 import os
@@ -32,67 +33,68 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room
 from clients.load.send import lean
 
 LEAD_NS = 5_000_000
-"""Time between the order to connect and the moment of connecting, in nanoseconds. In this time the order reaches the
-last client."""
+"""Time between the parent's order to connect and the moment of connecting. In this time the order reaches every client
+process."""
 
 READY_S = 60.0
-"""Longest time for all clients to reach the barrier, in seconds. Ten clients take a tenth of a second, 512 take some
-seconds."""
+"""Longest time until all clients stand at the barrier. Ten clients take a tenth of a second, 512 some seconds."""
 
 FOLD_S = 30.0
-"""Longest time for a client's report after the last reply, in seconds; a million records take 0.1 s. The last reply
-comes within two timeouts: a request may be sent one timeout late, and the reply may take a second timeout."""
+"""Longest time from the last reply to the client's report, in seconds. Folding a million records takes 0.1 s. The last
+reply comes within two timeouts after the window: a request may be sent one timeout late, and the reply may take a
+second timeout."""
 
 INTERRUPTED_S = 5.0
-"""Longest time for a client's report after Ctrl-C, in seconds."""
+"""Longest time from an interrupt to the last report of a client, in seconds."""
 
 PROGRESS_S = 0.2
-"""Time between two calls of the watch, in seconds."""
+"""Longest time between two calls of the watch, in seconds."""
 
 Phase = Literal["starting", "standing", "warm-up", "measuring", "finishing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run."""
+    """Progress of a run at one moment."""
 
     phase: Phase
-    """Phase of the run. The phase ``standing`` is reported once, when all living clients stand at the barrier. The
-    clients start after this call of the watch has returned."""
+    """Phase of the run. In ``starting``, client processes start. ``standing`` is reported once, when all living clients
+    stand at the barrier: the clients connect after this call of the watch has returned. In ``finishing``, the window
+    has ended, and the reports come."""
     requests: int
-    """Requests done so far, warm-up included, to within some dozen for each connection."""
+    """Number of finished requests so far, warm-up included. For each connection the number may lag by some dozen."""
     elapsed_s: float
-    """Time since the clients connected."""
+    """Time since the moment of connecting."""
     remaining_s: float
     """Time until the window ends."""
 
 
 Watch = Callable[[Progress], None]
-"""Function that is called in the thread of ``run`` about five times a second, and within a millisecond or so of each
-change of phase."""
+"""Function that ``run`` calls with the progress, in the thread of ``run``: about five times a second, and within about
+a millisecond of each change of phase."""
 
 
 def warm() -> None:
-    """Prepares the parts that all runs share: the fork server, and the array of counts. A second call has no effect."""
+    """Starts the fork server and makes the array of counts, which all runs share. May be repeated."""
     processes.warm()
     _counts()
 
 
 @cache
 def _counts() -> MutableSequence[int]:
-    """Array with the number of finished requests of each connection. All runs use this array, one run after another."""
+    """Array with the number of finished requests of each connection. All runs use this array, one after another."""
     counts: MutableSequence[int] = RawArray("q", CONNECTIONS_MAX)
     return counts
 
 
 def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
-    """Runs a plan. Blocks for the warm-up, the window, and the last replies. Only one thread may run a plan at a time.
+    """Runs a plan, and returns the result. Blocks for the warm-up, the window, and the last replies. Two threads must
+    not call ``run`` at the same time.
 
     Raises the Fault of connecting if no client could connect. Raises UsageError if the system allows too few
     descriptors, or if the transport does not have the plan's kind of client. A client process that dies is counted
-    among the errors (``client_lost``). All processes are ended, also after an error. Ctrl-C ends the run early and
-    raises no KeyboardInterrupt. A KeyboardInterrupt raised by ``progress`` or by a signal handler also ends the run
-    early.
+    among the errors (``client_lost``). All client processes are ended, even after an error. Ctrl-C ends the run early,
+    without KeyboardInterrupt. A KeyboardInterrupt that ``progress`` or a signal handler raises also ends the run early.
     """
     lean.check(plan)
     make_room(plan.clients)
@@ -106,11 +108,11 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Does nothing: the progress function of a run that shows no progress."""
+    """Does nothing. Watch of a run whose caller gives no watch."""
 
 
 class _Fleet:
-    """Client processes of one run."""
+    """Client processes of one run, and the parent's state of the run. For one call of ``run``."""
 
     def __init__(self, plan: LoadPlan, watch: Watch) -> None:
         self._plan = plan
@@ -119,15 +121,15 @@ class _Fleet:
         self._counts[: plan.connections] = [0] * plan.connections
         self._window = Window(0, 0, 0)
         self._processes = Processes()
-        self._waiting: list[Pipe] = []  # of processes that have not reported yet
+        self._waiting: list[Pipe] = []  # pipes of the processes that have not reported yet
         self._reports: list[ClientReport] = []
-        self._interrupted = False  # or about to be
-        self._ending = False
+        self._interrupted = False  # True also for an interrupt that no step has handled yet
+        self._ending = False  # True from the beginning of _end_early
 
     @contextmanager
     def interrupts_noted(self) -> Iterator[None]:
-        """Context that notes Ctrl-C, and SIGTERM if the program handles SIGTERM. The run acts on a noted signal at a
-        point where no record is lost."""
+        """Notes Ctrl-C within the ``with`` block, and SIGTERM if the program handles SIGTERM. The run handles the noted
+        interrupt later, at a point where no record is lost. Has no effect outside the main thread."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         listened_to = {number: was for number, was in before.items() if callable(was)}
         if threading.current_thread() is not threading.main_thread():
@@ -144,7 +146,7 @@ class _Fleet:
         self._interrupted = True
 
     def run(self) -> LoadResult:
-        """Runs the plan; see ``fleet.run``."""
+        """Runs the plan, as the module's ``run`` describes."""
         plan = self._plan
         try:
             self._start()
@@ -154,7 +156,7 @@ class _Fleet:
             end_ns = start_ns + int(plan.duration_s * 1e9)
             self._window = Window(connect_ns, start_ns, end_ns)
             for pipe in self._waiting:
-                with suppress(BrokenPipeError):  # the process has died; _gather counts it as lost
+                with suppress(BrokenPipeError):  # the process has died: _gather counts it as lost
                     pipe.send(self._window)
             self._gather("warm-up", start_ns)
             self._gather("measuring", end_ns)
@@ -172,12 +174,13 @@ class _Fleet:
         return combine(plan, self._window, self._reports, lost, self._interrupted, cores)
 
     def reap(self) -> None:
-        """Ends every process that still runs, and waits for all. A process that has reported ends by itself."""
+        """Waits until every process has ended, and kills processes that still run. If all processes have reported, the
+        processes first have ``REAP_S`` to end by themselves."""
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
-        """Starts the processes, and waits until all stand at the barrier. A process that dies before the barrier counts
-        as lost."""
+        """Starts the processes, and waits until all stand at the barrier. A process that dies on the way to the
+        barrier, or takes longer than ``READY_S``, counts as lost."""
         for client in range(self._plan.clients):
             self._look_for_interrupt()
             self._waiting.append(self._processes.start(run_client, self._plan, client, self._counts))
@@ -194,7 +197,7 @@ class _Fleet:
             self._drop(pipe)
 
     def _gather(self, phase: Phase, until_ns: int) -> None:
-        """Receives reports until ``until_ns``, or until all reports have come. Calls the watch meanwhile."""
+        """Receives reports until the moment ``until_ns``, or until all reports have come. Meanwhile calls the watch."""
         self._say(phase)
         while self._waiting and (left_ns := until_ns - time.perf_counter_ns()) > 0:
             for pipe in wait(self._waiting, min(left_ns / 1e9, PROGRESS_S)):
@@ -207,21 +210,22 @@ class _Fleet:
                 self._say(phase)
 
     def _end_early(self) -> None:
-        """Ends the run and the window now. Blocks until the clients have reported, for at most ``INTERRUPTED_S``."""
+        """Ends the run and the window now. Blocks until all clients have reported, for at most ``INTERRUPTED_S``."""
         now_ns = time.perf_counter_ns()
         self._ending = True
-        if not self._window.end_ns:  # no client has got the window
+        if not self._window.end_ns:  # no client knows the window yet: there is nothing to report
             return
         self._window = replace(self._window, end_ns=max(self._window.start_ns, min(now_ns, self._window.end_ns)))
         self._processes.terminate()
         self._gather("finishing", now_ns + int(INTERRUPTED_S * 1e9))
 
     def _drop(self, pipe: Pipe) -> None:
-        """Stops receiving from a client."""
+        """Closes the pipe of a client that has reported or is lost."""
         self._waiting.remove(pipe)
         pipe.close()
 
     def _say(self, phase: Phase) -> None:
+        """Calls the watch with the progress. Raises KeyboardInterrupt after an interrupt, unless the run is ending."""
         now_ns, window = time.perf_counter_ns(), self._window
         started = window.end_ns > 0
         elapsed_s = max(0, now_ns - window.connect_ns) / 1e9 if started else 0.0
@@ -230,7 +234,7 @@ class _Fleet:
         self._look_for_interrupt()
 
     def _look_for_interrupt(self) -> None:
-        """Raises KeyboardInterrupt after a Ctrl-C, but not while the run is ending. Called only at points between whole
-        steps."""
+        """Raises KeyboardInterrupt after a noted interrupt, unless the run is ending. Called only between two steps, so
+        that no step is left half done."""
         if self._interrupted and not self._ending:
             raise KeyboardInterrupt

@@ -1,11 +1,11 @@
-"""The load client's floor: the times that the client measures on a server that does nothing (``null_server.py``), on
-this machine, now.
+"""Floor of the load client: the response times that the client measures on a server that does nothing
+(``null_server.py``), on this machine, now.
 
-A response time includes the work of the client, the kernel and the loopback. No server can show a shorter time than
-this floor. The floor is measured for half a second, in a closed loop on one connection. The floor shows how much of a
-response time is not caused by the server.
+A response time includes the work of the client, the kernel and the loopback. On this machine, no server can show a
+shorter response time than the floor. So the floor shows how much of a response time the server does not cause. The
+floor is measured for half a second, in a closed loop on one connection.
 
-The null server runs on cores that the client may not use, if the machine has more cores than the client may use.
+If the machine has more cores than the client may use, the null server runs on the other cores.
 """
 
 import os
@@ -32,25 +32,26 @@ WARM_UP_S = 0.2
 DURATION_S = 0.5
 
 READY_S = 15.0
-"""Longest time for the null server's ready line, in seconds. The line usually takes a tenth of a second."""
+"""Longest wait for the null server's ready line. Usually this line comes after a tenth of a second."""
 
 STOP_S = 5.0
-"""Longest time for the null server to end before it is killed."""
+"""Longest wait for the end of the null server after SIGTERM. Then the null server is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Response times of one connection to a server that does nothing, in µs."""
+    """Response times on one connection to a server that does nothing, in µs: the median and the 99th percentile."""
 
     floor_us_p50: float
     floor_us_p99: float
 
 
 def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
-    """Measures the floor, with the client on the cores ``cpus`` (None for any core). Blocks for about a second.
+    """Measures the floor, with the client on the cores ``cpus`` (None for any core). Blocks for about a second. If the
+    null server does not answer in time, measures again, up to three times in all.
 
-    Not during another run of ``fleet``. Raises Unavailable if the transport has no null server, or if the null server
-    does not start or answer. Raises KeyboardInterrupt after Ctrl-C.
+    Must not run at the same time as ``fleet.run``. Raises Unavailable if the transport has no null server, or if the
+    null server does not start or answer. Raises KeyboardInterrupt after Ctrl-C.
     """
     if answers_of(transport) is None:
         raise Unavailable(f"nothing but its own library speaks {load(transport).LABEL}")
@@ -58,12 +59,12 @@ def floor(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
         try:
             return _once(transport, client, cpus)
         except Unavailable:
-            continue  # the machine was busy for a second: try again
+            continue  # the machine may have been busy for a second: try again
     return _once(transport, client, cpus)
 
 
 def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> Floor:
-    """Measures the floor once; ``floor`` repeats it on a busy machine."""
+    """Starts a null server, and measures the floor once. Raises Unavailable, KeyboardInterrupt."""
     with null_server(transport, cpus) as where:
         plan = LoadPlan(
             transport=transport,
@@ -87,10 +88,10 @@ def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 
 @contextmanager
 def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterator[Address]:
-    """Starts a null server in a new process, and gives the server's address. The null server ends with the block, or
-    with this process.
+    """Starts a null server in a new process, on cores outside ``not_on`` if there are any, and yields the server's
+    address. The null server ends with the ``with`` block, or with this process.
 
-    Raises Unavailable.
+    Raises Unavailable if the null server is not ready within ``READY_S``.
     """
     command = [sys.executable, "-m", "clients.load.run.null_server", "--transport", transport]
     process = subprocess.Popen(
@@ -121,7 +122,7 @@ def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterat
 
 
 def _other_cores(not_on: Collection[int] | None) -> set[int]:
-    """The cores of this process outside ``not_on``. Empty if ``not_on`` is None, or if the system cannot choose
+    """Cores of this process that are not in ``not_on``. Empty if ``not_on`` is None, or if the system cannot choose
     cores."""
     if not_on is None or not hasattr(os, "sched_setaffinity"):
         return set()

@@ -1,12 +1,13 @@
-"""Processes of load clients: forked by one fork server, each with a pipe, always reaped.
+"""Client processes of the load runs. One fork server forks all client processes, each with a pipe. ``Processes.reap``
+ends and reaps the processes.
 
-The fork server has the heavy modules loaded, so a process starts in a few milliseconds. The fork server stays for the
-next run, and ends with this program.
+The fork server has loaded the heavy modules, so a client process starts in a few milliseconds. The fork server stays
+for the next run.
 
-The fork server ends when no process holds the fork server's pipe any more. Every forked process inherits this pipe,
-since it might fork, too. The client processes do not fork, and close the pipe. So the fork server ends with the program
-that started the fork server, also after a crash of the program. The client processes end with the fork server, at any
-point of their work.
+The fork server ends when no process has the writing end of its *alive pipe* open any more. ``multiprocessing`` gives
+this end to every forked process too, for processes that fork in turn. The client processes do not fork, and close their
+copy. So the fork server ends with the program that started it, even if the program crashes. When the fork server ends,
+the kernel kills the client processes, at any point of their work.
 """
 
 import multiprocessing
@@ -28,33 +29,33 @@ PRELOADED = (
     *(f"clients.load.run.{module}" for module in ("processes", "client_process", "turn_client", "cold_client")),
     *TRANSPORTS.values(),
 )
-"""Modules that the fork server loads before the first client."""
+"""Modules that the fork server loads before it forks the first client process."""
 
 REAP_S = 5.0
-"""Longest time for a process to end after its report, in seconds. Then the process is killed."""
+"""Longest wait for the end of a process that has reported. Then the process is killed."""
 
 DESCRIPTORS_EACH = 4
-"""Number of this program's descriptors for each client process: the pipe, and three that ``multiprocessing`` opens."""
+"""Number of descriptors in this program for each client process: the pipe, and three that ``multiprocessing`` opens."""
 
 _DESCRIPTORS_BESIDE = 64
-"""Number of descriptors for the other parts of the program."""
+"""Number of descriptors for the other parts of a program."""
 
 
 def warm() -> None:
     """Starts the fork server, which loads its modules in the background. A second call has no effect."""
     allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server inherits this limit
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
-    resource_tracker.ensure_running()  # a later start would unblock the signals blocked below
+    resource_tracker.ensure_running()  # to start it later would unblock the signals that are blocked below
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()  # all clients inherit the mask: Ctrl-C is for the parent alone
+        forkserver.ensure_running()  # all client processes inherit the mask: only the parent gets Ctrl-C
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def make_room(clients: int) -> None:
-    """Raises the limit of descriptors to the number that ``clients`` processes need. Raises UsageError if the system
-    does not allow this number."""
+    """Increases this process's limit of descriptors to the number that ``clients`` client processes need. Raises
+    UsageError if the system does not allow this number."""
     needed = DESCRIPTORS_EACH * clients + _DESCRIPTORS_BESIDE
     allowed = allow_descriptors(needed)
     if allowed < needed:
@@ -63,8 +64,8 @@ def make_room(clients: int) -> None:
 
 
 def allow_descriptors(needed: int) -> int:
-    """Raises this process's limit of descriptors to ``needed``, as far as the system allows. Never lowers the limit.
-    Gives the limit."""
+    """Increases this process's limit of descriptors to ``needed``, or as far as the system allows. Never lowers the
+    limit. Returns the new limit; ``needed`` if there is no limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return needed
@@ -75,7 +76,7 @@ def allow_descriptors(needed: int) -> int:
 
 
 class Processes:
-    """Client processes, each with a pipe. For one thread. ``reap`` ends the processes."""
+    """Client processes, each with a pipe. For one thread. The caller must end the processes by ``reap``."""
 
     def __init__(self) -> None:
         self._processes: list[ForkServerProcess] = []
@@ -86,14 +87,14 @@ class Processes:
         return len(self._processes)
 
     def start(self, body: Callable[..., None], *arguments: object) -> Pipe:
-        """Starts a process that calls ``body`` with one end of a pipe and the arguments. Gives the other end of the
-        pipe."""
+        """Starts a process that calls ``body`` with one end of a new pipe and the arguments. Returns the other end of
+        the pipe."""
         context = multiprocessing.get_context("forkserver")
         mine, its = context.Pipe()
         self._pipes.append(mine)
         name = f"load-client-{len(self)}"
         process = context.Process(target=run_forked, args=(body, its, *arguments), name=name)
-        self._processes.append(process)  # before the start, so that a Ctrl-C finds the process here
+        self._processes.append(process)  # before the start: if Ctrl-C interrupts the start, reap knows the process
         process.start()
         its.close()
         return mine
@@ -104,8 +105,8 @@ class Processes:
             process.terminate()
 
     def reap(self, within_s: float) -> None:
-        """Closes all pipes, and waits until every process has ended. A process that runs longer than ``within_s`` is
-        killed. A Ctrl-C meanwhile kills all processes. A second call has no effect."""
+        """Closes all pipes, and waits until every process has ended. A process that still runs after ``within_s`` is
+        killed. Ctrl-C during the wait kills all processes. May be repeated."""
         for pipe in self._pipes:
             pipe.close()
         started = [process for process in self._processes if process.pid is not None]
@@ -123,7 +124,8 @@ class Processes:
 
 
 def heard(pipe: Pipe, within_s: float = 0.0) -> object:
-    """Next message of a process; a text with the reason if no message comes. Blocks for ``within_s`` at most."""
+    """Receives the next message of a process. Returns a text with the reason if no message comes within ``within_s``,
+    or if the process has died."""
     try:
         return pipe.recv() if pipe.poll(within_s) else f"a client process said nothing for {within_s:.0f} s"
     except (EOFError, ConnectionResetError):
@@ -131,7 +133,8 @@ def heard(pipe: Pipe, within_s: float = 0.0) -> object:
 
 
 def run_forked(process: Callable[..., None], *arguments: object) -> None:
-    """Calls ``process`` in a forked process. The forked process ends when its parent ends, at any moment."""
-    end_with_parent()  # the parent is alive while this process holds the pipe
+    """Runs ``process`` as the body of a forked process. First ties the forked process to its parent, the fork server:
+    the kernel kills the process when the fork server ends. Then closes the copy of the alive pipe."""
+    end_with_parent()  # the fork server is alive, since this process still has the alive pipe open
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     process(*arguments)

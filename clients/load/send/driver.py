@@ -1,6 +1,6 @@
-"""Driver: a connection with one request at a time, over any transport. The driver sends a request, waits for the reply,
-and sends the next request. The driver is used with the transport's own client, and with both kinds of client for a
-connection per request. ``lanes.py`` drives the lean client's kept connections.
+"""Driver: sends one request at a time over a connection of any transport. The driver sends a request, waits for the
+reply, and sends the next request. Drivers send for the library client, and for the lean client with a connection per
+request. ``lanes.py`` sends over the lean client's kept connections.
 
 For each request the hot loop reads the clock twice, makes the call, looks the reply up among the known valid replies,
 and appends three numbers. All other work is done before or after the loop. Service time begins just before the call and
@@ -11,16 +11,17 @@ In an open loop each connection has a part of the schedule, and waits for the ne
 the next due moment makes the next send late. The response time of a late request begins when the request was due (as in
 wrk2).
 
-A fault is recorded, and the request is never retried. The driver then reconnects. No service time includes the
-reconnecting; in an open loop, the response times of requests that were due meanwhile include it.
+A request that ends in a fault is recorded, and is never retried. The driver then reconnects. No service time includes
+the time for reconnecting. In an open loop this time is part of the response times of the requests that were due
+meanwhile.
 
-The first call on a connection is marked, answered or failed, since its time includes work that happens only once. The
-very first call of the run may wait until the run ends. A client that waits so long is starved, and starvation is not an
-error. In an open loop only the very first call is marked, and this call comes before the schedule. After a reconnect
-every request belongs to the schedule.
+The first call on a kept connection is marked in the records, even if the call fails, since the time of this call
+includes work that happens only once. The very first call of a driver may wait until the run ends. A client whose very
+first call gets no reply is *starved*, and starvation is not an error. In an open loop only the very first call is
+marked. This call is not part of the schedule. After a reconnect every request is part of the schedule.
 
-An interrupted run is folded while a thread may still be in a call. So the outcome is recorded last: a request with an
-outcome counts as recorded.
+After an interrupt, the main thread folds the records while a driver's thread may still be in a call. So a driver
+appends a request's outcome last: a request with an outcome counts as recorded.
 """
 
 import ssl
@@ -37,17 +38,18 @@ from stock_service.rpc.errors import DeadlineExceeded, Fault
 from stock_service.rpc.transports import Connection
 
 BLOCK = 16
-"""Number of requests between two checks. A check tells if the records must be folded, and reports the progress."""
+"""Number of requests after which the hot loop reports progress, and checks if the records must be folded."""
 
 PAUSE_S = 0.01
-"""Pause after a fault. A connection asks a server that refuses, or that is gone, a hundred times a second at most."""
+"""Pause after a fault. So a connection tries a server that refuses, or that is gone, at most a hundred times a
+second."""
 
 LATE_NS = 20_000_000
 """Grace time after the deadline. In this time a request that was due before the deadline is still sent."""
 
 STARVED_NS = 100_000_000
-"""Tolerance for timers that end early, in nanoseconds. A first call that is given up this long before the run's end
-still counts as starved."""
+"""Tolerance for timers that end early. A first call counts as starved if it times out at most this long before the
+run's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,35 +59,37 @@ class Surroundings:
     deadline: Deadline
     timeout_s: float
     records_max: int
-    """Number of records at which the hot loop stops, so that the records are folded."""
+    """Number of records for each connection at which the hot loop stops, so that the records can be folded."""
     progress: MutableSequence[int]
-    """Counts of finished requests, for the progress of the run. This sender's count is at ``place``."""
+    """Number of finished requests of each sender, in memory that the parent process reads. This sender's number is at
+    index ``place``."""
     place: int
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
     due_ns: Callable[[int], Iterator[int]] | None = None
-    """Function that gives an open loop's due moments from a start on. None for a closed loop: the next request is due
-    at once."""
+    """Function that takes a start, and yields an open loop's due moments from this start on. None for a closed loop:
+    the next request is due at once."""
     spin_ns: int = 0
-    """Time of busy waiting before a due moment, in nanoseconds. A sleep may end 0.1 ms late."""
+    """Duration of busy waiting before a due moment, since a sleep may end 0.1 ms late."""
     context: ssl.SSLContext | None = None
-    """TLS context of lanes; None for lanes without TLS."""
+    """TLS context of the lean client's kept connections; None without TLS."""
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """True if a first call failed because the run ended: the server never answered the call."""
+    """True if ``fault`` ended a first call only because the run ended: the server never answered the call."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
 def _not_sent(request: Request) -> bool:
-    """Removes a request that was never sent from the kept history. Gives False, which the caller returns."""
+    """Keeps a request that was never sent out of a checked run's history. Returns False, which the caller can return at
+    once."""
     if isinstance(request.check, Asked):
         request.check.not_sent()
     return False
 
 
 class Pace:
-    """Due moments of one connection in an open loop. For one thread."""
+    """Progress of one connection through its part of an open loop's schedule. For one thread."""
 
     def __init__(self, moments: Iterator[int], around: Surroundings) -> None:
         self._moments = moments
@@ -95,8 +99,8 @@ class Pace:
         """Due moment of the request for which ``wait`` was last called."""
 
     def wait(self) -> bool:
-        """Blocks until the next request is due. False if the request is due after the deadline, or if the time for
-        sending is over."""
+        """Blocks until the next request is due, and returns True. Returns False if the next request is not due before
+        the deadline, or if more than ``LATE_NS`` has passed since the deadline."""
         around, due_ns = self._around, self._next_ns
         now_ns = around.clock_ns()
         if due_ns >= around.deadline.ns or now_ns >= around.deadline.ns + LATE_NS:
@@ -104,15 +108,15 @@ class Pace:
         while (left_ns := due_ns - now_ns) > 0:
             if left_ns > around.spin_ns:
                 around.pause((left_ns - around.spin_ns) / 1e9)
-                if due_ns >= around.deadline.ns:  # interrupted meanwhile
+                if due_ns >= around.deadline.ns:  # an interrupt has moved the deadline meanwhile
                     return False
             now_ns = around.clock_ns()
         self.due_ns, self._next_ns = due_ns, next(self._moments)
         return True
 
     def write_off(self, records: Records, requests: Iterator[Request]) -> None:
-        """Records the requests that were due before the deadline and never sent: an earlier reply took too long, or
-        never came."""
+        """Records the requests that were due before the deadline and never sent, with the outcome NEVER_SENT. Such
+        requests remain if an earlier reply came too late, or never."""
         now_ns = self._around.clock_ns()
         while self._next_ns < self._around.deadline.ns:
             records.started += 1
@@ -120,17 +124,18 @@ class Pace:
             self._next_ns = next(self._moments)
 
     def unsent(self, until_ns: int) -> int:
-        """Number of requests that were due before ``until_ns`` and never sent, in an interrupted run. Called once."""
+        """Counts the requests that were due before ``until_ns`` and never sent, in an interrupted run. The method uses
+        up the schedule, so the method can be called only once."""
         count = 0
         while self._next_ns < until_ns:
             count += 1
-            self._next_ns = next(self._moments, until_ns)  # no moment if the interruption came inside the schedule
+            self._next_ns = next(self._moments, until_ns)  # an interrupt inside the schedule has ended the iterator
         return count
 
 
 class Driver:
     """Sender of requests over one kept connection, or with ``per_request`` over a new connection for each request. For
-    one thread. The caller that makes the driver closes it."""
+    one thread. The caller must close the driver."""
 
     def __init__(
         self,
@@ -139,8 +144,7 @@ class Driver:
         surroundings: Surroundings,
         per_request: bool = False,
     ) -> None:
-        """``connect`` takes a timeout in seconds. ``connect`` makes a connection within this time, or raises a
-        Fault."""
+        """``connect`` takes a timeout in seconds, and makes a connection within this timeout or raises a Fault."""
         self.records = Records()
         self._requests = requests
         self._new_connection = connect
@@ -152,7 +156,8 @@ class Driver:
         self._folded = 0
 
     def connect(self) -> None:
-        """Connects. With ``per_request``, connects once as a test. Raises a Fault."""
+        """Connects, and starts the schedule of an open loop. With ``per_request``, makes one connection as a test, and
+        closes this connection at once. Blocks for the timeout at most. Raises the Fault of connecting."""
         if self._per_request:
             self._new_connection(self._around.timeout_s).close()
         else:
@@ -163,7 +168,8 @@ class Driver:
     def first_call(self, end_ns: int) -> bool:
         """Makes the first call, and waits for the reply until ``end_ns``. True if a reply came.
 
-        A first call that ends in a fault is recorded and marked as a first call. The next call is then the first call.
+        If a first call ends in a fault, the call is recorded, and marked as a first call. The next request is then sent
+        as a first call, too.
         """
         clock_ns = self._around.clock_ns
         for request in self._requests:
@@ -188,8 +194,8 @@ class Driver:
         return False
 
     def drive(self) -> bool:
-        """Sends until the deadline, or until the records must be folded. True if the records must be folded. The hot
-        loop."""
+        """Sends requests until the deadline, or until the records must be folded. True if the records must be folded.
+        The hot loop."""
         around, records, pace, per_request = self._around, self.records, self._pace, self._per_request
         clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
@@ -246,12 +252,13 @@ class Driver:
             self._connection = None
 
     def _note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int) -> None:
-        """Records a request outside the hot loop."""
+        """Records a request that was not sent by the hot loop, or that failed."""
         self.records.started += 1
         self.records.note(sent_ns, done_ns, outcome, None if self._pace is None else due_ns)
 
     def _give_up(self, sent_ns: int, due_ns: int, request: Request, fault: Fault, first: bool = False) -> None:
-        """Records a fault, closes the connection, and pauses for ``PAUSE_S``."""
+        """Records a request that ended in a fault, closes the connection, and pauses for ``PAUSE_S``. With ``first``,
+        marks the request as a first call."""
         if isinstance(request.check, Asked):
             request.check.failed(fault)
         self._note(sent_ns, self._around.clock_ns(), request.first + fault_outcome(fault), due_ns)
@@ -261,8 +268,8 @@ class Driver:
         self._around.pause(PAUSE_S)
 
     def _call(self) -> Callable[[str, bytes, float], bytes] | None:
-        """Function that makes a call. If the connection was lost, the function connects again, and counts each failed
-        attempt. Gives None if the deadline comes before a connection."""
+        """Returns the function that makes a call. If the connection is lost, first connects again, and records each
+        failed attempt. None if the deadline passes before a connection is made."""
         if self._per_request:
             return self._call_on_a_new_one
         clock_ns, deadline = self._around.clock_ns, self._around.deadline
@@ -275,8 +282,8 @@ class Driver:
         return None if self._connection is None else self._connection.call
 
     def _call_on_a_new_one(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        """Makes a new connection, then a call on it. The connection stays open, so that no time includes the
-        closing."""
+        """Makes a new connection, then a call on this connection. The caller closes the connection after the call's
+        end is recorded, so that no measured time includes the closing."""
         clock_ns = self._around.clock_ns
         began_ns = clock_ns()
         self._connection = self._new_connection(timeout_s)
@@ -286,6 +293,7 @@ class Driver:
         return reply
 
     def _connect(self, timeout_s: float) -> None:
+        """Makes a kept connection, and records the duration. Raises a Fault."""
         began_ns = self._around.clock_ns()
         self._connection = self._new_connection(timeout_s)
         self._unused = True

@@ -1,14 +1,14 @@
-"""Lane: a connection of the lean client, with several calls under way. A lane sends requests, receives replies, and
-keeps records.
+"""Lane: a kept connection of the lean client, with several calls under way. A lane sends requests, receives replies,
+and records the calls.
 
 The code does as little as possible for each request. Requests are encoded before the run, except for the call number. A
 reply's payload is looked up among the known valid payloads.
 
-A call that has begun ends in one record: a reply, a fault, a timeout, or a lost connection. Only a first call that is
-never answered leaves no record.
+Each call that has begun leaves one record, with the call's end: a reply, a fault, a timeout, or a lost connection. Only
+a first call that is never answered leaves no record.
 
-A connection's first call is marked, answered or failed, since its time includes work that happens only once. A first
-call may take until the run ends. A request of a schedule is never a first call.
+A connection's first call is marked in the records, even if the call fails, since the time of this call includes work
+that happens only once. A first call may take until the run ends. A request of a schedule is never a first call.
 
 Left out: the choice of the moments of sending and connecting (see ``lanes.py``).
 """
@@ -27,20 +27,20 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
-"""A request that is ready to be sent: the encoded request; the known valid replies; the check of an unknown reply; the
-number of the request type's first outcome."""
+"""A request that is ready to be sent: the encoded request, the outcomes of known valid replies by the reply's bytes,
+the check of unknown replies, and the offset of the request type's outcomes (``plan/outcomes.py``)."""
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 """A call under way: due moment, moment of the send, and the last three values of ``Ready``."""
 
 _NEXT, _NONE = -1, 0
-"""Values of ``first_call`` without a first call under way: the next call will be the first call, or the first call has
-been answered."""
+"""Values of ``Lane.first_call`` while no first call is under way. With ``_NEXT``, the next call will be the first call
+if it is not part of a schedule. With ``_NONE``, the connection will have no first call any more."""
 
 
 class Lane:
-    """A connection of the lean client, and its successor after a loss. For one thread. The caller that makes this lane
-    disconnects it."""
+    """A kept connection of the lean client. After a loss, ``connect`` gives the lane a new connection. For one thread.
+    The caller must disconnect the lane."""
 
     __slots__ = (
         "_clock_ns",
@@ -65,14 +65,14 @@ class Lane:
         watched: dict[int, "Lane"],
         open_loop: bool,
     ) -> None:
-        """``watched`` has the connected lanes by descriptor, for the thread that polls ``epoll``. The lane updates
-        ``watched``."""
+        """``watched`` maps the descriptor of each connected lane to the lane. The lane enters itself into ``watched``
+        and ``epoll`` while the lane is connected. The caller polls ``epoll``."""
         self.requests = requests
         self.records = Records()
         self.codec: Codec
         self.waiting: dict[int, Waiting] = {}  # by call number, oldest first
-        self.first_call = _NEXT  # number of the first call, until the reply
-        self.resting = False  # in a closed loop: the lane waits for _wake
+        self.first_call = _NEXT  # number of the first call under way, or _NEXT, or _NONE
+        self.resting = False  # in a closed loop: True while the lane sends nothing, until Lanes._wake
         self._clock_ns = clock_ns
         self._epoll = epoll
         self._watched = watched
@@ -117,15 +117,15 @@ class Lane:
             self.write(codec.hello)
 
     def disconnect(self) -> None:
-        """Closes the connection. A second call has no effect. Calls under way get no record."""
+        """Closes the connection. May be repeated. Does not record the calls under way."""
         if self._socket is not None:
             self._watched.pop(self._socket.fileno(), None)
             self._socket.close()  # the close also removes the socket from the epoll set
             self._socket = None
 
     def send(self, due_ns: int | None = None) -> None:
-        """Sends the next request, which was due at ``due_ns``; None for a request that is due now. The lane must have
-        ``room``. Part of the hot loop."""
+        """Sends the next request of ``requests``. A request without ``due_ns`` is due now. The lane must have ``room``.
+        Part of the hot loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
         if self.first_call == _NEXT:  # a request of the schedule is never a first call, even if answered first
@@ -136,16 +136,16 @@ class Lane:
         self.write(data)
 
     def receive(self, done_ns: int) -> bool:
-        """Reads the bytes that have arrived. A reply that is complete gets the time ``done_ns``. True if a call ended.
-        Part of the hot loop."""
-        if self._socket is None:  # lost by a flush of this event
+        """Reads the bytes that have come, and records the calls that ended. In a closed loop, a reply gets the time
+        ``done_ns`` (see ``lanes.py``). True if a call ended. Part of the hot loop."""
+        if self._socket is None:  # the flush for the same event has lost the connection
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
         try:
             data = self._socket.recv(READ_BYTES)
             if not data:
                 raise Unavailable("the server closed the connection")
-            if self._open_loop:  # bytes may have arrived since epoll returned: a new stamp
+            if self._open_loop:  # bytes may have arrived since epoll returned: read the clock again
                 done_ns = self._clock_ns()
             completed = codec.feed(data)
         except BlockingIOError:
@@ -185,7 +185,7 @@ class Lane:
         return bool(completed)
 
     def write(self, data: bytes) -> None:
-        """Gives bytes to the kernel, and keeps the bytes for which the kernel has no room."""
+        """Gives bytes to the kernel, and keeps the bytes that the kernel does not take, until ``flush``."""
         if self._unsent:
             self._unsent += data
             return
@@ -197,7 +197,7 @@ class Lane:
         except BlockingIOError:
             sent = 0
         except (BrokenPipeError, ConnectionResetError):
-            return  # the server's last bytes and the end can still be read
+            return  # the server's last bytes, and the end of the stream, can still be read
         except OSError as error:
             self._lose(error, self._clock_ns())
             return
@@ -206,14 +206,15 @@ class Lane:
             self._epoll.modify(connected.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
-        """Gives the kept bytes to the kernel, as far as it has room."""
+        """Gives the kernel the bytes that ``write`` kept. For a socket that epoll reports as writable."""
         if self._socket is not None:
             data, self._unsent = self._unsent, b""
             self._epoll.modify(self._socket.fileno(), select.EPOLLIN)
             self.write(data)
 
     def give_up(self, sent_before_ns: int, now_ns: int) -> None:
-        """Ends the calls that were sent before ``sent_before_ns``, as timed out. A first call goes on."""
+        """Ends the calls that were sent at ``sent_before_ns`` or earlier, except a first call, and records these calls
+        as timed out."""
         late = []
         for call, (_, sent_ns, *_) in self.waiting.items():
             if sent_ns > sent_before_ns:
@@ -231,7 +232,7 @@ class Lane:
             self.write(cancel)
 
     def _lose(self, error: Fault | OSError, now_ns: int) -> None:
-        """Ends every call under way, and closes the connection."""
+        """Closes a connection that has failed, and records every call under way with the outcome of ``error``."""
         fault = error if isinstance(error, Fault) else Unavailable(error.strerror or str(error))
         outcome = fault_outcome(fault)
         for call in list(self.waiting):
@@ -241,6 +242,7 @@ class Lane:
         self.disconnect()
 
     def _note(self, ended: Waiting, now_ns: int, outcome: int) -> None:
-        """Records a call that ended in a fault; ``outcome`` is the fault's outcome for the first request type."""
+        """Records a call that ended in a fault. ``outcome`` is the fault's outcome without the request type's
+        offset."""
         due_ns, sent_ns, _, _, first = ended
         self.records.note(sent_ns, now_ns, first + outcome, due_ns if self._open_loop else None)

@@ -2,18 +2,18 @@
 
 A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes are used in
 rotation. A due request is sent on the next lane that has room, even if many requests are unanswered. If no lane has
-room, requests wait in the backlog and are sent late. The response time of a late request begins when the request was
-due.
+room, due requests wait in the backlog and are sent late. The response time of a late request begins when the request
+was due.
 
-In a closed loop the time of a reply is the moment when epoll reported new bytes: one reading of the clock for all
-lanes. So this time does not include the reading of other lanes' replies. In three cases the time is different, or not
-exact:
+In a closed loop the time of a reply is the moment when epoll reported new bytes. The clock is read once for all lanes
+that epoll reports together. So this time does not include the reading of other lanes' replies. In three cases the time
+is different, or not exact:
 
 - Other bytes preceded the reply. Epoll may have reported only those bytes, so the reply's time is the moment when the
   reply was read.
 - A reply came in pieces that were read together. The reply's time may be the moment of the first piece.
-- The reply came while other replies were being read. The reply's time is late, as in any client with one thread. So a
-  result shows the client's processor share next to the latency.
+- The reply came while other replies were being read. The reply's time is late, as in any client with one thread. For
+  this reason a result shows, next to the latency, the share of a core that the client used.
 
 In an open loop several replies may come on one connection, some of them after epoll's report. So the time of a reply is
 the moment when the reply was read.
@@ -25,7 +25,8 @@ too. So a lane answers a server that tests an idle connection (HTTP/2's PING).
 Left out: connecting without blocking. While one lane reconnects, all other lanes wait. So do not trust the latency of a
 run with errors; the summary shows the errors.
 
-Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (both start times).
+Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (response time from the due
+moment, service time from the send).
 """
 
 import select
@@ -46,20 +47,21 @@ SWEEP_NS = 50_000_000
 """Time between two checks for timed-out requests and lost connections, in nanoseconds."""
 
 _SPIN_NS = 1_100_000
-"""Time of busy waiting before a request is due, in nanoseconds. Epoll's timeout is in whole milliseconds, rounded
-up."""
+"""Duration of busy waiting before a request is due. Epoll's timeout is in whole milliseconds, rounded up."""
 
 _EVENTS_OPEN = 8
-"""Connections read before an open loop looks again for due requests: some 0.1 ms."""
+"""Largest number of connections that an open loop reads before it looks again for due requests. Reading them takes some
+0.1 ms."""
 
 _BURST = 16
-"""Most due requests that are sent in a row before the thread reads replies again: some 0.1 ms."""
+"""Largest number of due requests that are sent in a row before the thread reads replies again. Sending them takes some
+0.1 ms."""
 
 _FOREVER_NS = 2**62
 
 
 class Lanes:
-    """All connections of one process. For one thread. The caller that makes this object closes it."""
+    """Kept connections of one process with the lean client. For one thread. The caller must close the object."""
 
     def __init__(
         self,
@@ -70,8 +72,9 @@ class Lanes:
         around: Surroundings,
         due_ns: Callable[[int], Iterator[int]] | None = None,
     ) -> None:
-        """``drawn`` has a list for each lane: the requests that the lane repeats, as places in the workload's
-        population. ``due_ns`` gives an open loop's due moments from a start on; None for a closed loop.
+        """``drawn`` has a list for each lane: the requests that the lane repeats, as indices of the workload's
+        population. ``due_ns`` takes a start, and yields an open loop's due moments from this start on; None for a
+        closed loop.
         """
         self._address = address
         self._codec = codec
@@ -79,7 +82,7 @@ class Lanes:
         self._timeout_ns = int(around.timeout_s * 1e9)
         self._epoll = select.epoll()
         self._watched: dict[int, Lane] = {}
-        self._gate = Deadline(0)  # a closed loop sends no request from then on
+        self._gate = Deadline(0)  # moment from which a closed loop sends no request
         self._schedule = due_ns
         self._due = iter((_FOREVER_NS,))
         self._due_ns = _FOREVER_NS  # when the next request of an open loop is due
@@ -92,11 +95,11 @@ class Lanes:
         ]
         self._turns = cycle(self.lanes)
         if due_ns is not None:
-            next(due_ns(0))  # numpy's first use takes some 5 ms
+            next(due_ns(0))  # numpy's first use takes some 5 ms: not during the run
 
     def open(self) -> None:
-        """Connects every lane, sends the first request of every lane, and starts the schedule. Raises the Fault of
-        connecting."""
+        """Connects every lane, sends the first call of every lane, and starts the schedule. Blocks for the timeout at
+        most for each lane. Raises the Fault of connecting."""
         self._gate.ns = self._around.deadline.ns
         for lane in self.lanes:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
@@ -108,8 +111,8 @@ class Lanes:
             self._due_ns = next(self._due)
 
     def drive(self, until_ns: int) -> bool:
-        """Sends and receives until ``until_ns``, or until the records must be folded into histograms. True if the
-        records must be folded."""
+        """Sends and receives on all lanes until ``until_ns``, or until the records must be folded. True if the records
+        must be folded."""
         poll, clock_ns = self._epoll.poll, self._around.clock_ns
         events_max = -1 if self._schedule is None else _EVENTS_OPEN
         now_ns = clock_ns()
@@ -125,9 +128,9 @@ class Lanes:
         return False
 
     def settle(self) -> None:
-        """Waits until the records can be folded. A closed loop waits for the replies under way, so that the folding
-        delays no reply's time. An open loop does not wait: requests that become due during the folding are sent late,
-        and count as late.
+        """Prepares the folding of records. A closed loop stops sending, and waits for the replies under way, so that
+        the folding delays no reply's time. An open loop does not wait: requests that become due during the folding are
+        sent late, and count as late.
         """
         if self._schedule is None:
             self._gate.ns = 0
@@ -140,7 +143,7 @@ class Lanes:
             self._wake(self._around.clock_ns())
 
     def finish(self) -> None:
-        """Waits for the replies under way, except the replies to starved connections.
+        """Waits for the replies under way, except replies to first calls.
 
         An open loop first sends the requests that were due before the deadline. Requests that cannot be sent within the
         timeout are recorded as never sent. Blocks for twice the timeout at most.
@@ -157,20 +160,21 @@ class Lanes:
             lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
 
     def sequences(self, workload: Workload, drawn: Iterable[list[int]]) -> list[Iterator[Ready]]:
-        """Endless sequences of a workload's requests, one for each list of ``drawn``. Each sequence can become the
-        ``requests`` of a lane."""
+        """Makes endless sequences of a workload's requests, one for each list of ``drawn``. Each sequence can become
+        the ``requests`` of a lane."""
         ready = list(self.ready(workload.population))
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """Encodes requests for a lane. Each request is encoded at the time of sending, so ``requests`` may be
-        endless."""
+        """Yields each request as a ``Ready`` for a lane. A request is encoded only when the lane takes the request, so
+        the requests need not be known before the run."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
 
     def oldest_sent_ns(self) -> int:
-        """Moment of the oldest send without a reply. Without such a send, a moment far in the future."""
+        """Moment at which the oldest unanswered request was sent. A moment far in the future if every request is
+        answered."""
         sent = [next(iter(lane.waiting.values()))[1] for lane in self.lanes if lane.waiting]
         return min(sent, default=_FOREVER_NS)
 
@@ -188,16 +192,16 @@ class Lanes:
     # ---- sending
 
     def _send_next(self, lane: Lane, now_ns: int) -> None:
-        """Sends a lane's next request of a closed loop, or its first call. After the deadline the lane rests instead.
-        Part of the hot loop."""
+        """Sends a lane's next request in a closed loop, or a lane's first call. After the moment of ``_gate``, or
+        without room, lets the lane rest. A lane that rests sends nothing. Part of the hot loop."""
         if now_ns >= self._gate.ns or not lane.room:
             lane.resting = True
         elif not lane.resting:
             lane.send()
 
     def _send_due(self, now_ns: int) -> bool:
-        """Sends due requests, at most ``_BURST``, on the next lanes that have room. True if the lanes may have room for
-        more due requests.
+        """Sends at most ``_BURST`` due requests, each on the next lane that has room. True if more requests may be due
+        and the lanes may have more room.
 
         Part of the hot loop.
         """
@@ -214,13 +218,14 @@ class Lanes:
         return True
 
     def _collect_due(self, now_ns: int) -> None:
-        """Puts every request that is due by ``now_ns``, and before the deadline, into the backlog."""
+        """Puts the requests that became due by ``now_ns``, and before the deadline, into the backlog."""
         until_ns = min(now_ns, self._around.deadline.ns - 1)
         while self._due_ns <= until_ns:
             self._backlog.append(self._due_ns)
             self._due_ns = next(self._due)
 
     def _lane_with_room(self) -> Lane | None:
+        """Next lane in the rotation that has room; None if no lane has room."""
         for _ in self.lanes:
             lane = next(self._turns)
             if lane.room:
@@ -228,7 +233,8 @@ class Lanes:
         return None
 
     def _patience_s(self, now_ns: int, until_ns: int) -> float:
-        """Longest time for which epoll may wait, in seconds: 0 if a request will be due before epoll could wake."""
+        """Longest time for which epoll may wait, in seconds. 0 if a request is due, or becomes due before epoll could
+        wake."""
         if self._backlog:
             return 0.0
         left_ns = min(until_ns, self._next_sweep_ns, self._due_ns - _SPIN_NS) - now_ns
@@ -237,10 +243,11 @@ class Lanes:
     # ---- receiving
 
     def _take(self, events: list[tuple[int, int]], now_ns: int) -> None:
-        """Reads the bytes that have arrived by ``now_ns``. Part of the hot loop.
+        """Reads and writes on the lanes that epoll reports. ``now_ns`` is the moment of epoll's report. A closed loop
+        then sends the next requests. Part of the hot loop.
 
-        No lane connects in this function, and a lane closes only its own connection. So every descriptor still belongs
-        to its lane in ``_watched``.
+        During this method no lane connects, and a lane closes only its own connection. So every reported descriptor
+        still belongs to the lane in ``_watched``.
         """
         watched, closed_loop = self._watched, self._schedule is None
         for descriptor, event in events:
@@ -252,7 +259,7 @@ class Lanes:
 
     def _drain(self) -> None:
         """Waits until all calls under way have ended, except first calls. Meanwhile an open loop sends the due
-        requests."""
+        requests, for the timeout at most."""
         until_ns = self._around.clock_ns() + self._timeout_ns
         while True:
             now_ns = self._around.clock_ns()
@@ -265,11 +272,11 @@ class Lanes:
             events = self._epoll.poll(0 if more else SWEEP_NS / 1e9)
             self._take(events, self._around.clock_ns())
 
-    # ---- now and then
+    # ---- maintenance
 
     def _sweep(self, now_ns: int) -> bool:
-        """Ends calls that timed out, reconnects lost lanes, and reports progress. True if the records must be
-        folded."""
+        """Ends calls that timed out, gives lost and used-up lanes a new connection, wakes lanes that rest, and reports
+        progress. True if the records must be folded."""
         self._next_sweep_ns = now_ns + SWEEP_NS
         for lane in self.lanes:
             lane.give_up(now_ns - self._timeout_ns, now_ns)
@@ -286,7 +293,8 @@ class Lanes:
         return full
 
     def _connect_again(self, lane: Lane) -> None:
-        """Connects a lost lane again. A failed attempt is counted, and the next sweep tries again."""
+        """Connects a lost lane again, and sends the lane's first call. A failed attempt is recorded, and the next sweep
+        tries again."""
         try:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
         except Fault as fault:
@@ -295,7 +303,8 @@ class Lanes:
             self._send_next(lane, self._around.clock_ns())
 
     def _wake(self, now_ns: int) -> None:
-        """In a closed loop: wakes every connected lane that rests. After the moment of ``_gate`` no lane wakes."""
+        """Sends the next request of every connected lane that rests, in a closed loop. After the moment of ``_gate``,
+        the lanes continue to rest."""
         for lane in self.lanes:
             if lane.resting and lane.connected and not lane.waiting:
                 lane.resting = False

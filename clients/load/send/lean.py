@@ -1,5 +1,5 @@
-"""The two kinds of client, for each transport. The lean client is made from the transport's codec. The library client
-is the transport's own client."""
+"""Functions that make connections, for the two kinds of client on each transport. The lean client is built on the
+transport's codec. The library client is the transport's own client."""
 
 import ssl
 from collections.abc import Callable
@@ -14,12 +14,13 @@ from stock_service.rpc.transports import Connection, load
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 PREPARED_MAX = 1024
-"""Largest number of encoded requests in the cache. A load repeats a few dozen requests."""
+"""Largest number of encoded requests in the cache of ``connecting``. A load repeats a few dozen requests."""
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """Function that makes the codec of a new connection. Raises UsageError for a transport that has no codec of
-    ours."""
+    """Returns the function that makes the lean client's codec of a new connection. Raises UsageError for a transport
+    that only its library speaks.
+    """
     known = load(plan.transport)
     if known.codec(plan.address) is None:
         raise UsageError("--client", "lean", f"library, since only its own library speaks {known.LABEL}")
@@ -29,17 +30,18 @@ def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
 
 
 def lean_context(plan: LoadPlan) -> ssl.SSLContext | None:
-    """TLS context of each new connection; None for connections without TLS. Raises UsageError for certificates that
-    cannot be used."""
+    """TLS context for the lean client's connections; None for connections without TLS. Raises UsageError if the files
+    of the plan's credentials cannot be used."""
     return plan.credentials.context(load(plan.transport).TLS_PROTOCOLS)
 
 
 def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
-    """Function that makes a connection with the plan's kind of client. Loads the library of a library client.
+    """Returns the function that makes a connection with the plan's kind of client. For a library client, imports the
+    transport's library.
 
-    The returned function takes a timeout in seconds, blocks for this time at most, and raises a Fault. The lean client
-    sends the plan's timeout with each request, independent of the time for connecting. Raises UsageError if the
-    transport does not have this kind of client.
+    The returned function takes a timeout in seconds, blocks for this time at most, and raises a Fault. With each
+    request the lean client tells the server the plan's timeout, even if less time is left for the call. Raises
+    UsageError if the transport does not have this kind of client.
     """
     if plan.client == "library":
         library = load(plan.transport).connect
@@ -57,8 +59,8 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 
 def check(plan: LoadPlan) -> None:
-    """Raises UsageError if the transport does not have the plan's kind of client, or the client's library is missing.
-    Raises UsageError also for metadata on a transport without metadata."""
+    """Checks that the plan's client can be made. Raises UsageError if the transport does not have this kind of client,
+    if the client's library is missing, or if the plan has metadata and the transport has none."""
     if plan.credentials.metadata:
         load(plan.transport).codec(plan.address, metadata=plan.credentials.metadata)
     connecting(plan)

@@ -1,15 +1,15 @@
-"""Sending by turns: a connection of a load is kept through all turns of a block. A turn is a slice of time in which one
-load sends. This module has the hot loop of every comparison.
+"""Senders for turns. A turn is a slice of time in which one load sends; a block is a sequence of turns of several
+loads. A sender keeps its connections through all turns of a block. This module has the hot loop of every comparison.
 
 During a turn, a connection sends a request, waits for the reply, and sends the next request. The first requests are not
 counted. Then come the counted requests. Last, uncounted requests follow, until every connection of the load has
 received the last counted reply. So the load is constant from the first counted request to the last counted reply. The
 counted requests are found afterwards, from the recorded moments.
 
-``Blocking`` drives one connection with blocking calls, of either kind of client. ``Multiplexed`` drives many lean
-connections in one thread, by ``lanes``. ``Multiplexed`` could also drive a single connection. But epoll would cost 1 to
-2 µs more of the client's processor time for each request: 4 to 10 %. Left out: open loops. An open loop needs more time
-than a turn to become steady.
+``Blocking`` sends over one connection with blocking calls, of either kind of client. ``Multiplexed`` sends over many
+lean connections in one thread, by ``lanes.py``. For a single connection, ``Blocking`` is used with both kinds of
+client: the epoll of ``Multiplexed`` would cost 1 to 2 µs (4 to 10 %) more of the client's processor time for each
+request. Left out: open loops. An open loop needs more time than a turn to become steady.
 """
 
 import time
@@ -26,51 +26,52 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 SPIN_NS = 200_000
-"""Time of busy waiting before a turn. A sleep may end 0.1 ms late."""
+"""Duration of busy waiting before a turn, since a sleep may end 0.1 ms late."""
 
 _LOOK_NS = 500_000
-"""Time between two checks of the board in ``Multiplexed``, while connections still wait for counted replies."""
+"""Time between two checks of the replies and of the board in ``Multiplexed``, after the counted part of a turn."""
 
 
 class Board:
-    """Board on which every connection marks that all its counted requests of a turn are answered.
+    """Board on which each sender of a load marks that all its counted requests of a turn are answered.
 
-    The board is in memory that all processes share. It has one value for each connection: the begin of the last turn
-    that the connection has finished. Each connection writes only its own value. The machine reads and writes a value in
-    one step.
+    The board is in memory that all processes share. The board has a value for each sender: ``begin_ns`` of the last
+    turn that the sender has marked. Each sender writes only its own value. The processor reads or writes a value in one
+    step, so the board needs no lock.
     """
 
     def __init__(self, places: MutableSequence[int]) -> None:
         self._places = places
 
     def tell(self, place: int, turn: Turn) -> None:
-        """Marks that the counted requests of the connection ``place`` are answered."""
+        """Marks that the counted requests of the sender at ``place`` are answered."""
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
-        """True if the counted requests of the connections ``places`` are all answered."""
+        """True if the counted requests of the senders at all these places are answered."""
         return min(self._places[places.start : places.stop]) >= turn.begin_ns
 
 
 class Sender(Protocol):
-    """Connections of one process to one server. For one thread. The caller that makes a sender closes the sender."""
+    """One or more connections of a process to one server, with one kind of client. For one thread. The caller must
+    close the sender."""
 
     def open(self) -> None:
-        """Connects. Raises a Fault."""
+        """Connects. Raises the Fault of connecting."""
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """Sends requests through one turn. The turn may have begun already. ``place``: this sender's place on the
-        board. ``places``: places of all connections that send in the turn."""
+        """Sends through the turn, and blocks until sending stops. The turn may have begun before the call. ``place`` is
+        this sender's place on the board. ``places`` are the places of all senders that send in the turn."""
 
     def recorded(self) -> Sequence[Records]:
-        """Records of each connection so far. The caller clears the records."""
+        """Records so far, one value for each connection. The caller clears the records."""
 
     def close(self) -> None:
         """Closes the connections. May be repeated."""
 
 
 class Blocking:
-    """Sender of one connection, with blocking calls."""
+    """Sender with one connection and blocking calls, for either kind of client."""
 
     def __init__(
         self,
@@ -81,8 +82,8 @@ class Blocking:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence of requests for each load, by the load's number. ``connect`` takes a
-        timeout in seconds."""
+        """``requests`` has an endless sequence for each load, by the load's index. ``connect`` takes a timeout in
+        seconds."""
         self._connect = connect
         self._requests = requests
         self._timeout_s = timeout_s
@@ -93,13 +94,13 @@ class Blocking:
         self._records = Records()
 
     def open(self) -> None:
-        """See ``Sender.open``."""
+        """Connects, and records the duration. Raises the Fault of connecting."""
         began_ns = self._clock_ns()
         self._connection = self._connect(self._timeout_s)
         self._records.note_connect(began_ns, self._clock_ns())
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """See ``Sender.send``. The hot loop."""
+        """Sends one request after another through the turn, as ``Sender.send`` describes. The hot loop."""
         wait_until(turn.begin_ns, self._clock_ns, self._pause)
         clock_ns, timeout_s, last_ns, records = self._clock_ns, self._timeout_s, turn.last_ns, self._records
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
@@ -125,18 +126,18 @@ class Blocking:
         records.started += begun
 
     def recorded(self) -> Sequence[Records]:
-        """See ``Sender.recorded``."""
+        """Records of the connection, as the only value."""
         return (self._records,)
 
     def close(self) -> None:
-        """See ``Sender.close``."""
+        """Closes the connection. May be repeated."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 class Multiplexed:
-    """Sender of many lean connections in one thread."""
+    """Sender with many lean connections in one thread: a lane for each connection."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class Multiplexed:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence of requests for each load (by the load's number) and each lane."""
+        """``requests`` has, by the load's index, an endless sequence for each lane."""
         self._lanes = lanes
         self._requests = requests
         self._board = board
@@ -154,16 +155,16 @@ class Multiplexed:
         self._pause = pause
 
     def open(self) -> None:
-        """See ``Sender.open``; each connection makes its first call."""
+        """Connects every lane, and sends every lane's first call. Raises the Fault of connecting."""
         self._lanes.open()
         self._lanes.settle()
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """See ``Sender.send``."""
+        """Sends on all lanes through the turn, as ``Sender.send`` describes."""
         for lane, requests in zip(self._lanes.lanes, self._requests[turn.load], strict=True):
             lane.requests = requests
         wait_until(turn.begin_ns, self._clock_ns, self._pause)
-        if self._clock_ns() >= turn.last_ns:  # too late: another server's turn may have begun
+        if self._clock_ns() >= turn.last_ns:  # too late: the turn of another server may have begun
             self._board.tell(place, turn)
             return
         self._lanes.resume()
@@ -176,17 +177,17 @@ class Multiplexed:
         self._lanes.settle()
 
     def recorded(self) -> Sequence[Records]:
-        """See ``Sender.recorded``."""
+        """Records so far, one value for each lane."""
         return [lane.records for lane in self._lanes.lanes]
 
     def close(self) -> None:
-        """See ``Sender.close``."""
+        """Closes all connections. May be repeated."""
         self._lanes.close()
 
 
 def wait_until(at_ns: int, clock_ns: Callable[[], int], pause: Callable[[float], None]) -> None:
-    """Sleeps until shortly before a moment, then reads the clock in a loop until the moment. Returns at once if the
-    moment is past."""
+    """Blocks until the moment ``at_ns``: sleeps until shortly before this moment, and then reads the clock until this
+    moment. Returns at once if the moment is past."""
     left_ns = at_ns - clock_ns()
     if left_ns > SPIN_NS:
         pause((left_ns - SPIN_NS) / 1e9)
