@@ -36,7 +36,7 @@ STORES = {
     "sqlite:PATH": "in a file, each trade on the disk before its reply",
     "postgres:DSN": "in a PostgreSQL that several servers share, likewise",
 }
-"""Forms of the values of ``--store``, each with a text on the place of the stocks."""
+"""Allowed forms of ``--store``. The text of each form says where the stocks are stored, and how durably."""
 
 _SQLITE = "sqlite:"
 
@@ -57,10 +57,14 @@ class _StoredCatalog(Catalog, Protocol):
         """Place of the stocks, as a text or path for messages."""
 
     on_sick: Callable[[], object]
-    """Function to call when ``sick`` may have changed, by any thread. The function must not block."""
+    """Function that the catalog calls when the result of ``sick`` may have changed. Any thread may call the function,
+    so the function must not block.
+    """
 
     def flush(self, here: bool) -> None:
-        """Starts the work that requests wait for (``rpc.waiting.Flush``)."""
+        """Starts the commit for which requests wait. ``here`` is True if the calling thread itself may commit
+        (``rpc.waiting.Flush``).
+        """
 
     def sick(self) -> bool:
         """Returns True if the catalog can accept no change now."""
@@ -74,7 +78,9 @@ class _StoredCatalog(Catalog, Protocol):
 _DEFAULT_LOCKING = "mutex"
 
 _OVER_S = 5.0
-"""Longest time, in seconds, that a process takes to end in addition to its grace and its store's last commit."""
+"""Allowance, in seconds, for the end of a previous server's process, in addition to the grace for its requests and the
+time for its store's last commit.
+"""
 
 
 def main(
@@ -93,8 +99,9 @@ def main(
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over to a command line. ``transport`` is
-    for the help's default store; None for a help of all transports.
+    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over to a command line.
+
+    The file name of the default store contains ``transport``. None is for a help text about all transports.
     """
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
@@ -113,7 +120,10 @@ def serve_stocks(
     options: argparse.Namespace,
     wrapped: Callable[[Service], Service] = lambda service: service,
 ) -> NoReturn:
-    """Serves the result of ``wrapped`` for the stock service until a signal comes, and ends the process."""
+    """Serves the stock service until a signal comes, and ends the process.
+
+    ``wrapped`` gets the stock service, and returns the service to serve: by default the stock service itself.
+    """
     kind = _kind(options)
     try:
         _check(transport, options, kind)
@@ -146,10 +156,10 @@ def serve_stocks(
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Checks all other files and options. Then takes over the port from the previous server, which has closed its store
-    then. Without a previous server, opens the port.
+    """Takes over the listening socket from the previous server, or opens the port if no previous server runs. Before,
+    checks all other files and options.
 
-    Blocks. Raises UsageError, also for a port that cannot be used.
+    Blocks until the previous server has closed its store. Raises UsageError, also for a port that cannot be used.
     """
     serving.prepare(options)
     security_of(transport, options)
@@ -182,8 +192,10 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
-    """Makes a catalog in this process's memory. Its locks record their waits in the timeline or, without a timeline, in
-    the metrics, if the server has metrics.
+    """Makes a catalog in this process's memory.
+
+    The time that requests wait for the catalog's locks is recorded in the timeline or, without a timeline, in the
+    metrics, if the server has metrics.
     """
 
     def locking(names: Iterable[str]) -> Locking:
@@ -233,7 +245,9 @@ catalog cannot be used.
 
 
 def _allotted(options: argparse.Namespace) -> int:
-    """Makes the memory of a catalog that several processes share. Returns its descriptor. Raises UsageError."""
+    """Allocates the memory of a catalog that several processes share, and returns the memory's file descriptor. Raises
+    UsageError if the machine has not enough memory.
+    """
     from stock_service.trading.shared.catalog import allot  # imported only by a server of several processes
 
     stocks = _stocks(options) or catalog_file.DEFAULT_STOCKS
@@ -245,7 +259,9 @@ def _allotted(options: argparse.Namespace) -> int:
 
 
 def _stocks(options: argparse.Namespace) -> tuple[Stock, ...] | None:
-    """Reads the stocks of ``--catalog``; None without this option. Raises UsageError."""
+    """Reads the stocks from the file of ``--catalog``. Returns None without this option. Raises UsageError for a file
+    that cannot be used.
+    """
     return None if options.catalog is None else catalog_file.load(options.catalog)
 
 

@@ -64,7 +64,7 @@ class Executor(Protocol):
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """Makes the thread that reads for a server. It calls ``read``, and calls ``end`` after ``read`` has returned.
+        """Makes the thread that reads a server's connections. The thread calls ``read``, and after its return ``end``.
 
         ``leader-followers`` may end ``read`` by an exception of its own, and then calls ``read`` on another thread.
         """

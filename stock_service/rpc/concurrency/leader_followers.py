@@ -99,7 +99,7 @@ class LeaderFollowers:
 
     @property
     def busy(self) -> int:
-        """Number of threads that run a task, with a leader that runs a batch."""
+        """Number of threads that run a task; a leader that runs a batch counts as one of these threads."""
         return self._running
 
     def execute(self, task: Task) -> None:
@@ -140,7 +140,8 @@ class LeaderFollowers:
         return len(tasks)
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """Makes the first leader; see ``Executor.reader``.
+        """Makes the reader of a server: the first leader calls ``read``, a later leader calls ``read`` again, and the
+        last leader calls ``end``.
 
         For a second server on this executor, makes a thread that only reads, and runs no request.
         """
@@ -177,7 +178,8 @@ class LeaderFollowers:
             raise Unavailable("the server is stopping")
 
     def _wake(self, count: int) -> list[Lock]:
-        """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release them.
+        """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release the
+        locks, to wake the followers.
 
         Takes no more locks than followers that may run tasks: a needless wake-up would delay the lookout's next look.
         """
@@ -208,7 +210,9 @@ class LeaderFollowers:
         return self._wake(len(self._tasks))
 
     def _look(self, seen: int) -> bool:
-        """Makes the calling lookout the leader, and returns True, if the leader is still in batch number ``seen``."""
+        """If the leader is still in the batch with the number ``seen``, makes the calling lookout the leader, and
+        returns True. Otherwise returns False.
+        """
         if self._batches != seen:
             return False
         if not self._busy:

@@ -61,11 +61,11 @@ class ThreadPool:
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
-    """Makes a thread that only reads, and runs no request; see ``Executor.reader``."""
+    """Makes a thread that only reads a server's connections, and runs no request (``Executor.reader``)."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all ended within ``grace_s``. May be
-        called again.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``
+        seconds. May be called again.
         """
         with self._lock:
             self._stopping = True

@@ -36,7 +36,8 @@ FULL = 0.9
 """Share of the time for which the threads must compute, or wait for the core, before the server tries all cores."""
 
 GAINS = 1.2
-"""Ratio of computing outside the kernel to the time, from which all cores are better, since the work releases the GIL.
+"""Processor seconds outside the kernel, in one second, from which the server is faster on all cores. A number over 1
+means that the work releases the GIL.
 """
 
 AGAIN_S = 1.0
@@ -95,7 +96,9 @@ class Keeping:
         self._again_s = AGAIN_S
 
     def look(self, now: Used) -> bool:
-        """Takes the processor times of a look. Returns True if ``free`` has changed: then the threads must be moved."""
+        """Decides again, by the processor time used until ``now``. Returns True if ``free`` has changed: then the
+        caller must move the threads.
+        """
         last, self._last = self._last, now
         took_s = now.at_s - last.at_s
         if took_s <= 0:
@@ -142,7 +145,8 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the thread. Returns a text on the cores that the process had, for ``--stats``."""
+        """Ends the watching thread, if there is one. Returns a text on the cores that the process had, for ``--stats``.
+        """
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"

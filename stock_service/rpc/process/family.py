@@ -39,8 +39,8 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Seconds that the children have in addition to their grace: to finish a start, and for a library's work after the
-grace.
+"""Seconds that the parent waits for the end of the children, in addition to their grace: a child may have to finish its
+start, and a library may work after the grace.
 """
 
 _GONE_S = 5.0

@@ -50,8 +50,8 @@ class Security:
     """All files that these options name."""
 
     def reload(self) -> None:
-        """Reads the access list and the TLS files again. If one of both cannot be used, still renews the other, and
-        then raises UsageError.
+        """Reads the access list and the TLS files again. If the files of one part cannot be used, still renews the
+        other part, and then raises UsageError.
         """
         unusable: UsageError | None = None
         for part in (self.access, self.tls):

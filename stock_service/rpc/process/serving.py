@@ -48,7 +48,7 @@ PROCESSES_MAX = 64
 """Largest number of processes of one server."""
 
 NO_MEMORY = -1
-"""Value of ``--member`` without shared memory."""
+"""Value of ``--member`` for a child process that shares no memory with the other processes of its server."""
 
 FAILED_EXIT = 1
 """Exit code of a server that failed, or that did not finish its accepted requests."""
@@ -286,7 +286,7 @@ def _set(*events: threading.Event) -> None:
 
 
 def announced(line: str) -> bool:
-    """Prints the ready line, and returns True. Logs a failure, and then returns False."""
+    """Prints the ready line on standard output, and returns True. If this fails, logs the error, and returns False."""
     try:
         print(line, flush=True)
     except OSError as error:
@@ -329,7 +329,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _write(timeline: Timeline, file: Path) -> bool:
-    """Writes the timeline to a file, and returns True. Logs a failure, and then returns False."""
+    """Writes the timeline to a file, and returns True. If this fails, logs the error, and returns False."""
     try:
         left_out = timeline.write(file)
     except OSError as error:

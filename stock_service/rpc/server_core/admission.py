@@ -48,7 +48,7 @@ together, and then compute together.
 """
 
 RAN_MS = 1
-"""Shortest time, in milliseconds, of a measurement in which the executor ran all its tasks at once."""
+"""Shortest time, in milliseconds, from which ``Ahead.ran`` computes the rate at which the executor runs tasks."""
 
 MEASURED_TASKS = 8
 """Smallest number of tasks given at once whose time is measured. With fewer tasks, reading the clock would cost a large
@@ -111,8 +111,8 @@ class DelayTarget:
 
 
 class Ahead:
-    """Number of tasks that an executor may get. Only the reading thread uses it. All times are in nanoseconds, on the
-    same clock.
+    """Limit on the number of tasks that an executor has, from measurements of the executor. Only the reading thread
+    uses it. All times are in nanoseconds, on the same clock.
     """
 
     def __init__(self, workers: int, most: int) -> None:

@@ -99,7 +99,9 @@ class LingeringClose(Generic[Request]):
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. Thread-safe."""
+        """Notes that the server stops. From then on ``look`` waits at most half of ``grace_s`` and ``LINGER_S`` for
+        clients that have all their replies. Thread-safe.
+        """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -119,7 +121,9 @@ class LingeringClose(Generic[Request]):
             pass  # the client has gone, which epoll will report
 
     def dismiss(self, connection: ServedConnection[Request]) -> None:
-        """Sends a goodbye, and closes an idle connection at once. No request on its way will be begun."""
+        """Sends a goodbye, and closes an idle connection at once. The server does not begin a request that is still on
+        its way.
+        """
         connection.give_up(self._goodbye)
         self._close(connection)
 
@@ -203,7 +207,9 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""Allowance, in bytes, for bytes of one connection besides the largest request: of the next request, and of TLS."""
+"""Allowance, in bytes, for the bytes that one connection may hold besides its largest request: bytes of the next
+request, and of TLS.
+"""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
@@ -260,7 +266,7 @@ class Connections(Generic[Request]):
         own: ReadOptions,
         forget: Callable[[ServedConnection[Request]], object],
     ) -> None:
-        """Calls ``forget`` for each connection that it closes."""
+        """``forget`` is called with each connection that ``close`` closes."""
         self.by_fd: dict[int, ServedConnection[Request]] = {}
         self.lingering: LingeringClose[Request] = LingeringClose(own.read_timeout_s, protocol.goodbye(), self.close)
         self.buffered: BufferedBytes[Request]
@@ -276,7 +282,7 @@ class Connections(Generic[Request]):
         self.next_sweep_ns = 0
         """Time when ``sweep`` is due."""
         self.renewed = False
-        """True if the next sweep must ``renew`` all connections. Any thread may set it."""
+        """True if the next sweep must call ``ServedConnection.renew`` for all connections. Any thread may set it."""
 
     def room(self, now_ns: int) -> bool:
         """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
@@ -310,7 +316,9 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def cut(self, connection: ServedConnection[Request]) -> None:
-        """Ends a connection whose client has gone. Closes it as soon as no worker has a request of it."""
+        """Ends a connection whose client has gone. If a worker still has a request of the connection, the connection is
+        closed after the request.
+        """
         connection.cut()
         if connection.stream.done:
             self.close(connection)

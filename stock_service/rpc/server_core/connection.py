@@ -126,7 +126,7 @@ class PlainStream:
         return data
 
     def drop(self) -> int:
-        """Reads and drops bytes, and returns their number; see ``ByteStream``."""
+        """Reads and drops bytes, and returns their number; 0 if the peer has ended its sending."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
@@ -241,7 +241,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Makes the requests of calls that watch for changes ``ready`` again, since the answer may have changed."""
+        """Makes the requests of calls that watch for changes (health's Watch) ``ready``, to answer them once more."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()
@@ -311,7 +311,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends last bytes, as far as possible without waiting, and drops all unsent bytes."""
+        """Drops all unsent bytes. Without unsent bytes, sends ``words`` as last bytes, as far as possible at once."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
@@ -321,7 +321,7 @@ class ServedConnection(Generic[Request]):
         """Returns EPOLLIN if epoll must report received bytes, otherwise 0. ``reads`` is True if the server reads the
         connection now.
 
-        Of a connection that the server does not read now, epoll reports the first bytes. So their arrival is known.
+        If the server does not read the connection now, epoll still reports the first bytes, whose arrival is noted.
         """
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 

@@ -91,12 +91,13 @@ class Waker:
 
 
 class Listening:
-    """A listening socket and a waker in an epoll. Only the reading thread uses it, and other threads use ``waker``."""
+    """A listening socket and a waker in an epoll. Only the reading thread uses them. Other threads may use ``waker``.
+    """
 
     def __init__(
         self, options: ServeOptions, epoll: Callable[[], select.epoll], receive_bytes: int = RECEIVE_BYTES
     ) -> None:
-        """``epoll`` is called after the socket was opened. Raises OSError if the socket cannot be opened."""
+        """``epoll`` makes the epoll, after the socket was opened. Raises OSError if the socket cannot be opened."""
         self._listener = listen(options, receive_bytes)
         self._passed = options.listener
         self._listener.setblocking(False)

@@ -67,7 +67,7 @@ class LowPriorityReads(Generic[Request]):
         """
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
-        """Waiting connections, the first to join first. Other code may only read this field."""
+        """Waiting connections, in the order in which they joined. Other code may only read this field."""
         self._cheap: OrderedDict[ServedConnection[Request], None] = OrderedDict()  # the cheap waiting connections
         self._cheap_next = True  # True: the next turn is for a cheap connection
         self._is_reading = False
