@@ -98,5 +98,5 @@ def refuse(group: Iterable[Change | Reading], fault: Fault) -> None:
 
 
 def again(fault: Fault) -> Fault:
-    """Copies a fault, so that each thread raises its own object: raising an exception writes a traceback into it."""
+    """Copies a fault, so that each thread raises an object of its own: raising an exception changes its traceback."""
     return type(fault)(fault.detail)

@@ -54,7 +54,9 @@ def show(file: StoreFile, _: Namespace) -> Sequence[str]:
 
 
 def new_day(file: StoreFile, _: Namespace) -> Sequence[str]:
-    """Sets each volume to 0. Each changed stock gets a commit number. Prices and request ids stay."""
+    """Sets the volume of each stock of a store to 0, and prints the number of changed stocks. Each changed stock gets a
+    commit number. Prices and request ids do not change.
+    """
     loaded = file.load()
     traded = [stock for stock, _ in loaded.versions.values() if stock.volume]
     fresh = {
@@ -72,7 +74,9 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
     "show": show,
     "new-day": new_day,
 }
-"""Functions of the commands on an open file, by the command's name. Each returns the faults that it has found."""
+"""Functions of the commands on an open file, by the command's name. Each function returns the faults that it has found,
+one line for each fault.
+"""
 
 
 def init(dsn: str, catalog: Path | None) -> None:

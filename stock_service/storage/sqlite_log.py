@@ -108,8 +108,8 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
 
 
 def _grown(size: int, frames: int) -> range:
-    """Returns the possible sizes, in pages, of a file after ``frames`` frames. ``size`` is the file's size before the
-    frames (0 if unknown). A file never shrinks.
+    """Returns the possible sizes, in pages, of a store file after ``frames`` frames of its log. ``size`` is the file's
+    size before these frames (0 if unknown). A file never shrinks, and a frame adds one page at most.
     """
     return range(size, size + frames + 1) if size else range(1, 1 << 16)
 

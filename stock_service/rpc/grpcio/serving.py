@@ -77,7 +77,8 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 
 def behaviour_of(method: Method[Any, Any]) -> Behaviour:
-    """Makes the ``Behaviour`` of a method. It makes a ``Call`` only for a method that wants a ``Call``."""
+    """Makes the ``Behaviour`` of a method. The ``Behaviour`` makes a ``Call`` only for a method that takes a ``Call``.
+    """
     if method.wants_call:
         answer_call = method.answer_call()
         return lambda payload, context: answer_call(call_of(payload, context))
@@ -86,7 +87,9 @@ def behaviour_of(method: Method[Any, Any]) -> Behaviour:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Converts an exception to a fault. Logs an exception that is not a Fault. Raises ``Waiting`` again."""
+    """Converts an exception of a handler to a fault. Logs an exception that is not a Fault. Raises a ``Waiting`` again,
+    since the request gets its reply later.
+    """
     if isinstance(error, Waiting):
         raise error
     if isinstance(error, Fault):
