@@ -30,7 +30,9 @@ STOCKS = Path(__file__).parents[1] / "measure" / "catalog.toml"
 
 
 def handler(answer: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
-    """Handler of a unary method: a coroutine that gives the reply of ``answer`` as bytes."""
+    """grpcio's handler of a method with one request and one reply. A coroutine calls ``answer`` with the encoded
+    request, and returns the encoded reply.
+    """
 
     async def handle(payload: bytes, _: object) -> bytes:
         return answer(payload)

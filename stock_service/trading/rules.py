@@ -31,12 +31,16 @@ def trade_refusal(quantity: int, side: int) -> Status | None:
 
 
 def refuse(stock: Stock | None, refusal: Status) -> tuple[Stock | None, Status]:
-    """Step of a request that ``trade_refusal`` refuses: changes nothing. An unknown stock comes before ``refusal``."""
+    """Step of a trade that ``trade_refusal`` refuses: changes nothing. The status is UNKNOWN_STOCK for an unknown stock
+    (None), otherwise ``refusal``.
+    """
     return UNKNOWN if stock is None else (stock, refusal)
 
 
 def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
-    """Step of a trade: adds a valid quantity to the volume. SUSPENDED if the volume would be above the limit."""
+    """Step of a valid trade: adds the quantity to the stock's volume. If the volume would be above the limit, changes
+    nothing, and the status is SUSPENDED.
+    """
     volume = stock.volume + quantity
     if volume > stock.volume_limit:
         return stock, Status.SUSPENDED
