@@ -1,5 +1,5 @@
-"""``python -m experiments.services.grpc_servers NAME`` serves the greeter on another project's gRPC server. The code for
-each server follows the guide of that server's project.
+"""``python -m experiments.services.grpc_servers NAME`` serves the greeter on another project's gRPC server. The code
+for each server follows the guide of that server's project.
 
 The study ``python_grpc_servers`` compares these servers with our own server ``grpc_static``. A server with a thread
 pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server without
@@ -65,7 +65,7 @@ async def awaited(request: HelloRequest, left_s: float | None) -> HelloReply:
 
 
 def several(request: HelloRequest, _: object) -> Iterator[HelloReply]:
-    """Sends three replies."""
+    """Sends three replies: the text of the request with the numbers 0, 1 and 2. For threads."""
     for number in range(3):
         yield HelloReply(message=f"{request.name} {number}")
 

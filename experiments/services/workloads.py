@@ -133,8 +133,8 @@ def _put(reply: bytes) -> int:
 
 
 def _put_known(reply: bytes) -> int:
-    """Checks the reply to a put of a known id: status OK if the store did not create an entity. Raises InternalFault for
-    any other reply.
+    """Checks the reply to a put of a known id: status OK if the store did not create an entity. Raises InternalFault
+    for any other reply.
     """
     if decoded(entity_pb2.PutEntityResponse, reply).created:
         raise InternalFault("an id that the store begins with was new to it")

@@ -152,8 +152,8 @@ class PostgresCatalog:
         session.commit(outcome.versions, outcome.records, outcome.sequence)
 
     def _read(self, session: Session, draw: Callable[[], list[Reading]]) -> None:
-        """Answers all Lookups that ``draw`` returns, by one SELECT. If a stock has not changed, its Lookups get the same
-        version object as before. Raises psycopg.Error.
+        """Answers all Lookups that ``draw`` returns, by one SELECT. If a stock has not changed, its Lookups get the
+        same version object as before. Raises psycopg.Error.
         """
         readings = draw()
         found = session.read(reading.name for reading in readings)
@@ -288,8 +288,8 @@ class _Line(Generic[Request]):
         return self._drawn
 
     def _end(self, requests: list[Request], fault: Fault | None = None) -> None:
-        """Removes ``requests`` from the drawn requests, and wakes or resumes each of them. A ``fault`` becomes the error
-        of each request.
+        """Removes ``requests`` from the drawn requests, and wakes or resumes each of them. A ``fault`` becomes the
+        error of each request.
         """
         left = {id(request) for request in self._drawn} - {id(request) for request in requests}
         self._drawn = [request for request in self._drawn if id(request) in left]
@@ -298,8 +298,9 @@ class _Line(Generic[Request]):
         let_go(requests)
 
     def _fail(self, error: Exception) -> None:
-        """Handles an error of the session. If the session survives, refuses all drawn requests. If the session is lost,
-        refuses the changes without an id whose commit was begun, and keeps the other requests for the next session.
+        """Handles an error of the session. If the session survives, refuses all waiting and drawn requests. If the
+        session is lost, refuses the changes without an id whose commit was begun, and keeps the other drawn requests
+        for the next session, unless no primary can be reached.
         """
         session = self._session
         if session is not None and session.undone():

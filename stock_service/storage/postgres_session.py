@@ -135,7 +135,7 @@ _WRITE_STATE = "UPDATE stock_service.state SET sequence = %s, first_request = %s
 
 
 class _State(NamedTuple):
-    """The row of the table ``state``: number of the last commit, and numbers of the oldest and the newest request id."""
+    """The row of the table ``state``: number of the last commit, and numbers of the first and the last request id."""
 
     sequence: int
     first_request: int

@@ -105,7 +105,7 @@ class ReadWriteLock:
         self._count_lock = Lock()  # guards _count
         self._count = 0
         self.reader: Held = _Half(self._acquire_reading, self._release_reading)
-        """Lock for a reader."""
+        """Lock that a thread holds while it reads. Several threads may hold this lock at a time."""
         self.writer: Held = _Half(self._acquire_writing, self._release_writing)
         """Lock that a thread holds while it writes. No other thread then holds ``reader`` or ``writer``."""
 

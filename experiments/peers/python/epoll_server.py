@@ -103,8 +103,8 @@ Answer = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
-    """Answers all whole requests in ``data`` by ``answer``. Returns the encoded replies, and the number of bytes of these
-    requests. Raises Lost for bytes that are not frames."""
+    """Answers all whole requests in ``data`` by ``answer``. Returns the encoded replies, and the number of bytes of
+    these requests. Raises Lost for bytes that are not frames."""
     replies, start, end = b"", 0, len(data)
     while end - start >= _REQUEST_BYTES:
         length, call, _, method_bytes = _request_at(data, start)

@@ -103,8 +103,8 @@ def call_in_turn(address: str, count: int, start: Barrier) -> Seen:
 
 
 async def call_at_once(address: str, count: int, in_flight: int, start: Barrier) -> Seen:
-    """Makes ``count`` calls as one asynchronous client. ``in_flight`` calls are under way at a time: after each reply the
-    client sends the next call."""
+    """Makes ``count`` calls as one asynchronous client. ``in_flight`` calls are under way at a time: after each reply
+    the client sends the next call."""
     began_ns = time.perf_counter_ns()
     async with grpc.aio.insecure_channel(address) as channel:
         await asyncio.wait_for(channel.channel_ready(), CONNECT_S)

@@ -64,13 +64,13 @@ def many_connections() -> None:
 
 
 def bimodal() -> None:
-    """Waits 5 ms in four of five requests, and 50 ms in the fifth. Then sums up 15,000 squares. The choice is random."""
+    """Waits 5 ms in 80 % of the requests, and 50 ms in 20 %, at random. Then sums up 15,000 squares."""
     time.sleep(0.050 if random.random() < 0.2 else 0.005)
     sum(number * number for number in range(15_000))
 
 
 def bimodal_computing() -> None:
-    """Sums up 4,000 squares in 95 % of the requests, and 150,000 squares in 5 %. The choice is random."""
+    """Sums up 4,000 squares in 95 % of the requests, and 150,000 squares in 5 %, at random."""
     sum(number * number for number in range(150_000 if random.random() < 0.05 else 4_000))
 
 

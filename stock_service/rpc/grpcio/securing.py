@@ -1,5 +1,5 @@
-"""Security of a server on grpcio: a port with TLS, and checks of the caller's right, by the token and the certificate in
-grpcio's context of a call.
+"""Security of a server on grpcio: a port with TLS, and checks of the caller's right, by the token and the certificate
+in grpcio's context of a call.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

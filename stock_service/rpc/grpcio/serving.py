@@ -77,8 +77,7 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 
 def behaviour_of(method: Method[Any, Any]) -> Behaviour:
-    """Makes the ``Behaviour`` of a method. The ``Behaviour`` makes a ``Call`` only for a method that takes a ``Call``.
-    """
+    """Makes the ``Behaviour`` of a method. The result makes a ``Call`` only for a method that takes a ``Call``."""
     if method.wants_call:
         answer_call = method.answer_call()
         return lambda payload, context: answer_call(call_of(payload, context))

@@ -145,8 +145,7 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the watching thread, if there is one. Returns a text on the cores that the process had, for ``--stats``.
-        """
+        """Ends the watching thread, if it was started. Returns a text on the cores of this process, for ``--stats``."""
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"

@@ -99,8 +99,8 @@ class LingeringClose(Generic[Request]):
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. From then on ``look`` waits at most half of ``grace_s`` and ``LINGER_S`` for
-        clients that have all their replies. Thread-safe.
+        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close its
+        connection, or ``LINGER_S`` if this is less. Thread-safe.
         """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 

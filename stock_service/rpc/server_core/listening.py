@@ -91,7 +91,9 @@ class Waker:
 
 
 class Listening:
-    """A listening socket and a waker in an epoll. Only the reading thread uses them. Other threads may use ``waker``.
+    """A listening socket and a waker, both in one epoll. Only the reading thread uses them; ``waker`` is for any thread.
+
+    The reading thread sleeps in the epoll until a connection comes or another thread wakes it.
     """
 
     def __init__(

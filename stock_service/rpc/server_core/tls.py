@@ -118,8 +118,7 @@ class FailedHandshakes:
 
 
 class TlsStream:
-    """``ByteStream`` over TLS: encrypts and decrypts the bytes of one connection in memory, so that no method blocks.
-    """
+    """``ByteStream`` over TLS: encrypts and decrypts the bytes of one connection in memory. No method blocks."""
 
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
         """``accepted`` must be a non-blocking socket. ``close`` closes it."""
