@@ -43,7 +43,9 @@ _SQLITE = "sqlite:"
 
 @dataclass(frozen=True, slots=True)
 class _Primary:
-    """Value of ``--store`` for a PostgreSQL database. The DSN may have a password, so ``repr`` does not show it."""
+    """Value of ``--store`` for a PostgreSQL database: a connection string (DSN). The DSN may have a password, so
+    ``repr`` does not show the DSN.
+    """
 
     dsn: str = field(repr=False)
 

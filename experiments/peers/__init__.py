@@ -119,7 +119,7 @@ class Peer:
 
 
 def _header(file: str, package: str) -> Need:
-    """A C library that a peer needs. The probe compiles the library's header ``file``."""
+    """A C library that a peer needs. The probe runs the C preprocessor on the library's header ``file``."""
     return Need(file, ("cc", "-E", "-include", file, "-x", "c", "/dev/null"), f"apt-get install {package}")
 
 

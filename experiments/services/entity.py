@@ -112,7 +112,8 @@ def _write(entry: Entry, entity: Entity) -> None:
 
 
 def entity() -> Service:
-    """The service of a new store with ``KNOWN_IDS``, with the routes ``GET /entities/{id}`` and ``PUT /entities/{id}``.
+    """Entity service on a new store that has ``KNOWN_IDS``. The methods also have HTTP routes: ``GET /entities/{id}``
+    and ``PUT /entities/{id}``.
 
     A get of an unknown id raises NotFound. A put raises InvalidRequest for a value that is not finite, and Overloaded
     if the store is full.

@@ -36,7 +36,7 @@ three replies to a request. ``Talk`` sends a reply to each request of a stream."
 
 
 class Greeter(greeter_pb2_grpc.GreeterServicer):
-    """The servicer of gRPC's examples, for threads."""
+    """Servicer of the greeter, as in gRPC's examples, for a server whose threads call the method."""
 
     def SayHello(self, request: HelloRequest, context: object) -> HelloReply:  # noqa: N802
         """Replies ``Hello NAME``."""
@@ -44,7 +44,7 @@ class Greeter(greeter_pb2_grpc.GreeterServicer):
 
 
 class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
-    """The servicer of gRPC's examples, for an event loop."""
+    """Servicer of the greeter, as in gRPC's examples, for a server whose event loop runs the method as a coroutine."""
 
     async def SayHello(self, request: HelloRequest, context: object) -> HelloReply:  # noqa: N802
         """Replies ``Hello NAME``."""

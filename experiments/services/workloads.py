@@ -221,7 +221,8 @@ def _say_hello_request() -> RequestType:
 
 @cache
 def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestType, ...]:
-    """Request types of the studies' services, for ``LoadPlan.request_types``. The stock service's are left out.
+    """Request types of the studies' services, for ``LoadPlan.request_types``, without the request types of the stock
+    service.
 
     Requests to sort have arrays of ``array_len`` numbers; 0 selects the array of textbooks. Echoes have messages of
     ``size`` bytes; None selects the length of a Lookup.

@@ -193,7 +193,9 @@ class Session:
         self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False), last)
 
     def lock(self) -> None:
-        """Begins a turn, after the turns of all replicas that asked earlier."""
+        """Begins a turn: locks the row of ``state``, after the turns of all replicas that asked earlier. No other
+        replica can begin a turn before ``commit`` or ``undone``.
+        """
         while True:
             rows = self._connection.execute(_LOCK, prepare=False)
             rows.nextset()

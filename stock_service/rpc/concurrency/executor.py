@@ -23,7 +23,7 @@ _START_S = 1.0
 
 
 class Reader(Protocol):
-    """Thread, or sequence of threads, that reads for a server. ``threading.Thread`` is a ``Reader``."""
+    """Thread, or sequence of threads, that reads a server's connections. ``threading.Thread`` is a ``Reader``."""
 
     def start(self) -> None:
         """Begins to read."""

@@ -75,7 +75,7 @@ class StaticPool:
         return accepted
 
     reader = staticmethod(reading_thread)
-    """Makes an additional thread, which only reads connections of a server, and runs no request (``Executor.reader``)."""
+    """Makes an additional thread, which only reads a server's connections, and runs no task (``Executor.reader``)."""
 
     def stop(self, grace_s: float) -> bool:
         """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.

@@ -181,7 +181,7 @@ class ServedConnection(Generic[Request]):
         """``session`` is the stream's decoder, if the decoder also sends its own bytes."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
-        """Gives received bytes to ``stream.take``. With a session, it then also sends the session's own bytes."""
+        """Decodes received bytes to a request, by ``stream.take``. With a session, also sends the session's own bytes."""
         self.bytes = carrier
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
@@ -197,7 +197,7 @@ class ServedConnection(Generic[Request]):
         self.parted = False  # True: the server has sent the goodbye
         self.retires_ns = 0  # time of the age limit; with ``retired``, time when the connection is cut; 0: never
         self.retired = False
-        self.holds = False  # True: the connection held bytes at the last look
+        self.holds = False  # True: the connection held bytes when ``BufferedBytes`` last counted them
         self.counted = 0  # number of requests that wait for the connection's turn
         # guards _outbox, the order of bytes on the socket, the calls of ``stream.replied``, and all of _session
         self._lock = Lock()
@@ -205,7 +205,7 @@ class ServedConnection(Generic[Request]):
 
     @property
     def speaks(self) -> bool:
-        """True if the protocol also sends its own bytes, by a session."""
+        """True if the protocol also sends bytes that are no reply, by a session, such as SETTINGS of HTTP/2."""
         return self._session is not None
 
     def reply(self, reply: bytes) -> bool:
@@ -218,7 +218,9 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox))
 
     def answer(self, request: Request, reply: bytes) -> bool:
-        """Sends the reply to a request, like ``reply``. A session may hold a part of the reply. Thread-safe."""
+        """Sends the reply to a request, like ``reply``. A session may hold back a part of the reply, which the client's
+        flow-control window does not allow yet. Thread-safe.
+        """
         session = self._session
         with self._lock:
             if session is not None:
@@ -234,7 +236,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Releases the requests that waited for the answer to another request, each with its arrival."""
+        """Releases requests that waited for the answer to an earlier request of their call, each with its arrival."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
@@ -247,7 +249,7 @@ class ServedConnection(Generic[Request]):
                 self._session.renew()
 
     def retire(self) -> None:
-        """Begins the end of an old connection. Only the reading thread may call this."""
+        """Begins the end of a connection at its age limit. Only the reading thread may call this."""
         self.retired = True
         with self._lock:
             self.stream.retire()

@@ -91,9 +91,8 @@ class Waker:
 
 
 class Listening:
-    """A listening socket and a waker, both in one epoll. Only the reading thread uses them; ``waker`` is for any thread.
-
-    The reading thread sleeps in the epoll until a connection comes or another thread wakes it.
+    """A listening socket and a waker, both in one epoll, in which the reading thread sleeps. Only the reading thread
+    uses this object; other threads may use only ``waker``.
     """
 
     def __init__(

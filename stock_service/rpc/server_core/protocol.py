@@ -71,7 +71,9 @@ OK = 0
 """Code of a reply with a response. Any other code is a ``FaultCode``."""
 
 Answering = Callable[[Request, int, Address], bytes]
-"""``WireProtocol.answer``, or the wrapper of it that ``stamping`` makes."""
+"""Function that answers a request: ``WireProtocol.answer``, or the wrapper that ``stamping`` makes. The arguments are
+the request, its arrival on ``time.monotonic_ns``, and the client's address.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,9 @@ class Methods:
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
     flush: Flush | None = None
-    """``Service.flush``."""
+    """Function that starts a commit which several requests share (``Service.flush``); None for a service without group
+    commit.
+    """
     meters: Mapping[bytes, Meter] = field(default_factory=dict)
     """Meters of the methods that have a meter, by path."""
 
