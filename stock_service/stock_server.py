@@ -69,7 +69,7 @@ class _StoredCatalog(Catalog, Protocol):
         """
 
     def sick(self) -> bool:
-        """Returns True if the catalog can accept no change now."""
+        """Returns True if the catalog refuses changes now, because its disk or its database has failed."""
 
     def close(self, served: bool = True) -> bool:
         """Finishes waiting changes, and closes the catalog. ``served`` is False if the server did not begin to serve.

@@ -244,8 +244,10 @@ class StoreFile:
         self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
-        """Returns a text, with advice, if the file or its log was moved, deleted or replaced; otherwise an empty text.
-        Then also copies the content of the served file to ``PATH.saved``, once.
+        """Checks that the file and its log still have their names. Returns an empty text if both have.
+
+        If the file or its log was moved, deleted or replaced, copies the content of the opened file to ``PATH.saved``,
+        once, and returns a text with advice.
         """
         what = misplaced(self._in_place)
         return what and f"{what}; {saved(self._connection, self._path)}"

@@ -210,8 +210,8 @@ class LeaderFollowers:
         return self._wake(len(self._tasks))
 
     def _look(self, seen: int) -> bool:
-        """If the leader is still in the batch with the number ``seen``, makes the calling lookout the leader, and
-        returns True. Otherwise returns False.
+        """Makes the calling lookout the leader if the present leader is still in the batch with the number ``seen``.
+        Returns True then, otherwise False.
         """
         if self._batches != seen:
             return False

@@ -93,7 +93,7 @@ class Store(Protocol):
         """
 
     def give_away(self) -> None:
-        """Refuses the waiting and later changes, because the next server's process has the store for good."""
+        """Refuses the waiting and later changes, because the next server has taken the store over."""
 
 
 @dataclass(slots=True)

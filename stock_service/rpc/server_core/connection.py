@@ -181,7 +181,7 @@ class ServedConnection(Generic[Request]):
         """``session`` is the stream's decoder, if the decoder also sends its own bytes."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
-        """Decodes received bytes to a request, by ``stream.take``. With a session, also sends the session's own bytes."""
+        """Decodes received bytes to a request (``stream.take``). With a session, also sends the session's own bytes."""
         self.bytes = carrier
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
@@ -313,7 +313,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Drops all unsent bytes. Without unsent bytes, sends ``words`` as last bytes, as far as possible at once."""
+        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, only drops them."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
