@@ -52,11 +52,11 @@ class _Primary:
 
 @runtime_checkable
 class _StoredCatalog(Catalog, Protocol):
-    """A catalog that survives a restart."""
+    """A catalog whose stocks survive a restart of the server, since they are in a file or a database."""
 
     @property
     def place(self) -> object:
-        """Place of the stocks, as a text or path for messages."""
+        """File or database of the stocks, as a path or a text for messages."""
 
     on_sick: Callable[[], object]
     """Function that the catalog calls when the result of ``sick`` may have changed. Any thread may call the function,
@@ -158,8 +158,8 @@ def serve_stocks(
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Takes over the listening socket from the previous server, or opens the port if no previous server runs. Before,
-    checks all other files and options.
+    """Checks all other files and options. Then takes over the listening socket from the previous server, or opens the
+    port if no previous server runs.
 
     Blocks until the previous server has closed its store. Raises UsageError, also for a port that cannot be used.
     """

@@ -108,7 +108,7 @@ class Peer:
     catalog: str = ""
     """Option of the peer's server for a file of stocks. Empty for a server without this option."""
     measured: tuple[str, ...] = ()
-    """Further options that the peer's server gets in every measurement."""
+    """Options that the peer's server gets in every measurement, in addition to the options of the factors."""
     compiled: str = RELEASE
     """Build of the peer: ``RELEASE``, ``DEBUG``, ``FREE_THREADED`` or ``FROM_SOURCES``."""
 
@@ -367,12 +367,12 @@ def missing(name: str) -> list[str]:
 
 
 def stamp(name: str) -> Path:
-    """File with the digest of the sources from which a peer was built."""
+    """File that marks a peer as built. The file has the digest of the sources from which the peer was built."""
     return BUILT / f"{name}.stamp"
 
 
 def digest(folder: Path) -> str:
-    """Digest of a folder's sources. Built files and pages do not count."""
+    """Digest of the source files in a folder. Files that a build makes, and Markdown pages, do not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         if {"build", "target", "__pycache__"} & set(file.relative_to(folder).parts) or file.suffix == ".md":

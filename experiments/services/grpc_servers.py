@@ -2,11 +2,11 @@
 for each server follows the guide of that server's project.
 
 The study ``python_grpc_servers`` compares these servers with our own server ``grpc_static``. A server with a thread
-pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server without
-the feature ignores the option. The command ``experiments.measure.keeps`` tests which server has which feature, and for
-this also calls the service ``TRIAL``. The program prints ``ready HOST:PORT``. SIGTERM ends the program. A server that
-can drain first answers the calls that have begun. Left out: connectrpc on uvicorn, which speaks only HTTP/1.1 and so no
-gRPC.
+pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server that
+does not support TLS or an age ignores the option. The command ``experiments.measure.keeps`` tests which features each
+server supports, such as deadlines and streams, and for these tests also calls the service ``TRIAL``. The program prints
+``ready HOST:PORT``. SIGTERM ends the program. A server that can drain first answers the calls that have begun. Left
+out: connectrpc on uvicorn, which speaks only HTTP/1.1, and so cannot serve gRPC.
 """
 
 import argparse

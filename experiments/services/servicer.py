@@ -44,7 +44,7 @@ class Context:
         self._call = call
 
     def invocation_metadata(self) -> Metadata:
-        """Metadata of the request."""
+        """Metadata of the request, as pairs of key and value."""
         return self._call.metadata
 
     def peer(self) -> str:
@@ -62,7 +62,7 @@ class Context:
 
 
 class Added:
-    """Stand-in for ``grpc.Server``: keeps the methods that generated code adds."""
+    """Stand-in for ``grpc.Server``: stores the methods that gRPC's generated code adds, and serves no client."""
 
     def __init__(self) -> None:
         self.name = ""

@@ -29,7 +29,7 @@ WORK_MS_MAX = 1000.0
 """Largest number of milliseconds of each kind of work in a request. Clients time out after 5 s."""
 
 TOLERANCE = 0.25
-"""Largest relative difference between the processor time of hashing and the asked time."""
+"""Largest relative difference between the processor time of the hashing in a request and ``Work.hash_ms``."""
 
 _BLOCK = bytes(1 << 20)
 """Bytes that ``hash_bytes`` hashes again and again. ``hashlib`` releases the GIL while it hashes over 2047 bytes."""

@@ -147,7 +147,9 @@ def _puts(ids: Iterable[int]) -> tuple[bytes, ...]:
 
 
 def _entity_requests() -> tuple[RequestType, ...]:
-    """Request types that read known ids, put known ids, and put new ids."""
+    """Request types of the entity service: ``entity-get`` reads known ids, ``entity-put`` changes known ids, and
+    ``entity-put-new`` stores new ids.
+    """
     ids = KNOWN_IDS[:ENTITIES]
     gets = tuple(entity_pb2.GetEntityRequest(id=each).SerializeToString() for each in ids)
     return (

@@ -92,7 +92,7 @@ def let_go(group: Iterable[Change | Reading]) -> None:
 
 
 def refuse(group: Iterable[Change | Reading], fault: Fault) -> None:
-    """Sets the fault as the error of each change or Lookup. Does not wake them."""
+    """Sets the error of each change or Lookup to a copy of the fault. The caller must then call ``let_go``."""
     for change in group:
         change.error = again(fault)
 

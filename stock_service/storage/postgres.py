@@ -41,7 +41,7 @@ RETRY_S = 0.2
 """Seconds between two tries of a replica to reach a primary."""
 
 CLOSE_S = 5.0
-"""Longest time, in seconds, for the last group when the catalog is closed."""
+"""Longest time, in seconds, that ``close`` waits for the last group of changes, and for the last Lookups."""
 
 Request = TypeVar("Request", Change, Reading)
 
@@ -223,7 +223,7 @@ class _Line(Generic[Request]):
         return request
 
     def flush(self) -> None:
-        """Makes the thread do the waiting requests. Never blocks."""
+        """Wakes the queue's thread to do the waiting requests. Never blocks. Thread-safe."""
         with self._lock:
             if self._waiting and not self._asked:
                 self._asked = True

@@ -45,7 +45,8 @@ FORMAT = 1
 """Format of the stores that this program makes and uses."""
 
 PAUSE_MAX = "2s"
-"""Longest pause of a replica within its turn."""
+"""Longest pause of a replica between two statements within its turn. After a longer pause PostgreSQL ends the session.
+"""
 
 LOCK_WAIT_MAX = "5s"
 """Longest wait of a statement for locks of other sessions; longer than ``PAUSE_MAX``."""
@@ -156,7 +157,7 @@ class Session:
         self.remembered = Remembered(window)
         """Records of request ids. After ``stocks`` in a turn, these are all records of the window."""
         self.in_doubt = False
-        """True if a commit was begun, and its outcome is not known yet."""
+        """True if a commit was begun, and it is not known yet whether the commit was done."""
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:

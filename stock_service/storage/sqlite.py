@@ -221,7 +221,7 @@ class SqliteCatalog:
         self.go_on()
 
     def give_away(self) -> None:
-        """Refuses waiting and later changes, because the other process has the file."""
+        """Refuses waiting and later changes, because the next server's process has the file (hand-over)."""
         self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
@@ -286,7 +286,7 @@ class SqliteCatalog:
         return group
 
     def _write_when_asked(self) -> None:
-        """Main function of the catalog's own thread."""
+        """Main function of the thread ``store-writer``: writes a group whenever another thread asks for a write."""
         while self._asked.get():
             self._write()
 
@@ -348,7 +348,7 @@ class SqliteCatalog:
         return "" if self._held else self._file.misplaced()
 
     def _fail(self, error: Exception) -> None:
-        """Makes the catalog refuse all changes until a restart."""
+        """Makes the catalog refuse all changes until a restart, because of ``error``. Logs the error."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
         failed = f"the store {self.place} has failed, and takes no change until a restart"
         self._refuse_all(InternalFault(self._misplaced() or failed))

@@ -365,5 +365,5 @@ def _checksum(values: Sequence[object]) -> int:
 
 
 def _summed(*values: object) -> tuple[Any, ...]:
-    """Appends the checksum of a row to the row."""
+    """Makes a row of a table: the values, followed by their checksum."""
     return *values, _checksum(values)

@@ -180,7 +180,7 @@ class Timed:
 
 
 class _TimedLock:
-    """Wrapper of a lock that calls ``note`` for every acquisition."""
+    """Wrapper of a lock that measures every acquisition, and passes its two times to ``note``."""
 
     __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 

@@ -53,5 +53,5 @@ def update_refusal(price_cents: int) -> Status | None:
 
 
 def update(stock: Stock, price_cents: int) -> tuple[Stock, Status]:
-    """Step of an update: sets a valid price."""
+    """Step of a valid update: sets the stock's price, in cents. A stock at its volume limit can also get a price."""
     return Stock(stock.name, price_cents, stock.volume_limit, stock.volume), Status.OK

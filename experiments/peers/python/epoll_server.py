@@ -81,7 +81,8 @@ def answer(method: bytes, payload: bytes) -> tuple[int, bytes]:
 
 
 class Disk:
-    """A file of ``PAGES`` pages in the working folder. The file disappears with the process."""
+    """A temporary file of ``PAGES`` pages in the working folder, for the writes of ``--fdatasync``. The file disappears
+    with the process."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(dir=".")  # noqa: SIM115  # open as long as the process

@@ -50,7 +50,7 @@ class Seen:
     calls_ns: Sequence[int]
     """Times of the calls. The first value is the time of the first call."""
     began_ns: int
-    """Moment at which the calls after the first call began."""
+    """Moment at which this client began the calls after its first call."""
     ended_ns: int
     thread_ns: int
     """Processor time of the calling thread, for the calls after the first call."""
@@ -75,7 +75,7 @@ class Clock:
 
 
 def check(reply: HelloReply) -> None:
-    """Raises ValueError for a wrong reply."""
+    """Raises ValueError if the reply is not the greeting of ``NAME``."""
     if reply.message != REPLY:
         raise ValueError(f"a wrong reply: {reply.message!r}")
 

@@ -29,7 +29,7 @@ _DATABASE = threading.local()
 
 
 def helloworld() -> None:
-    """Does no work, as `SayHello` of gRPC's examples."""
+    """Does no work, like the method ``SayHello`` in gRPC's examples."""
 
 
 def route_guide() -> None:
@@ -80,7 +80,7 @@ def documents() -> None:
 
 
 def compression() -> None:
-    """Compresses 80 kB, which needs no GIL."""
+    """Compresses 80 kB. The GIL is released meanwhile, so other requests can compute at the same time."""
     zlib.compress(_TEXT, 1)
 
 

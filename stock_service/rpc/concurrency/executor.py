@@ -26,7 +26,7 @@ class Reader(Protocol):
     """Thread, or sequence of threads, that reads a server's connections. ``threading.Thread`` is a ``Reader``."""
 
     def start(self) -> None:
-        """Begins to read."""
+        """Starts the thread, which then reads the server's connections."""
 
     def join(self, timeout: float) -> None:
         """Blocks until the reading has ended, for ``timeout`` seconds at most."""

@@ -251,7 +251,9 @@ class LeaderFollowers:
         _release(woken)
 
     def _lead_first(self) -> None:
-        """Main function of the first leader."""
+        """Main function of the thread that is the first leader: reads for the server, and later runs tasks as a
+        follower if another thread has become the leader.
+        """
         tell_name()
         self._leader = get_ident()
         if not self._lead():
@@ -345,7 +347,7 @@ class LeaderFollowers:
 
 
 class _Reading:
-    """``Reader`` whose work passes from one leader to the next."""
+    """Reading of a server's connections, which passes from one leader to the next leader (``Reader``)."""
 
     def __init__(self, live: Callable[[], object], read: Callable[[], object], end: Callable[[], object]) -> None:
         self.thread = Thread(target=live, name="leader-first")
@@ -354,7 +356,7 @@ class _Reading:
         self._over = Event()
 
     def finish(self) -> None:
-        """Ends the reading, and wakes ``join``."""
+        """Calls the server's ``end`` after the reading, and wakes the thread that waits in ``join``."""
         try:
             self._end()
         finally:

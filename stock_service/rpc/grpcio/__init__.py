@@ -28,5 +28,5 @@ def loaded(name: str) -> Callable[..., Any]:
 
 
 def codec(address: tuple[str, int], token: str = "", metadata: Metadata = ()) -> GrpcCodec:
-    """Makes the lean client's codec of a new connection."""
+    """Makes the codec by which the lean load client encodes and decodes gRPC on a new connection, without grpcio."""
     return GrpcCodec(shown_address(address), token, metadata)

@@ -125,7 +125,7 @@ def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None]
 
 
 def _any_waits(port: int) -> bool:
-    """Returns True if a connection waits in the listen backlog."""
+    """Returns True if a connection waits in the listen backlog of the port, so that grpcio has not accepted it yet."""
     return any(_listens(each) and _waiting(each) for _, each in _sockets(port))
 
 

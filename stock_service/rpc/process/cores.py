@@ -30,7 +30,8 @@ from stock_service.rpc.concurrency.executor import has_gil
 from stock_service.rpc.errors import UsageError
 
 LOOK_S = 0.2
-"""Shortest time between two looks at the processor times, in seconds."""
+"""Shortest time, in seconds, between two looks: at each look the server reads the processor times and decides on cores.
+"""
 
 FULL = 0.9
 """Share of the time for which the threads must compute, or wait for the core, before the server tries all cores."""
@@ -52,7 +53,7 @@ or more, and the other core was idle longer than the server's core, by this time
 """
 
 LOOKING = 0.005
-"""Largest share of the time that a server spends on looks."""
+"""Largest share of the time that the looks of a server may take: 0.5 %."""
 
 CORES_MAX = 8192
 """Largest number of cores that Linux supports. A larger range in ``--cpus`` would fill memory."""
@@ -72,7 +73,7 @@ class Used:
     """Processor time that a process has used since it started, in seconds."""
 
     at_s: float
-    """Time of the reading, on ``time.monotonic``."""
+    """Time when the processor times were read, on ``time.monotonic``."""
     user_s: float
     """Processor time outside the kernel."""
     kernel_s: float
@@ -88,7 +89,7 @@ class Keeping:
         self.free = False
         """True if the server must have all cores, False for one core."""
         self.tries = 0
-        """Number of tries of all cores."""
+        """Number of times that the server left its one core to try all cores."""
         self.free_s = 0.0
         """Seconds for which the server had all cores."""
         self._last = first
@@ -212,7 +213,7 @@ def cores_allowed() -> tuple[int, ...]:
 
 
 def said(cores: Sequence[int]) -> str:
-    """Returns a text that names cores."""
+    """Returns a text with the numbers of cores, such as ``core 0`` or ``cores 0, 2``."""
     return f"core {cores[0]}" if len(cores) == 1 else f"cores {', '.join(map(str, cores))}"
 
 

@@ -54,7 +54,9 @@ process: an idle child may end before the parent gets the signal.
 """
 
 _CHILD = "STOCK_SERVICE_CHILD"
-"""Environment variable of every child process."""
+"""Environment variable that the parent sets for every child process. A process with this variable refuses to start
+children of its own.
+"""
 
 
 def begins(options: argparse.Namespace) -> bool:
@@ -97,7 +99,7 @@ def _listener(options: argparse.Namespace) -> socket.socket:
 
 
 class _Child:
-    """State of a child process."""
+    """State of a child process, as the parent process knows it."""
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number

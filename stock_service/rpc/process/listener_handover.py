@@ -59,10 +59,10 @@ ANSWER_S = 10.0
 """Seconds for which each server waits for a message of the other server, longer than reading a large store takes."""
 
 _KILLED_S = 5.0
-"""Longest time, in seconds, until a killed process is gone."""
+"""Longest time, in seconds, that the old server waits for the end of a new server that it has killed."""
 
 _AGAIN_S = 1.0
-"""Seconds between a failed accept and the next accept."""
+"""Pause, in seconds, after the old server could not accept the connection of a new server."""
 
 _MESSAGE_BYTES_MAX = 16384
 """Largest size of a message, in bytes. The first message has a path, of at most 4096 bytes."""
@@ -106,7 +106,7 @@ class HandOver:
     end_s: float
     """Longest time that this server takes to end, in seconds."""
     answer_s: float
-    """Longest time for each message of the next server, in seconds."""
+    """Longest time, in seconds, that this server waits for each message of the next server."""
     listener: PassedListener
     old: socket.socket | None = None
     """Connection to the previous server, open until this process ends; None for a server without a previous server."""

@@ -41,7 +41,7 @@ HEAD_BYTES_MAX = 8192
 """Largest size of a request, in bytes. Prometheus sends some 300 bytes."""
 
 _END = b"\r\n\r\n"
-"""End of a request, and of an answer's head."""
+"""Last bytes of an HTTP request without a body, and of the head of an HTTP answer: an empty line."""
 
 PATH = b"/metrics"
 

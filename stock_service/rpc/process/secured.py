@@ -47,7 +47,7 @@ class Security:
     tls: ServerTls | None
     access: Access | None
     files: tuple[Path, ...]
-    """All files that these options name."""
+    """Certificate, key and access-list files that the server's options name; ``watch`` looks at these files."""
 
     def reload(self) -> None:
         """Reads the access list and the TLS files again. If the files of one part cannot be used, still renews the

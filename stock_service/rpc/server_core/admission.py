@@ -92,7 +92,7 @@ class DelayTarget:
             self._calm_ns = now_ns
 
     def refused(self, now_ns: int) -> None:
-        """Notes that a request was refused for its wait."""
+        """Notes that a request was refused because the request had waited too long."""
         self._refused_ns = now_ns
 
     def recovered(self, now_ns: int) -> bool:
@@ -118,9 +118,11 @@ class Ahead:
     def __init__(self, workers: int, most: int) -> None:
         """``workers`` and ``most`` are the executor's ``workers`` and ``limit``."""
         self.tasks = min(most, int(FIRST_RATE * AHEAD_MS))
-        """Number of tasks that the executor ends in ``AHEAD_MS``."""
+        """Number of tasks that the executor ends in ``AHEAD_MS`` milliseconds, by the last measurements."""
         self.threads = workers
-        """Number of useful threads: each may have one task, in addition to ``tasks``."""
+        """Number of useful threads: with more threads the executor would end no more tasks. Each useful thread may have
+        one task, in addition to ``tasks``.
+        """
         self.burst = min(most, FIRST_RATE * BURST_MS)
         """Number of tasks that the executor may get at once while no requests wait."""
         self._workers, self._most = workers, most

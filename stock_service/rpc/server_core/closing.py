@@ -62,7 +62,7 @@ takes 50 µs, and in a flood the server must close hundreds of connections at on
 
 @dataclass(slots=True)
 class Lingering:
-    """State of a half-closed connection."""
+    """State of a half-closed connection, which the server closes later. Times are on ``time.monotonic_ns``."""
 
     since_ns: int
     """Time of the half-close."""
@@ -93,7 +93,7 @@ class LingeringClose(Generic[Request]):
         self.half_closed: dict[ServedConnection[Request], Lingering] = {}
         """The half-closed connections. Other code may only read this field."""
         self.next_look_ns = 0
-        """Time when ``look`` is due."""
+        """Time from which ``look`` searches the half-closed connections again."""
         # the remaining connections of a look that took too long, some closed meanwhile; None without such a look
         self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
@@ -165,7 +165,7 @@ class LingeringClose(Generic[Request]):
         self.next_look_ns = now_ns + int(LOOK_S * 1e9)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Removes a closed connection."""
+        """Removes a closed connection from ``half_closed``."""
         self.half_closed.pop(connection, None)
 
 
@@ -247,7 +247,7 @@ class BufferedBytes(Generic[Request]):
             self._make_pay(payer)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Removes a connection that holds nothing, or is closed."""
+        """Removes a connection's bytes from the sum, because the connection holds no bytes or is closed."""
         self._total -= self._held.pop(connection, 0)
 
 
@@ -280,7 +280,7 @@ class Connections(Generic[Request]):
         self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s, (self._age_s or math.inf) / 10) / 4)
         """Seconds between two sweeps, which check the timeouts of all connections."""
         self.next_sweep_ns = 0
-        """Time when ``sweep`` is due."""
+        """Time from which the reading thread calls ``sweep`` again."""
         self.renewed = False
         """True if the next sweep must call ``ServedConnection.renew`` for all connections. Any thread may set it."""
 

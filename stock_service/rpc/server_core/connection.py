@@ -138,7 +138,7 @@ class PlainStream:
         return unacknowledged_bytes(self._socket)
 
     def held(self) -> int:
-        """Returns 0, since the kernel has all bytes."""
+        """Returns 0, since this stream has no buffer: all bytes are in the kernel or with the caller."""
         return 0
 
     def close(self) -> None:
@@ -328,7 +328,7 @@ class ServedConnection(Generic[Request]):
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
-        """Sends the kept bytes, as far as the client takes them. Never blocks."""
+        """Sends the unsent bytes of replies, as far as the kernel takes them now. Never blocks."""
         with self._lock:
             sent = self._send(self._outbox)
             if sent:

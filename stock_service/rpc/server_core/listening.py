@@ -20,7 +20,7 @@ limit net.core.somaxconn may be smaller.
 """
 
 READ_BYTES = 16384
-"""Largest number of bytes of one recv."""
+"""Largest number of bytes of one read (recv) of a connection, while the server is not overloaded."""
 
 FEW_BYTES = 4096
 """Largest number of bytes of one recv while requests wait, or after a refusal: a full pipeline of small requests. To
@@ -79,7 +79,7 @@ class Waker:
                 os.eventfd_write(self.fd, 1)
 
     def woken(self) -> None:
-        """Clears the eventfd. The woken thread must call this."""
+        """Clears the eventfd. The woken thread must call this, or its next sleep would end at once."""
         os.eventfd_read(self.fd)
 
     def close(self) -> None:

@@ -68,7 +68,7 @@ class WireProtocol(Protocol[Request]):
 _log = logging.getLogger(__name__)
 
 OK = 0
-"""Code of a reply with a response. Any other code is a ``FaultCode``."""
+"""Code of a reply that has the method's response. A reply with a fault has a ``FaultCode`` instead."""
 
 Answering = Callable[[Request, int, Address], bytes]
 """Function that answers a request: ``WireProtocol.answer``, or the wrapper that ``stamping`` makes. The arguments are

@@ -55,12 +55,12 @@ FEW = 8
 """Number of tasks that the executor may always get at a time, however few connections wait for a turn."""
 
 MANY = 1 << 30
-"""Number larger than the number of requests of any connection: no limit."""
+"""Value of ``Turns.share`` for no limit: larger than the number of requests of any connection."""
 
 
 class Turns(Generic[Request]):
-    """Queue of the connections whose requests wait while the executor is behind. Gives each connection its turn, and
-    refuses requests that have waited too long.
+    """Queue of the connections whose requests wait while the executor is behind. The connections have turns: in a turn,
+    the server begins some requests of one connection. Requests that have waited too long are refused.
     """
 
     def __init__(self, protocol: WireProtocol[Request], delay: DelayTarget, ahead: Ahead) -> None:
@@ -78,7 +78,7 @@ class Turns(Generic[Request]):
         self.read_bytes = READ_BYTES
         """Largest number of bytes of one read of a connection."""
         self.few = False
-        """True if ``read_bytes`` is smaller than usual."""
+        """True while ``read_bytes`` is ``FEW_BYTES``, because the executor is or was behind."""
         self.share = MANY
         """Largest number of a connection's requests that the server begins when it looks after the connection; 0 for a
         connection without a turn while requests wait.

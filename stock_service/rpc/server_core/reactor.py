@@ -112,7 +112,7 @@ class RequestServer(Generic[Request]):
         self._listening.waker.wake()
 
     def _ask(self, connection: ServedConnection[Request]) -> None:
-        """Makes the reading thread look at a connection. Thread-safe."""
+        """Makes the reading thread call ``_attend`` for a connection soon. Never blocks. Thread-safe."""
         self._attention.append(connection)
         self._listening.waker.wake()
 
@@ -128,7 +128,7 @@ class RequestServer(Generic[Request]):
             events = poll(self._timeout_s(), _EVENTS_MAX)
             now_ns = time.monotonic_ns()
             self._turn_to(events, now_ns)
-            if len(batch) > 1 and not turns.behind:  # joins the next requests of clients that have just got replies
+            if len(batch) > 1 and not turns.behind:  # adds the next requests of clients that have just got replies
                 self._turn_to(poll(0, _EVENTS_MAX), time.monotonic_ns())
             if waiting_turns:
                 now_ns = time.monotonic_ns()  # again, since reading took some time

@@ -31,7 +31,7 @@ _RECORD_WORDS = _RECORD + _PADDED_WORDS
 _KEYS = struct.Struct("=qq")
 
 Key = tuple[int, int]
-"""Digest of an id, as two words."""
+"""Digest of a request id: 128 bits as two signed integers of 64 bits."""
 
 
 def digest_of(key: str) -> Key:
