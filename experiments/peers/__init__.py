@@ -66,7 +66,7 @@ class Need:
     what: str
     """Name of the tool or package, for printed texts."""
     probe: tuple[str, ...]
-    """Command that exits with 0 if the tool is installed."""
+    """Command that tests for the tool or package: exit code 0 if it is installed. An example is ``go version``."""
     how: str
     """Instruction for the user to get the tool or package, such as ``apt-get install gcc``."""
 

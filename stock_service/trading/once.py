@@ -32,8 +32,8 @@ Changed = tuple[Status, int, int]
 """
 
 _CONTENT_BYTES = 24
-"""Size of the largest content that a record has unchanged, in bytes. For longer content the record has a digest of this
-size. Two different contents do not have the same digest by accident.
+"""Largest size, in bytes, of a request's content that a record stores unchanged. Instead of longer content, the record
+stores a digest of this size. Two different contents do not have the same digest by accident.
 """
 
 _RECORD = struct.Struct(f">Bqq{1 + _CONTENT_BYTES}p")

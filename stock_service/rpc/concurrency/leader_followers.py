@@ -35,13 +35,14 @@ from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil,
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 LOOK_S = 0.004
-"""Seconds between two looks of the lookout at the leader. Two looks make the guarantee of 8 ms. A look costs some 50
-µs, since the lookout takes the GIL from the leader: a hundredth of a core.
+"""Seconds between two looks of the lookout at the leader. A slow request delays reading by two looks at most: 8 ms. A
+look costs some 50 µs, since the lookout takes the GIL from the leader: a hundredth of a core.
 """
 
 NEAR_S = 0.002
-"""Longest time between two batches, in seconds, with which the leader runs the later batch. With more time between
-batches, the lookout would wake for each batch. This wake-up costs as much as the wake-up that the leader saves.
+"""Longest time, in seconds, since the last batch, within which the leader itself runs the next batch. With more time
+between batches, the lookout would wake for each batch. This wake-up costs as much as waking a follower, which the
+leader saves.
 """
 
 PATIENCE_S = 0.0002

@@ -36,8 +36,8 @@ class ThreadPool:
         self.submit(task)
 
     def submit(self, task: Task) -> "Future[None]":
-        """Gives ``task`` to a thread, like ``execute``. Returns a Future, for grpcio. When the Future is done, the task
-        has ended, and the pool has room for another task.
+        """Gives ``task`` to a thread, like ``execute``. Returns a Future, which grpcio's server needs. When the Future
+        is done, the task has ended, and the pool has room for another task.
         """
         with self._lock:
             if self._stopping:

@@ -38,8 +38,8 @@ class Checks:
         """Function that checks the caller, and answers one question to server reflection. Raises a Fault."""
 
     def checked(self, answer: Callable[[bytes, Asker], Answer], path: str) -> Callable[[bytes, Asker], Answer]:
-        """Wraps ``answer`` in a check of the caller's right to the method ``path``. The result raises Unauthenticated
-        or PermissionDenied for a caller without the right.
+        """Wraps ``answer``. The result first checks the caller's right to the method ``path``, and raises
+        Unauthenticated or PermissionDenied for a caller without the right.
         """
         guard, name = self._guard, path.encode()
         if guard is None:

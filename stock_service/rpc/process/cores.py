@@ -48,8 +48,8 @@ the time of a server that is better on one core.
 """
 
 MOVES_S = 0.1
-"""Limit for a move to another core, in seconds between two looks: other processes used the server's core for this time
-or more, and the other core was idle longer than the server's core, by this time or more.
+"""Time, in seconds. The server moves to another core if between two looks other processes used the server's core for
+this time or more, and the other core was idle longer than the server's core, by this time or more.
 """
 
 LOOKING = 0.005

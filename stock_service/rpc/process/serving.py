@@ -62,7 +62,9 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""Shortest grace, in seconds. A server without requests ends its threads within this time, even on a busy machine."""
+"""Shortest grace, in seconds: a smaller ``--grace-s`` counts as this time. A server without requests ends its threads
+within this time, even on a busy machine.
+"""
 
 _SPARE_DESCRIPTORS = 64
 """Number of descriptors that a server needs besides its connections: for libraries, logs and epoll."""

@@ -43,8 +43,8 @@ sensible delay target.
 """
 
 MEASURED_MS = 20
-"""Shortest time, in milliseconds, of a measurement of the executor: two waits of 10 ms. Tasks that wait may wake
-together, and then compute together.
+"""Shortest time, in milliseconds, of a measurement of the executor: long enough for two waits of 10 ms. In a shorter
+time, all tasks may wait, or all may compute, since tasks that wait may wake together.
 """
 
 RAN_MS = 1

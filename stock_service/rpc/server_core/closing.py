@@ -189,7 +189,9 @@ class IdleEviction(Generic[Request]):
     def longest_idle(
         self, connections: Collection[ServedConnection[Request]], now_ns: int
     ) -> ServedConnection[Request] | None:
-        """Returns the connection to close for a new connection; None if none has been idle for ``EVICT_AFTER_S``."""
+        """Returns the connection that was idle longest, which the server may close for a new connection. Returns None
+        if no connection has been idle for ``EVICT_AFTER_S``.
+        """
         before_ns = now_ns - int(EVICT_AFTER_S * 1e9)
         while True:
             while self._found:

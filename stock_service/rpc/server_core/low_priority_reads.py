@@ -75,7 +75,7 @@ class LowPriorityReads(Generic[Request]):
         self._rests_until_ns = 0  # end of the pause after the last low-priority reads
 
     def join(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Adds a connection that has bytes to read. Does nothing for a waiting connection."""
+        """Adds a connection that has bytes to read to the queue. Does nothing if the connection is in the queue."""
         if not connection.low_priority:
             connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns
@@ -144,7 +144,7 @@ class LowPriorityReads(Generic[Request]):
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:
-        """Empties the queue, because a stopping server reads every connection at once."""
+        """Empties the queue, because a stopping server reads all its connections at once, and none at low priority."""
         for connection in self.queue:
             connection.low_priority = False
         self.queue.clear()

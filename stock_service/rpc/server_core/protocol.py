@@ -78,8 +78,8 @@ the request, its arrival on ``time.monotonic_ns``, and the client's address.
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """A service's methods as functions of bytes, by path. A ``plain`` method takes an encoded request. A ``calling``
-    method takes a ``Call``.
+    """A service's methods as functions that return an encoded response, by path. The methods in ``plain`` take only an
+    encoded request. The methods in ``calling`` take a ``Call``, which also has the deadline and the metadata.
     """
 
     plain: Mapping[bytes, Answer]

@@ -105,8 +105,9 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """Logs a failed handshake, or counts it for the next line. ``why`` is OpenSSL's name of the reason,
-        or a text."""
+        """Logs a failed handshake. Within ``_LOG_PAUSE_NS`` after a log line, only counts the handshake for the next
+        line. ``why`` is OpenSSL's name of the reason, or a text.
+        """
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             self._unsaid += 1
