@@ -93,7 +93,10 @@ def init(dsn: str, catalog: Path | None) -> None:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Runs one of the commands. Returns the exit code. Blocks."""
+    """Runs a command on a store, and prints the command's result or the store's faults. Returns the exit code. Blocks.
+
+    After bad usage, ends the program with ``refuse``.
+    """
     description = "Looks after the file of a store, while no server has it open; or makes a store in a PostgreSQL."
     parser = Parser(program, description, _EXITS)
     choices = (*COMMANDS, "init")

@@ -45,7 +45,7 @@ class StaticPool:
 
     @property
     def under_way(self) -> int:
-        """Number of tasks that run or wait for a thread."""
+        """Number of accepted tasks that have not ended: they run, or wait for a thread."""
         return len(self._tasks) + self.workers - self._idle
 
     @property

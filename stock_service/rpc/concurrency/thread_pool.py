@@ -23,7 +23,7 @@ class ThreadPool:
 
     @property
     def under_way(self) -> int:
-        """Number of tasks that run or wait for a thread."""
+        """Number of accepted tasks that have not ended: they run, or wait for a thread."""
         return self._accepted
 
     @property

@@ -32,7 +32,7 @@ Server = grpc.Server | grpc.aio.Server
 """A server of grpcio: thread-based or asyncio."""
 
 Context = grpc.ServicerContext | grpc.aio.ServicerContext[bytes, bytes]
-"""grpcio's context of a call, on either server."""
+"""grpcio's context of a call, on a thread-based or an asyncio server."""
 
 Behaviour = Callable[[bytes, Context], bytes]
 """Method as a function from an encoded request, and the call's context, to an encoded reply. Raises a Fault."""

@@ -70,7 +70,7 @@ _MESSAGE_BYTES_MAX = 16384
 _TAKE, _STORE, _SERVES = b"!", b"store", b"serves"
 
 _CREDENTIALS = struct.Struct("3i")
-"""Value of SO_PEERCRED: ids of the process, its user and its group."""
+"""Value of the socket option SO_PEERCRED: ids of the peer's process, of its user and of its group."""
 
 
 class Store(Protocol):

@@ -120,7 +120,9 @@ def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOO
 
 
 def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, stopping: threading.Event) -> None:
-    """Main function of the thread that looks at the files."""
+    """Main function of the thread that looks at the files every ``look_s`` seconds. Calls ``reload`` if a file has
+    changed, or if the last ``reload`` failed.
+    """
     seen: list[tuple[int, ...]] = []
     unusable = ""
     while not stopping.wait(look_s):

@@ -29,17 +29,17 @@ UNSAID_MS = 4000
 """Assumed time limit of a request without a time limit, in milliseconds."""
 
 AHEAD_MS = 1.5
-"""Time in milliseconds for which the executor's tasks last while requests wait. It is many times the cost of giving
-tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds the GIL free when
-it wakes.
+"""Time, in milliseconds, that the executor needs for the tasks that it has while requests wait. This time is many times
+the cost of giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds
+the GIL free when it wakes.
 """
 
 AHEAD_LEAST = 2
 """Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time in milliseconds for which the tasks last that the executor gets at once while no requests wait: less than any
-sensible delay target.
+"""Time, in milliseconds, that the executor needs for the largest batch that it gets at once while no requests wait:
+less than any sensible delay target.
 """
 
 MEASURED_MS = 20
@@ -73,7 +73,7 @@ _MS = 1_000_000
 
 READING_NS = _MS
 """Nanoseconds for which the reading thread reads connections, while requests wait, before the executor gets more tasks.
-Tasks that compute would take the GIL from the reading thread.
+With tasks that compute, the executor would take the GIL from the reading thread.
 """
 
 

@@ -52,7 +52,9 @@ LINGER_S = 1.0
 """Seconds after the half-close for which a client may continue to send."""
 
 LOOK_S = 0.02
-"""Seconds between two looks at the half-closed connections, since the kernel reports no acknowledgement by itself."""
+"""Seconds between two looks: each look searches the half-closed connections for connections that may be closed. The
+kernel does not report by itself that a client's kernel has acknowledged all bytes.
+"""
 
 CLOSING_NS = 1_000_000
 """Longest time, in nanoseconds, of one look at the half-closed connections. Closing a connection with unread bytes

@@ -126,7 +126,9 @@ class LowPriorityReads(Generic[Request]):
                 self._look_after(connection, now_ns)  # otherwise epoll would report the same bytes again and again
 
     def _next(self) -> ServedConnection[Request]:
-        """Takes the connection with the next turn out of the queue."""
+        """Chooses the connection to read next, and removes it from the queue. Every second choice is a cheap
+        connection, if a cheap connection waits.
+        """
         connection = next(iter(self._cheap if self._cheap and self._cheap_next else self.queue))
         self._cheap_next = not self._cheap_next
         self._leave(connection)
