@@ -334,8 +334,8 @@ class LeaderFollowers:
         return None
 
     def _sleep(self, awake: Lock, timeout_s: float) -> bool:
-        """Blocks until another thread releases ``awake``, for ``timeout_s`` at most (-1: for ever). Returns True if the
-        time is over.
+        """Blocks until another thread releases the held lock ``awake``, for ``timeout_s`` at most (-1: no timeout).
+        Returns True if the time is over, so that this thread, as the lookout, must look at the leader.
         """
         if awake.acquire(timeout=timeout_s):
             return False

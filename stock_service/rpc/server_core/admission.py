@@ -30,8 +30,8 @@ UNSAID_MS = 4000
 
 AHEAD_MS = 1.5
 """Time, in milliseconds, that the executor needs for the tasks that it has while requests wait. This time is many times
-the cost of giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds
-the GIL free when it wakes.
+the cost of giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly
+finds the GIL free when it wakes.
 """
 
 AHEAD_LEAST = 2

@@ -157,8 +157,8 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """Returns a time, on ``time.monotonic_ns``, at which the client's last bytes had certainly come: at most 20 ms
-    after their arrival.
+    """Returns the time, on ``time.monotonic_ns``, when the client's last bytes arrived. The result is never too early,
+    and too late by 20 ms at most.
     """
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
     ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
@@ -178,7 +178,7 @@ class ServedConnection(Generic[Request]):
         stream: ServedStream[Request],
         session: Session[Request] | None = None,
     ) -> None:
-        """``session`` is the stream's decoder, if the decoder also sends its own bytes."""
+        """``session`` is the decoder of ``stream`` for a protocol that also sends bytes of its own; otherwise None."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
         """Decodes received bytes to a request (``stream.take``). With a session, also sends the session's own bytes."""

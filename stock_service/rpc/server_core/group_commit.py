@@ -16,7 +16,9 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.waiting import Flush, Wait, Waiting, going_on, here
 
 Poll = Callable[[float | None, int], list[tuple[int, int]]]
-"""Function with the interface of ``select.epoll.poll``."""
+"""Function with the interface of ``select.epoll.poll``: takes a timeout in seconds (None: no timeout) and the largest
+number of events. Returns descriptors, each with its events.
+"""
 
 PAUSE_S = 0.002
 """Longest wait, in seconds, of the reading thread for the replies of the last commit: time for about 200 replies."""

@@ -110,7 +110,9 @@ class Turns(Generic[Request]):
                     self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
-        """Takes the connection with the next turn out of the queue. For a further turn it must join again."""
+        """Removes the connection that has the next turn from the queue, and returns the connection. For a further turn
+        the connection must ``join`` again.
+        """
         connection = self.queue.popleft()
         self._sooner.discard(connection)
         connection.stream.queued = False
@@ -128,8 +130,8 @@ class Turns(Generic[Request]):
         self.few, self.read_bytes = True, FEW_BYTES
 
     def recover(self, now_ns: int) -> None:
-        """Returns to reads of the usual size, if the last refusal was long enough ago. Call this while no request
-        waits.
+        """Makes reads as large as usual again, if no request was refused within the last ``INTERVAL_MS``. Call this
+        only while no request waits.
         """
         if self.delay.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
