@@ -33,7 +33,7 @@ CHOICES: dict[str, Mapping[str, object]] = {
     "store": stock_server.STORES,
     "locking": LOCKINGS,
 }
-"""Tables whose keys are the choices of an option, by the option's name."""
+"""Choices that ``list`` prints: the name of an option, and a table whose keys are the option's allowed values."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -73,8 +73,10 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make_credentials(arguments: Sequence[str]) -> None:
-    """Runs ``credentials FOLDER``: writes the files, and prints commands to try them. Ends the program after
-    bad usage."""
+    """Runs ``credentials FOLDER``: writes certificates, keys, tokens and an access list into the folder, and prints a
+    command that starts a server with these files and a command that calls this server. Ends the program after bad
+    usage.
+    """
     program = f"{PROGRAM} credentials"
     description = "Makes an authority, a server's certificate, and an admin's and a trader's certificate and token."
     parser = Parser(program, description)

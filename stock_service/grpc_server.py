@@ -22,7 +22,9 @@ SERVERS = {"grpcio": "grpc", "static": "grpc_static"}
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Reads ``--server``, and serves on its transport, with the transport's options and help. Does not return."""
+    """Reads the option ``--server``, and serves the stock service on the transport of the option's value. The further
+    options and the help are the transport's. Does not return.
+    """
     first = Parser(PROGRAM, "The stock service on gRPC.")
     _add_server(first)
     chosen, _ = first.parse_known_args([each for each in arguments if each not in ("-h", "--help")])

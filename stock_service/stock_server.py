@@ -36,34 +36,40 @@ STORES = {
     "sqlite:PATH": "in a file, each trade on the disk before its reply",
     "postgres:DSN": "in a PostgreSQL that several servers share, likewise",
 }
-"""Stores of the stocks: each form of the value of ``--store``, with a text on how long its stocks last."""
+"""Allowed forms of ``--store``. The text of each form says where the stocks are stored, and how durably."""
 
 _SQLITE = "sqlite:"
 
 
 @dataclass(frozen=True, slots=True)
 class _Primary:
-    """Value of ``--store`` for a PostgreSQL database. The DSN may have a password, so ``repr`` does not show it."""
+    """Value of ``--store`` for a PostgreSQL database: a connection string (DSN). The DSN may have a password, so
+    ``repr`` does not show the DSN.
+    """
 
     dsn: str = field(repr=False)
 
 
 @runtime_checkable
 class _StoredCatalog(Catalog, Protocol):
-    """A catalog that survives a restart."""
+    """A catalog whose stocks survive a restart of the server, since they are in a file or a database."""
 
     @property
     def place(self) -> object:
-        """Place of the stocks in messages: a path, or the name of a database."""
+        """File or database of the stocks, as a path or a text for messages."""
 
     on_sick: Callable[[], object]
-    """Function to call when ``sick`` may have changed, by any thread. The function must not block."""
+    """Function that the catalog calls when the result of ``sick`` may have changed. Any thread may call the function,
+    so the function must not block.
+    """
 
     def flush(self, here: bool) -> None:
-        """Begins the changes that wait without a thread; see ``rpc.waiting.Flush``."""
+        """Starts the commit for which requests wait. ``here`` is True if the calling thread itself may commit
+        (``rpc.waiting.Flush``).
+        """
 
     def sick(self) -> bool:
-        """Returns True if the catalog can accept no change at present."""
+        """Returns True if the catalog refuses changes now, because its disk or its database has failed."""
 
     def close(self, served: bool = True) -> bool:
         """Finishes waiting changes, and closes the catalog. ``served`` is False if the server did not begin to serve.
@@ -74,7 +80,9 @@ class _StoredCatalog(Catalog, Protocol):
 _DEFAULT_LOCKING = "mutex"
 
 _OVER_S = 5.0
-"""Longest time, in seconds, that a process takes to end in addition to its grace and its store's last commit."""
+"""Allowance, in seconds, for the end of a previous server's process, in addition to the grace for its requests and the
+time for its store's last commit.
+"""
 
 
 def main(
@@ -93,8 +101,9 @@ def main(
 
 
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
-    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over to a command line. ``transport`` is
-    for the help's default store; None for a help of all transports.
+    """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over to a command line.
+
+    The file name of the default store contains ``transport``. None is for a help text about all transports.
     """
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
@@ -113,8 +122,10 @@ def serve_stocks(
     options: argparse.Namespace,
     wrapped: Callable[[Service], Service] = lambda service: service,
 ) -> NoReturn:
-    """Serves a stock service until a signal comes, and ends the process. ``wrapped`` makes the service that is served
-    from the stock service."""
+    """Serves the stock service until a signal comes, and ends the process.
+
+    ``wrapped`` gets the stock service, and returns the service to serve: by default the stock service itself.
+    """
     kind = _kind(options)
     try:
         _check(transport, options, kind)
@@ -147,10 +158,10 @@ def serve_stocks(
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Takes over the port from the previous server, which has closed its store by then. Without a previous server,
-    opens the port. Checks all files and options first.
+    """Checks all other files and options. Then takes over the listening socket from the previous server, or opens the
+    port if no previous server runs.
 
-    Blocks. Raises UsageError, also for a port that cannot be used.
+    Blocks until the previous server has closed its store. Raises UsageError, also for a port that cannot be used.
     """
     serving.prepare(options)
     security_of(transport, options)
@@ -183,8 +194,10 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 
 
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
-    """Makes a catalog in this process's memory. Its locks record their waits in the timeline or, without a timeline, in
-    the metrics, if the server has metrics.
+    """Makes a catalog in this process's memory.
+
+    The time that requests wait for the catalog's locks is recorded in the timeline or, without a timeline, in the
+    metrics, if the server has metrics.
     """
 
     def locking(names: Iterable[str]) -> Locking:
@@ -234,7 +247,9 @@ cannot be used.
 
 
 def _allotted(options: argparse.Namespace) -> int:
-    """Makes the memory of a catalog that several processes share. Returns its descriptor. Raises UsageError."""
+    """Allocates the memory of a catalog that several processes share, and returns the memory's file descriptor. Raises
+    UsageError if the machine has not enough memory.
+    """
     from stock_service.trading.shared.catalog import allot  # imported only by a server of several processes
 
     stocks = _stocks(options) or catalog_file.DEFAULT_STOCKS
@@ -246,7 +261,9 @@ def _allotted(options: argparse.Namespace) -> int:
 
 
 def _stocks(options: argparse.Namespace) -> tuple[Stock, ...] | None:
-    """Reads the stocks of ``--catalog``; None without this option. Raises UsageError."""
+    """Reads the stocks from the file of ``--catalog``. Returns None without this option. Raises UsageError for a file
+    that cannot be used.
+    """
     return None if options.catalog is None else catalog_file.load(options.catalog)
 
 

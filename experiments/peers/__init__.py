@@ -35,8 +35,9 @@ RELEASE, DEBUG, FREE_THREADED = "release", "debug", "free-threaded"
 a Python without a GIL."""
 
 FROM_SOURCES = "from sources"
-"""Build of a peer in Python whose service, language and transport are also those of our own server. The factor
-``build`` has no such level, so only the peer's name selects the peer."""
+"""Build of a Python peer that runs from its sources, and has the same service, language and transport as our own
+server. The factor ``build`` of a study has no level ``from sources``. So a study selects such a peer only by its
+name."""
 
 PYTHON_EPOLL = "python-epoll"
 """Name of the peer that is a server of our sockets protocol in one thread of Python."""
@@ -51,7 +52,7 @@ PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "
 """Command that starts the stock service in the style of grpcio's examples, without our server's code."""
 
 _PROBE_S = 30.0
-"""Longest time for a tool to print its version."""
+"""Longest time, in seconds, that ``Need.is_met`` waits for the end of a tool's probe."""
 
 
 class Absent(StockServiceError):
@@ -63,11 +64,11 @@ class Need:
     """Tool that builds a peer, or package that a peer needs."""
 
     what: str
-    """Name of the tool in texts."""
+    """Name of the tool or package, for printed texts."""
     probe: tuple[str, ...]
-    """Command that exits with 0 if the tool is installed."""
+    """Command that tests for the tool or package: exit code 0 if it is installed. An example is ``go version``."""
     how: str
-    """The way to get the tool, in words."""
+    """Instruction for the user to get the tool or package, such as ``apt-get install gcc``."""
 
     def is_met(self) -> bool:
         """True if the tool is installed, and its probe ends in time. Blocks for the probe, which takes milliseconds."""
@@ -99,16 +100,17 @@ class Peer:
     """Command of the client that measures the peer. ``client_command`` fills in ``{address}``, ``{calls}``,
     ``{seconds}`` and names of factors. Empty if another program measures the peer."""
     takes: Mapping[str, str] = field(default_factory=dict)
-    """Options of the peer's server, by factor. An option gets the factor's level."""
+    """Option of the peer's server for each factor of a study that the server supports, by the factor's name. In a
+    measurement, the option gets the level of the factor."""
     report: str = ""
     """Option of the peer's server for the number of messages to time. The server prints the times at its end. Empty for
     a server without this option."""
     catalog: str = ""
     """Option of the peer's server for a file of stocks. Empty for a server without this option."""
     measured: tuple[str, ...] = ()
-    """Further options that the peer's server gets in every measurement."""
+    """Options that the peer's server gets in every measurement, in addition to the options of the factors."""
     compiled: str = RELEASE
-    """Build of the peer, such as ``release``."""
+    """Build of the peer: ``RELEASE``, ``DEBUG``, ``FREE_THREADED`` or ``FROM_SOURCES``."""
 
     @property
     def folder(self) -> Path:
@@ -117,7 +119,7 @@ class Peer:
 
 
 def _header(file: str, package: str) -> Need:
-    """A C library that a peer needs. The probe compiles the library's header ``file``."""
+    """A C library that a peer needs. The probe runs the C preprocessor on the library's header ``file``."""
     return Need(file, ("cc", "-E", "-include", file, "-x", "c", "/dev/null"), f"apt-get install {package}")
 
 
@@ -283,8 +285,8 @@ PYTHON = "python"
 """Level of the factor ``language`` for our own servers."""
 
 PEER_CLIENT = "peer"
-"""Level of the factor ``client`` for a peer's own client. Each window starts a new process of this client, which makes
-a given number of calls and ends."""
+"""Level of the factor ``client`` for a peer's own client. Each window (the time in which one arm is measured) starts a
+new process of this client, which makes a given number of calls and ends."""
 
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
@@ -307,8 +309,8 @@ def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE
 
 
 def client_takes(served: tuple[str, str, str], factor: str) -> bool:
-    """True if the client of a peer has an option for this factor. ``served`` has the peer's service, language and
-    transport."""
+    """True if the client of a peer has an option for the study's factor ``factor``. ``served`` is the service, the
+    language and the transport of the peer."""
     own = (each for each in PEERS.values() if (each.serves, each.language, each.transport) == served)
     return any(f"{{{factor}}}" in word for each in own for word in each.client)
 
@@ -365,12 +367,12 @@ def missing(name: str) -> list[str]:
 
 
 def stamp(name: str) -> Path:
-    """File with the digest of the sources from which a peer was built."""
+    """File that marks a peer as built. The file has the digest of the sources from which the peer was built."""
     return BUILT / f"{name}.stamp"
 
 
 def digest(folder: Path) -> str:
-    """Digest of a folder's sources. Built files and pages do not count."""
+    """Digest of the source files in a folder. Files that a build makes, and Markdown pages, do not count."""
     made = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         if {"build", "target", "__pycache__"} & set(file.relative_to(folder).parts) or file.suffix == ".md":

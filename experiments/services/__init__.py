@@ -25,7 +25,7 @@ SERVICES: dict[str, str] = {
 takes."""
 
 OURS = (STOCK, *SERVICES)
-"""Names of our own services."""
+"""Names of the services that our own servers serve: the stock service and all ``SERVICES``."""
 
 STATEFUL = ("entity",)
 """Services that keep values in their process, so that only one process may serve them."""

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _add_work(parser: Parser) -> None:
-    """Adds the options of extra work in every request."""
+    """Adds the options ``--io-ms``, ``--cpu-ms`` and ``--hash-ms``: additional work in every request."""
     for name, text in (
         ("--io-ms", "waits so many milliseconds in every request, off the processor"),
         ("--cpu-ms", "computes so many milliseconds in every request, holding the interpreter (GIL)"),

@@ -45,7 +45,7 @@ def _endpoints(kind: Any, greet: Any, wait: Any, stream: Any, talk: Any) -> dict
 
 
 def _left_s(context: Any) -> float | None:
-    """Seconds until the call's deadline. None for a call without a deadline."""
+    """Seconds until the call's deadline, from connectrpc's context; None for a call without a deadline."""
     left_ms = context.timeout_ms
     return None if left_ms is None else left_ms / 1000
 

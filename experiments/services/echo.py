@@ -14,7 +14,7 @@ ECHO = f"/{ECHO_SERVICE}/Echo"
 
 
 def echo() -> Service:
-    """The service that replies with the text of the request."""
+    """Echo service: the reply has the text of the request."""
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:
         return echo_pb2.EchoResponse(text=request.text)
@@ -23,7 +23,9 @@ def echo() -> Service:
 
 
 def echo_twice() -> Service:
-    """The service that replies with the text of the request, and first encodes and decodes one more message."""
+    """Echo service with more protobuf work: each request also encodes and decodes one further message, before the reply
+    with the request's text.
+    """
     decode = decoder(echo_pb2.EchoRequest)
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:

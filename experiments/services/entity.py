@@ -33,7 +33,7 @@ ENTITIES_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An entity. ``value`` is finite."""
+    """Entity as clients read and put it: an id, a description and a finite value."""
 
     id: int
     description: str
@@ -70,7 +70,7 @@ class EntityStore:
             self.put(entity)
 
     def get(self, id: int) -> Entity | None:  # noqa: A002  # the field's name
-        """The entity of the last put with this id. None for an unknown id."""
+        """Entity that the last put with this id stored; None for an unknown id."""
         with self._map_lock.reader:
             entry = self._entries.get(id)
             if entry is None:
@@ -79,7 +79,9 @@ class EntityStore:
                 return Entity(id, entry.description, entry.value)
 
     def put(self, entity: Entity) -> bool:
-        """Stores an entity. True for a new id. Raises Overloaded for a new id if the store is full."""
+        """Stores an entity. Returns True if the id is new, False if the entity replaces the entity of a known id.
+        Raises Overloaded for a new id if the store is full.
+        """
         with self._map_lock.reader:
             entry = self._entries.get(entity.id)
             if entry is not None:
@@ -90,8 +92,9 @@ class EntityStore:
             return self._add(entity)
 
     def _add(self, entity: Entity) -> bool:
-        """Stores an entity whose id was missing a moment ago. True if the id is still new. The caller must hold the
-        map's lock for writing. Raises Overloaded."""
+        """Stores an entity whose id ``put`` did not find. Returns False if another thread has stored this id meanwhile,
+        otherwise True. The caller must hold the map's lock for writing. Raises Overloaded if the store is full.
+        """
         entry = self._entries.get(entity.id)
         if entry is not None:  # another put of the same id came first
             _write(entry, entity)
@@ -109,7 +112,8 @@ def _write(entry: Entry, entity: Entity) -> None:
 
 
 def entity() -> Service:
-    """The service of a new store with ``KNOWN_IDS``, with the routes ``GET /entities/{id}`` and ``PUT /entities/{id}``.
+    """Entity service on a new store that has ``KNOWN_IDS``. The methods also have HTTP routes: ``GET /entities/{id}``
+    and ``PUT /entities/{id}``.
 
     A get of an unknown id raises NotFound. A put raises InvalidRequest for a value that is not finite, and Overloaded
     if the store is full.

@@ -1,6 +1,7 @@
 """``python -m experiments.services.grpc_aio_pattern`` serves stocks on asyncio, written as in grpcio's guide.
 
-The ratio of the throughputs of ``grpc_aio`` and of this server is the cost of our transport above its library:
+The ratio of the throughput of this server to the throughput of our transport ``grpc_aio`` shows the cost of our code
+above the library grpcio:
 
     python -m experiments compare grpc_aio 'python -m experiments.services.grpc_aio_pattern' --transport grpc_aio \\
         --load library --connections 8
@@ -30,7 +31,9 @@ STOCKS = Path(__file__).parents[1] / "measure" / "catalog.toml"
 
 
 def handler(answer: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
-    """Handler of a unary method: a coroutine that gives the reply of ``answer`` as bytes."""
+    """grpcio's handler of a method with one request and one reply. A coroutine calls ``answer`` with the encoded
+    request, and returns the encoded reply.
+    """
 
     async def handle(payload: bytes, _: object) -> bytes:
         return answer(payload)

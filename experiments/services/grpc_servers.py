@@ -1,12 +1,12 @@
-"""``python -m experiments.services.grpc_servers NAME`` serves the greeter on another project's gRPC server, as its
-guide shows it.
+"""``python -m experiments.services.grpc_servers NAME`` serves the greeter on another project's gRPC server. The code
+for each server follows the guide of that server's project.
 
 The study ``python_grpc_servers`` compares these servers with our own server ``grpc_static``. A server with a thread
-pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server without
-the feature ignores the option. The command ``experiments.measure.keeps`` tests which server has which feature, and for
-this also calls the service ``TRIAL``. The program prints ``ready HOST:PORT``. SIGTERM ends the program. A server that
-can drain first answers the calls that have begun. Left out: connectrpc on uvicorn, which speaks only HTTP/1.1 and so no
-gRPC.
+pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server that
+does not support TLS or an age ignores the option. The command ``experiments.measure.keeps`` tests which features each
+server supports, such as deadlines and streams, and for these tests also calls the service ``TRIAL``. The program prints
+``ready HOST:PORT``. SIGTERM ends the program. A server that can drain first answers the calls that have begun. Left
+out: connectrpc on uvicorn, which speaks only HTTP/1.1, and so cannot serve gRPC.
 """
 
 import argparse
@@ -36,7 +36,7 @@ three replies to a request. ``Talk`` sends a reply to each request of a stream."
 
 
 class Greeter(greeter_pb2_grpc.GreeterServicer):
-    """The servicer of gRPC's examples, for threads."""
+    """Servicer of the greeter, as in gRPC's examples, for a server whose threads call the method."""
 
     def SayHello(self, request: HelloRequest, context: object) -> HelloReply:  # noqa: N802
         """Replies ``Hello NAME``."""
@@ -44,7 +44,7 @@ class Greeter(greeter_pb2_grpc.GreeterServicer):
 
 
 class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
-    """The servicer of gRPC's examples, for an event loop."""
+    """Servicer of the greeter, as in gRPC's examples, for a server whose event loop runs the method as a coroutine."""
 
     async def SayHello(self, request: HelloRequest, context: object) -> HelloReply:  # noqa: N802
         """Replies ``Hello NAME``."""
@@ -65,19 +65,19 @@ async def awaited(request: HelloRequest, left_s: float | None) -> HelloReply:
 
 
 def several(request: HelloRequest, _: object) -> Iterator[HelloReply]:
-    """Sends three replies."""
+    """Sends three replies: the text of the request with the numbers 0, 1 and 2. For threads."""
     for number in range(3):
         yield HelloReply(message=f"{request.name} {number}")
 
 
 async def several_on_loop(request: HelloRequest, _: object) -> AsyncIterator[HelloReply]:
-    """Sends three replies. For an event loop."""
+    """Sends three replies: the text of the request with the numbers 0, 1 and 2. For an event loop."""
     for reply in several(request, None):
         yield reply
 
 
 def talked(requests: Iterator[HelloRequest], _: object) -> Iterator[HelloReply]:
-    """Sends a reply with the text of each request."""
+    """Sends a reply with the text of each request. For threads."""
     for request in requests:
         yield HelloReply(message=request.name)
 
@@ -129,19 +129,19 @@ def _aged(options: argparse.Namespace) -> list[tuple[str, int]]:
 
 
 def grpcio(options: argparse.Namespace) -> None:
-    """Serves on grpcio with a ``ThreadPoolExecutor``."""
+    """Serves the greeter and ``TRIAL`` on grpcio's server with a ``ThreadPoolExecutor``. Blocks until SIGTERM."""
     _threads(grpc.server(futures.ThreadPoolExecutor(WORKERS), options=_aged(options)), options)
 
 
 def pygrpc_native(options: argparse.Namespace) -> None:
-    """Serves on pygrpc-native with a ``ThreadPoolExecutor``."""
+    """Serves the greeter and ``TRIAL`` on pygrpc-native with a ``ThreadPoolExecutor``. Blocks until SIGTERM."""
     import pygrpc_native
 
     _threads(pygrpc_native.server(futures.ThreadPoolExecutor(WORKERS), options=_aged(options)), options)
 
 
 def grpcio_aio(options: argparse.Namespace) -> None:
-    """Serves on grpcio with asyncio."""
+    """Serves the greeter and ``TRIAL`` on grpcio's asyncio server. Blocks until SIGTERM."""
 
     async def wait(request: HelloRequest, context: Any) -> HelloReply:
         return await awaited(request, context.time_remaining())
@@ -161,7 +161,10 @@ def grpcio_aio(options: argparse.Namespace) -> None:
 
 
 def grpclib(options: argparse.Namespace) -> None:
-    """Serves on grpclib with asyncio. ``Service`` has the mapping of methods that grpclib's generated code makes."""
+    """Serves the greeter and ``TRIAL`` on grpclib, which uses asyncio. Blocks until SIGTERM.
+
+    The class ``Service`` stands for grpclib's generated code: ``__mapping__`` returns the handlers by path.
+    """
     from grpclib.const import Cardinality, Handler
     from grpclib.server import Server
     from grpclib.utils import graceful_exit
@@ -210,7 +213,9 @@ def grpclib(options: argparse.Namespace) -> None:
 
 
 def _on_pyvoy(interface: str) -> Callable[[argparse.Namespace], None]:
-    """Function that serves on connectrpc with pyvoy. ``interface`` is ``wsgi`` or ``asgi``."""
+    """Function that serves the greeter and ``TRIAL`` as an application of connectrpc on the server pyvoy. ``interface``
+    is the interface between application and server: ``wsgi`` or ``asgi``.
+    """
 
     def serve_on(options: argparse.Namespace) -> None:
         from pyvoy import PyvoyServer

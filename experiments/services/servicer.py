@@ -44,11 +44,11 @@ class Context:
         self._call = call
 
     def invocation_metadata(self) -> Metadata:
-        """Metadata of the request."""
+        """Metadata of the request, as pairs of key and value."""
         return self._call.metadata
 
     def peer(self) -> str:
-        """Address of the sender."""
+        """Address of the client that sent the request."""
         return self._call.peer
 
     def time_remaining(self) -> float | None:
@@ -62,7 +62,7 @@ class Context:
 
 
 class Added:
-    """Stand-in for ``grpc.Server``: keeps the methods that generated code adds."""
+    """Stand-in for ``grpc.Server``: stores the methods that gRPC's generated code adds, and serves no client."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -72,7 +72,7 @@ class Added:
         """Does nothing, since generated code also adds these methods by ``add_registered_method_handlers``."""
 
     def add_registered_method_handlers(self, name: str, handlers: Handlers) -> None:
-        """Keeps a service's name, and the handlers of its methods by name."""
+        """Stores the full name of a service, and the handlers of its methods by the methods' names."""
         self.name, self.handlers = name, handlers
 
 
@@ -92,12 +92,16 @@ def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[
 
 
 def _of_call(behaviour: Callable[..., Any]) -> Callable[[Message, Call], Any]:
-    """Method of our server that calls a method of a servicer."""
+    """Function of a request and a ``Call``, for a method of our server. The function calls ``behaviour``, the method of
+    a servicer, with the request and a ``Context`` of the call.
+    """
     return lambda request, call: behaviour(request, Context(call))
 
 
 def greeter_servicer() -> Service:
-    """The service of the greeter's servicer, with the methods of ``TRIAL`` that have one request."""
+    """Service of our server with the methods of the generated greeter's servicer, and with the methods of ``TRIAL``
+    that have one request.
+    """
     added = Added()
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), cast(grpc.Server, added))
     greeter, trial = (

@@ -60,9 +60,9 @@ def _quick_sort(values: list[int], low: int, high: int) -> None:
 
 
 def _partition(values: list[int], low: int, high: int) -> int:
-    """Partitions ``values[low : high + 1]`` in place, as Hoare. Needs ``low`` < ``high``.
+    """Partitions ``values[low : high + 1]`` in place by Hoare's method. ``low`` must be less than ``high``.
 
-    Gives an index below ``high``. Every value up to the index is at most as large as every value after the index.
+    Returns an index below ``high``. Every value up to the index is at most as large as every value after the index.
     """
     pivot = values[(low + high) // 2]
     i, j = low - 1, high + 1
@@ -79,7 +79,9 @@ def _partition(values: list[int], low: int, high: int) -> int:
 
 
 def sort() -> Service:
-    """The service with a method for each algorithm. A method raises InvalidRequest for over ``VALUES_MAX`` values."""
+    """Sort service with the methods MergeSort and QuickSort. A request with over ``VALUES_MAX`` values gets the fault
+    InvalidRequest.
+    """
 
     def by_merging(request: sort_pb2.MergeSortRequest) -> sort_pb2.MergeSortResponse:
         return sort_pb2.MergeSortResponse(values=merge_sort(_bounded(list(request.values))))

@@ -29,10 +29,10 @@ WORK_MS_MAX = 1000.0
 """Largest number of milliseconds of each kind of work in a request. Clients time out after 5 s."""
 
 TOLERANCE = 0.25
-"""Largest relative difference between the processor time of hashing and the asked time."""
+"""Largest relative difference between the processor time of the hashing in a request and ``Work.hash_ms``."""
 
 _BLOCK = bytes(1 << 20)
-"""Bytes that are hashed repeatedly. ``hashlib`` releases the GIL for more than 2047 bytes."""
+"""Bytes that ``hash_bytes`` hashes again and again. ``hashlib`` releases the GIL while it hashes over 2047 bytes."""
 
 _TURNS_MIN = 20
 """Smallest number of iterations of the loop between two readings of the clock. These iterations take about half a
@@ -76,7 +76,7 @@ def run_bytecode(ms: float, turns_per_ms: float) -> None:
 
 
 def turn(times: int) -> None:
-    """Runs an empty loop ``times`` times."""
+    """Runs ``times`` iterations of an empty loop."""
     for _ in repeat(None, times):
         pass
 
@@ -100,7 +100,7 @@ def bytes_hashed_in(ms: float) -> int:
 
 
 def _least_ms(piece: Callable[[], None]) -> float:
-    """Shortest processor time of this thread for a piece of work, in several tries. In milliseconds."""
+    """Shortest processor time of this thread for a call of ``piece``, of ``_TRIES`` calls, in milliseconds."""
 
     def taken_ms() -> float:
         began_ns = time.thread_time_ns()
@@ -111,7 +111,9 @@ def _least_ms(piece: Callable[[], None]) -> float:
 
 
 def _computing(work: Work) -> Callable[[], None]:
-    """Function that does the computing of one request. Measures the machine's speed first."""
+    """Function that computes as long as ``work`` states for one request (``cpu_ms`` and ``hash_ms``). Measures the
+    machine's speed before the function is made.
+    """
     count = bytes_hashed_in(work.hash_ms) if work.hash_ms else 0
     quick = turns_per_ms() if work.cpu_ms else 0.0
 

@@ -44,7 +44,7 @@ VALUES = range(2**31)
 have about the same number of bytes."""
 
 ENTITIES = 100
-"""Number of known ids that a load reads and puts."""
+"""Number of different known ids that the requests of a load read or put."""
 
 NEW_IDS = range(10**6, 10**6 + 4096)
 """Ids that ``entity-put-new`` puts. A new server lacks these ids."""
@@ -53,7 +53,7 @@ Reply = TypeVar("Reply", bound=Message)
 
 
 def decoded(kind: type[Reply], reply: bytes) -> Reply:
-    """Message of a reply. Raises InternalFault for bytes that are not a message of this kind."""
+    """Decodes a reply to a message of the type ``kind``. Raises InternalFault if the bytes are no such message."""
     try:
         return kind.FromString(reply)
     except DecodeError as error:
@@ -61,7 +61,9 @@ def decoded(kind: type[Reply], reply: bytes) -> Reply:
 
 
 def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
-    """Status OK for a reply with one of the texts ``sent``. Raises InternalFault for another reply."""
+    """Checks the reply to an echo: status OK if the reply has one of the texts ``sent``. Raises InternalFault for any
+    other reply.
+    """
     text = decoded(echo_pb2.EchoResponse, reply).text
     if text not in sent:
         raise InternalFault(f"an echo of {text[:32]!r}, which was not sent")
@@ -69,7 +71,9 @@ def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
 
 
 def greeted(reply: bytes) -> int:
-    """Status OK for a greeting of the name that is sent. Raises InternalFault for another reply."""
+    """Checks the reply of a greeter: status OK if the reply greets the name in the request. Raises InternalFault for
+    any other reply.
+    """
     message = decoded(greeter_pb2.HelloReply, reply).message
     if message != f"Hello {_NAME}":
         raise InternalFault(f"a greeting of somebody else: {message!r}")
@@ -77,13 +81,15 @@ def greeted(reply: bytes) -> int:
 
 
 def arrays(length: int, seed: int = 0) -> list[list[int]]:
-    """``ARRAYS`` arrays of this length. The seed draws the numbers."""
+    """Draws ``ARRAYS`` arrays, each with ``length`` random numbers. Equal seeds give equal arrays."""
     rng = random.Random(f"{seed}/{length}")
     return [[rng.choice(VALUES) for _ in range(length)] for _ in range(ARRAYS)]
 
 
 def sort_requests(given: Iterable[Iterable[int]]) -> tuple[RequestType, RequestType]:
-    """Request types ``merge`` and ``quick``, which sort these arrays. Clients of peers use these two names too."""
+    """Request types ``merge`` and ``quick``: requests to sort the arrays ``given`` by merge sort and by quicksort. The
+    peers' own clients use the same two names.
+    """
     sent = [list(values) for values in given]
     expected = frozenset(tuple(sorted(values)) for values in sent)
     merge = tuple(sort_pb2.MergeSortRequest(values=values).SerializeToString() for values in sent)
@@ -99,7 +105,9 @@ def _sorted(
     expected: frozenset[tuple[int, ...]],
     reply: bytes,
 ) -> int:
-    """Status OK for one of the arrays ``expected``. Raises InternalFault for another reply."""
+    """Checks the reply to a sort: status OK if the reply is one of the sorted arrays ``expected``. Raises InternalFault
+    for any other reply.
+    """
     values = tuple(decoded(kind, reply).values)
     if values not in expected:
         raise InternalFault(f"{len(values)} values that are none of the arrays that were sent, in order")
@@ -107,7 +115,9 @@ def _sorted(
 
 
 def _got(reply: bytes) -> int:
-    """Status OK for a known entity with its description. Raises InternalFault for another reply."""
+    """Checks the reply to a get: status OK if the reply is a known entity with the right description. Raises
+    InternalFault for any other reply.
+    """
     entity = decoded(entity_pb2.GetEntityResponse, reply)
     if entity.id not in KNOWN_IDS or not math.isfinite(entity.value) or entity.description != f"entity {entity.id}":
         raise InternalFault(f"an entity that was not asked for: {entity.id} {entity.description!r}")
@@ -115,13 +125,17 @@ def _got(reply: bytes) -> int:
 
 
 def _put(reply: bytes) -> int:
-    """Status OK for any reply to a put, since the id may be new or known. Raises InternalFault for another message."""
+    """Checks the reply to a put of an id that may be new or known: status OK for every reply to a put. Raises
+    InternalFault for bytes that are no reply to a put.
+    """
     decoded(entity_pb2.PutEntityResponse, reply)
     return Status.OK
 
 
 def _put_known(reply: bytes) -> int:
-    """Status OK for the reply to a put of a known id. Raises InternalFault for another reply."""
+    """Checks the reply to a put of a known id: status OK if the store did not create an entity. Raises InternalFault
+    for any other reply.
+    """
     if decoded(entity_pb2.PutEntityResponse, reply).created:
         raise InternalFault("an id that the store begins with was new to it")
     return Status.OK
@@ -133,7 +147,9 @@ def _puts(ids: Iterable[int]) -> tuple[bytes, ...]:
 
 
 def _entity_requests() -> tuple[RequestType, ...]:
-    """Request types that read known ids, put known ids, and put new ids."""
+    """Request types of the entity service: ``entity-get`` reads known ids, ``entity-put`` changes known ids, and
+    ``entity-put-new`` stores new ids.
+    """
     ids = KNOWN_IDS[:ENTITIES]
     gets = tuple(entity_pb2.GetEntityRequest(id=each).SerializeToString() for each in ids)
     return (
@@ -162,14 +178,18 @@ ROUTED_ID = 1
 
 
 def _got_by_route(reply: bytes) -> int:
-    """Status OK for the entity ``ROUTED_ID`` of a new store, in JSON. Raises InternalFault for another reply."""
+    """Checks the JSON reply to a get by HTTP route: status OK if the reply is the entity ``ROUTED_ID`` of a new store.
+    Raises InternalFault for any other reply.
+    """
     if _in_json(reply) != _routed_entity():
         raise InternalFault(f"an entity that was not asked for: {reply[:80]!r}")
     return Status.OK
 
 
 def _put_by_route(reply: bytes) -> int:
-    """Status OK for the reply to a put of a known id, in JSON. Raises InternalFault for another reply."""
+    """Checks the JSON reply to a put by HTTP route: status OK if the store did not create an entity. Raises
+    InternalFault for any other reply.
+    """
     if _in_json(reply) != {"created": False}:
         raise InternalFault(f"no reply to a put of a known id: {reply[:80]!r}")
     return Status.OK
@@ -203,7 +223,8 @@ def _say_hello_request() -> RequestType:
 
 @cache
 def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestType, ...]:
-    """Request types of the studies' services, for ``LoadPlan.request_types``. The stock service's are left out.
+    """Request types of the studies' services, for ``LoadPlan.request_types``, without the request types of the stock
+    service.
 
     Requests to sort have arrays of ``array_len`` numbers; 0 selects the array of textbooks. Echoes have messages of
     ``size`` bytes; None selects the length of a Lookup.

@@ -1,4 +1,4 @@
-"""Catalogs that survive a restart. Only the main programs import them.
+"""Catalogs that survive a restart of the server. Only the main programs import these modules.
 
 ``sqlite.py`` is the catalog in a file, and ``sqlite_file.py`` reads and writes the file. ``sqlite_place.py`` has the
 file's names, locks and copies. ``sqlite_log.py`` checks the write-ahead log of a killed server. ``command.py`` has the

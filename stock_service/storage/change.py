@@ -92,11 +92,11 @@ def let_go(group: Iterable[Change | Reading]) -> None:
 
 
 def refuse(group: Iterable[Change | Reading], fault: Fault) -> None:
-    """Sets the fault as the error of each change or Lookup. Does not wake them."""
+    """Sets the error of each change or Lookup to a copy of the fault. The caller must then call ``let_go``."""
     for change in group:
         change.error = again(fault)
 
 
 def again(fault: Fault) -> Fault:
-    """Copies a fault, so that each thread raises its own object: raising an exception writes a traceback into it."""
+    """Copies a fault, so that each thread raises an object of its own: raising an exception changes its traceback."""
     return type(fault)(fault.detail)

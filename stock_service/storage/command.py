@@ -54,7 +54,9 @@ def show(file: StoreFile, _: Namespace) -> Sequence[str]:
 
 
 def new_day(file: StoreFile, _: Namespace) -> Sequence[str]:
-    """Sets each volume to 0. Each changed stock gets a commit number. Prices and request ids stay."""
+    """Sets the volume of each stock of a store to 0, and prints the number of changed stocks. Each changed stock gets a
+    commit number. Prices and request ids do not change.
+    """
     loaded = file.load()
     traded = [stock for stock, _ in loaded.versions.values() if stock.volume]
     fresh = {
@@ -72,7 +74,9 @@ COMMANDS: Mapping[str, Callable[[StoreFile, Namespace], Sequence[str]]] = {
     "show": show,
     "new-day": new_day,
 }
-"""Functions of the commands on an open file, by the command's name. Each returns the faults that it has found."""
+"""Functions of the commands on an open file, by the command's name. Each function returns the faults that it has found,
+one line for each fault.
+"""
 
 
 def init(dsn: str, catalog: Path | None) -> None:
@@ -89,7 +93,10 @@ def init(dsn: str, catalog: Path | None) -> None:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Runs one of the commands. Returns the exit code. Blocks."""
+    """Runs a command on a store, and prints the command's result or the store's faults. Returns the exit code. Blocks.
+
+    After bad usage, ends the program with ``refuse``.
+    """
     description = "Looks after the file of a store, while no server has it open; or makes a store in a PostgreSQL."
     parser = Parser(program, description, _EXITS)
     choices = (*COMMANDS, "init")

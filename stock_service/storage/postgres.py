@@ -41,7 +41,7 @@ RETRY_S = 0.2
 """Seconds between two tries of a replica to reach a primary."""
 
 CLOSE_S = 5.0
-"""Longest time, in seconds, for the last group when the catalog is closed."""
+"""Longest time, in seconds, that ``close`` waits for the last group of changes, and for the last Lookups."""
 
 Request = TypeVar("Request", Change, Reading)
 
@@ -50,15 +50,17 @@ class PostgresCatalog:
     """Catalog in a PostgreSQL database, shared with other replicas. The code that made the catalog must close it."""
 
     def __init__(self, dsn: str, given: Iterable[Stock] | None = None, retry_window: int = RETRY_WINDOW) -> None:
-        """Stocks ``given`` must be the stocks of the store, with the same limits. All replicas must have the same
-        ``retry_window``.
+        """Opens the store in the database ``dsn``. If stocks are ``given``, the store must have the same names and
+        volume limits. All replicas must have the same ``retry_window``.
 
         Raises UsageError for a PostgreSQL server, a store or stocks that cannot be used.
         """
         self.place = shown(dsn)
         """Text that names the database, without the password."""
         self.on_sick: Callable[[], object] = lambda: None
-        """Function to call when ``sick`` may have changed, by any thread. The function must not block."""
+        """Function that the catalog calls when the result of ``sick`` may have changed. Any thread may call the
+        function, so the function must not block.
+        """
         self._dsn, self._window = dsn, retry_window
         self._known: dict[str, Version] = {}  # versions last read; only store-reader uses the values
         try:
@@ -137,7 +139,9 @@ class PostgresCatalog:
         return session
 
     def _commit(self, session: Session, draw: Callable[[], list[Change]]) -> None:
-        """Waits for this replica's turn, and commits all changes that ``draw`` returns then. Raises psycopg.Error."""
+        """Waits for this replica's turn, then calls ``draw``, and commits all changes that ``draw`` returns. Raises
+        psycopg.Error.
+        """
         session.lock()
         changes = draw()
         standing = session.stocks(change.name for change in changes if change.name in self._known)
@@ -148,8 +152,8 @@ class PostgresCatalog:
         session.commit(outcome.versions, outcome.records, outcome.sequence)
 
     def _read(self, session: Session, draw: Callable[[], list[Reading]]) -> None:
-        """Answers all Lookups that ``draw`` returns. For an unchanged stock the version stays the same object. Raises
-        psycopg.Error.
+        """Answers all Lookups that ``draw`` returns, by one SELECT. If a stock has not changed, its Lookups get the
+        same version object as before. Raises psycopg.Error.
         """
         readings = draw()
         found = session.read(reading.name for reading in readings)
@@ -171,8 +175,9 @@ class _Line(Generic[Request]):
         work: Callable[[Session, Callable[[], list[Request]]], None],
         changed: Callable[[], object],
     ) -> None:
-        """``name`` is the thread's name, and ``where`` names the database. ``connect`` opens a session. ``work`` does
-        all requests that its second argument, a function, returns. ``changed`` is called when ``away`` has changed.
+        """``name`` is the thread's name, and ``where`` names the database. ``connect`` opens a session. ``work`` gets a
+        session and a function that takes the waiting requests, and does these requests. ``changed`` is called when
+        ``away`` has changed.
         """
         self._where = where
         self._connect = connect
@@ -193,8 +198,10 @@ class _Line(Generic[Request]):
         self._thread.start()
 
     def done(self, make: Callable[[Callable[[], object]], Request]) -> Request:
-        """Queues a request, waits until the request is done, and returns it. ``make`` makes the request from its
-        function ``go_on``. Raises the request's error. Raises Waiting if the request waits without a thread.
+        """Queues a request, waits until the request is done, and returns the request, or raises the request's error.
+
+        ``make`` makes the request, and gets the function that wakes or resumes the request when the request is done.
+        Raises Waiting if the request waits without a thread.
         """
         wait = here.wait
         if wait is None:
@@ -216,7 +223,7 @@ class _Line(Generic[Request]):
         return request
 
     def flush(self) -> None:
-        """Makes the thread do the waiting requests. Never blocks."""
+        """Wakes the queue's thread to do the waiting requests. Never blocks. Thread-safe."""
         with self._lock:
             if self._waiting and not self._asked:
                 self._asked = True
@@ -272,14 +279,18 @@ class _Line(Generic[Request]):
             return not self._stopping or bool(self._waiting or self._drawn)
 
     def _draw(self) -> list[Request]:
-        """Takes all waiting requests. Returns all drawn requests, the requests of a lost session first."""
+        """Takes all waiting requests as *drawn* requests, which the thread then does. Returns all drawn requests, the
+        requests of a lost session first.
+        """
         with self._lock:
             self._drawn += self._waiting
             self._waiting = []
         return self._drawn
 
     def _end(self, requests: list[Request], fault: Fault | None = None) -> None:
-        """Ends drawn requests, with a fault as their error if a fault is given, and wakes or resumes them."""
+        """Removes ``requests`` from the drawn requests, and wakes or resumes each of them. A ``fault`` becomes the
+        error of each request.
+        """
         left = {id(request) for request in self._drawn} - {id(request) for request in requests}
         self._drawn = [request for request in self._drawn if id(request) in left]
         if fault is not None:
@@ -287,7 +298,10 @@ class _Line(Generic[Request]):
         let_go(requests)
 
     def _fail(self, error: Exception) -> None:
-        """Handles an error of the session: refuses some drawn requests, and leaves the others for the next session."""
+        """Handles an error of the session. If the session survives, refuses all waiting and drawn requests. If the
+        session is lost, refuses the changes without an id whose commit was begun, and keeps the other drawn requests
+        for the next session, unless no primary can be reached.
+        """
         session = self._session
         if session is not None and session.undone():
             fault: Fault = Overloaded(f"{self._where} refused this ({said(error)}): nothing was done")

@@ -45,7 +45,8 @@ FORMAT = 1
 """Format of the stores that this program makes and uses."""
 
 PAUSE_MAX = "2s"
-"""Longest pause of a replica within its turn."""
+"""Longest pause of a replica between two statements within its turn. After a longer pause PostgreSQL ends the session.
+"""
 
 LOCK_WAIT_MAX = "5s"
 """Longest wait of a statement for locks of other sessions; longer than ``PAUSE_MAX``."""
@@ -71,7 +72,8 @@ since the value may contain a part of a password.
 """
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
-"""Settings of every connection. They exclude a standby, which may lack the last commits."""
+"""Settings of every connection, whatever the DSN has. They exclude a standby server, which may lack the last commits.
+"""
 
 _SAFE = {
     "fsync": ("on",),
@@ -110,13 +112,13 @@ table was small, which reads the whole table.
 """
 
 _READ_LOCKED = f"{_READ} FOR UPDATE; {REQUESTS}"
-"""Statements that a session sends as one message, like ``_LOCK``. They are not a psycopg pipeline: after a pipeline,
-PostgreSQL 15 does not notice a pause.
+"""Statements that lock and read stocks, and read new request ids. A session sends both statements as one message, like
+``_LOCK``, and not in a psycopg pipeline: after a pipeline, PostgreSQL 15 does not notice a pause (``PAUSE_MAX``).
 """
 
 _FORGET = "DELETE FROM stock_service.requests WHERE number >= %s AND number < %s"
-"""Statement that removes the oldest request ids. Never prepare it, as ``REQUESTS``. It has a lower bound, so that
-PostgreSQL does not visit dead rows.
+"""Statement that removes the oldest request ids. Never prepare this statement, for the same reason as ``REQUESTS``. The
+lower bound keeps PostgreSQL from visiting rows that were removed before.
 """
 
 _WRITE_STOCKS = """
@@ -134,7 +136,7 @@ _WRITE_STATE = "UPDATE stock_service.state SET sequence = %s, first_request = %s
 
 
 class _State(NamedTuple):
-    """The row of the table ``state``: last commit's number, and numbers of the first and the last request id."""
+    """The row of the table ``state``: number of the last commit, and numbers of the first and the last request id."""
 
     sequence: int
     first_request: int
@@ -153,9 +155,9 @@ class Session:
         self._last_read = 0  # number of the last id in ``remembered``
         self._state = _State(0, 1, 0)
         self.remembered = Remembered(window)
-        """Records of request ids. After ``stocks`` in a turn, it has all records of the window."""
+        """Records of request ids. After ``stocks`` in a turn, these are all records of the window."""
         self.in_doubt = False
-        """True if a commit was begun, and its outcome is not known yet."""
+        """True if a commit was begun, and it is not known yet whether the commit was done."""
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:
@@ -192,7 +194,9 @@ class Session:
         self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False), last)
 
     def lock(self) -> None:
-        """Begins a turn, after the turns of all replicas that asked earlier."""
+        """Begins a turn: locks the row of ``state``, after the turns of all replicas that asked earlier. No other
+        replica can begin a turn before ``commit`` or ``undone``.
+        """
         while True:
             rows = self._connection.execute(_LOCK, prepare=False)
             rows.nextset()
@@ -260,7 +264,9 @@ class Session:
             self._connection.close()
 
     def _keep(self, rows: _Rows, last: int) -> None:
-        """Adds the ids of these rows, the oldest first, to ``remembered``. ``last`` is the number of the last id."""
+        """Adds the request ids of ``rows`` to ``remembered``, the oldest id first. ``last`` becomes the number of the
+        last id that was read.
+        """
         for _, key, record in rows:
             self.remembered.keep(key.decode(), record)
         self._last_read = last
@@ -319,8 +325,8 @@ def said(error: Exception) -> str:
 
 
 def _parts(dsn: str) -> dict[str, Any]:
-    """Parses a DSN to its settings. Raises psycopg.Error, also for a DSN in which libpq would read a part of a password
-    as a name.
+    """Parses a DSN to its settings. Raises psycopg.Error if libpq cannot read the DSN, or would read a part of a
+    password as the name of a host or database, which messages show.
     """
     place = dsn.partition("://")[2].partition("?")[0]
     parts = conninfo.conninfo_to_dict(dsn)

@@ -51,8 +51,8 @@ waits at most for half of the last commit's time.
 """
 
 FEW = 0.75
-"""Size below which the writing thread waits for more changes, as a share of the last group's size. Of 0.5, 0.75 and 1,
-tried with 4, 16 and 64 traders, 0.75 makes the largest groups.
+"""Ratio of a group's size to the last group's size. With a smaller ratio, a group waits for more changes. Of 0.5, 0.75
+and 1, tried with 4, 16 and 64 traders, 0.75 makes the largest groups.
 """
 
 CLOSE_S = 5.0
@@ -81,7 +81,9 @@ class SqliteCatalog:
         self.place = path
         """Path of the file."""
         self.on_sick: Callable[[], object] = lambda: None
-        """Function to call when ``sick`` has changed, by any thread. The function must not block."""
+        """Function that the catalog calls when the result of ``sick`` may have changed. Any thread may call the
+        function, so the function must not block.
+        """
         self._retry_window = retry_window
         self._made = not os.path.exists(path)
         if self._made:  # not ``Path.exists``, which raises for a name that no file can have
@@ -191,7 +193,7 @@ class SqliteCatalog:
             return self._free.wait_for(lambda: not self._writing, CLOSE_S)
 
     def go_on(self) -> None:
-        """Ends ``hold``: writes the waiting changes, and later changes."""
+        """Ends ``hold``: the catalog's own thread writes the waiting changes, and later changes are written at once."""
         with self._lock:
             self._held = False
         self.flush(here=False)
@@ -205,8 +207,8 @@ class SqliteCatalog:
         return True
 
     def take_back(self) -> None:
-        """Opens the file again, with the other process's changes, and writes the waiting changes. If the file cannot be
-        used, the catalog fails.
+        """Ends ``lend``: opens the file again, with the other process's changes, and writes the waiting changes. If the
+        file cannot be used, the catalog refuses all changes until a restart.
         """
         if self._refusal is not None:  # the catalog has failed, or is being closed, and writes no more
             self.give_away()
@@ -219,7 +221,7 @@ class SqliteCatalog:
         self.go_on()
 
     def give_away(self) -> None:
-        """Refuses waiting and later changes, because the other process has the file."""
+        """Refuses waiting and later changes, because the next server's process has the file (hand-over)."""
         self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
@@ -233,7 +235,9 @@ class SqliteCatalog:
         return loaded
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
-        """Versions to write into the file, so that its stocks and limits are the given ones. Raises UsageError."""
+        """Returns the versions to write, by name, so that the file has the given stocks and limits. Raises UsageError
+        if ``given`` lacks a stock of the file.
+        """
         stocks = {stock.name: stock for stock in given}
         lacking = next((name for name in loaded.versions if name not in stocks), None)
         if lacking is not None:
@@ -282,7 +286,7 @@ class SqliteCatalog:
         return group
 
     def _write_when_asked(self) -> None:
-        """Main function of the catalog's own thread."""
+        """Main function of the thread ``store-writer``: writes a group whenever another thread asks for a write."""
         while self._asked.get():
             self._write()
 
@@ -329,7 +333,7 @@ class SqliteCatalog:
         self._versions.update(outcome.versions)
 
     def _tidy(self) -> None:
-        """Moves the log into the file."""
+        """Moves the log into the file. After a failure other than a full disk, the catalog refuses all changes."""
         try:
             self._file.checkpoint()
         except Overloaded as fault:  # no loss: all acknowledged changes are in the log
@@ -338,13 +342,13 @@ class SqliteCatalog:
             self._fail(fault)
 
     def _misplaced(self) -> str:
-        """Returns a text on a file that was moved, deleted or replaced while this process had it open. Empty if the
-        file is in its place, or while changes are held.
+        """Returns a text if the file was moved, deleted or replaced while this process had it open; otherwise an empty
+        text. The text is also empty while ``hold`` makes changes wait.
         """
         return "" if self._held else self._file.misplaced()
 
     def _fail(self, error: Exception) -> None:
-        """Makes the catalog refuse all changes until a restart."""
+        """Makes the catalog refuse all changes until a restart, because of ``error``. Logs the error."""
         _log.error("%s; trades and updates are refused until a restart, lookups go on", error)
         failed = f"the store {self.place} has failed, and takes no change until a restart"
         self._refuse_all(InternalFault(self._misplaced() or failed))

@@ -88,7 +88,9 @@ _TABLES = (
 
 
 class _State(NamedTuple):
-    """The row of ``state``, without its checksum."""
+    """The one row of the table ``state``, without the row's checksum. ``stocks`` is the number of stocks,
+    ``stocks_checksum`` the XOR of their rows' checksums, and ``sequence`` the number of the last commit.
+    """
 
     one: int = 1
     stocks: int = 0
@@ -100,8 +102,8 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Content of a file: the stocks' versions by name, in the catalog's order; the records of request ids by key, the
-    oldest first; the number of the last commit.
+    """Content of a store file. ``versions`` are the stocks' versions by name, in the catalog's order. ``records`` are
+    the records of request ids by key, the oldest first. ``sequence`` is the number of the last commit.
     """
 
     versions: dict[str, Version]
@@ -110,7 +112,7 @@ class Loaded:
 
 
 class StoreFile:
-    """An open file, from ``opened``. Not thread-safe. The caller of ``opened`` must close the file."""
+    """An open store file, made by ``opened``. Not thread-safe. The caller of ``opened`` must close the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
         """``named`` is the name that the caller gave, which may be a link to ``path``; None for a new file."""
@@ -242,14 +244,16 @@ class StoreFile:
         self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
-        """Returns a text, with advice, on a file or log that is no longer in its place; empty if both are in their
-        place. Copies the content of a misplaced file to ``PATH.saved``, once.
+        """Checks that the file and its log still have their names. Returns an empty text if both have.
+
+        If the file or its log was moved, deleted or replaced, copies the content of the opened file to ``PATH.saved``,
+        once, and returns a text with advice.
         """
         what = misplaced(self._in_place)
         return what and f"{what}; {saved(self._connection, self._path)}"
 
     def untidy(self) -> bool:
-        """Returns True if the log is so long that the caller should call ``checkpoint``."""
+        """Returns True if the log has grown by more than ``_LOG_BYTES_MAX``. Then the caller should ``checkpoint``."""
         return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
@@ -361,5 +365,5 @@ def _checksum(values: Sequence[object]) -> int:
 
 
 def _summed(*values: object) -> tuple[Any, ...]:
-    """Appends the checksum of a row to the row."""
+    """Makes a row of a table: the values, followed by their checksum."""
     return *values, _checksum(values)

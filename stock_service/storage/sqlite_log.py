@@ -44,9 +44,9 @@ def damage(log: Path, was_written: bool = False) -> str | None:
     """Returns a text on damage that would lose acknowledged commits. Returns None if no damage is found, or no log
     exists.
 
-    With ``was_written``, a log without a header is damaged, unless the log is empty. Computes the checksums of this
-    log's frames, in some 30 ms for a MiB. The file may have frames of an earlier log after them, of which only the
-    salts are read. Raises OSError.
+    ``was_written`` is True if a server had begun to write to the log: then a log without a header is damaged, unless
+    the log is empty. Computes the checksums of this log's frames, in some 30 ms for a MiB. After these frames the file
+    may have frames of an earlier log, of which the function reads only the salts. Raises OSError.
     """
     if not log.exists():
         return None
@@ -108,8 +108,8 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
 
 
 def _grown(size: int, frames: int) -> range:
-    """Returns the possible sizes, in pages, of a file after ``frames`` frames. ``size`` is the file's size before the
-    frames (0 if unknown). A file never shrinks.
+    """Returns the possible sizes, in pages, of a store file after ``frames`` frames of its log. ``size`` is the file's
+    size before these frames (0 if unknown). A file never shrinks, and a frame adds one page at most.
     """
     return range(size, size + frames + 1) if size else range(1, 1 << 16)
 

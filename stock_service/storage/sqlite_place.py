@@ -1,4 +1,4 @@
-"""Names, locks and copies of a store's file and of its write-ahead log, and checks that both are still in their place.
+"""Names, locks and copies of a store's file and of its write-ahead log, and checks that both still have their names.
 
 A copy has no log. A copy is a backup, or ``PATH.saved``, which a server makes when somebody has moved, deleted or
 replaced the file that it serves. Then the file at PATH may be another file than the served file. So this project opens
@@ -75,8 +75,8 @@ def _is_marked(file: int) -> bool:
 
 
 def keep_log(path: Path, log: Path, file: int) -> None:
-    """Makes an empty log if SQLite has moved the log into the file, and the file still has ``OPEN_ID``. Otherwise the
-    next start would refuse the file.
+    """Makes an empty log beside a closed file that still has ``OPEN_ID``, if SQLite has moved the log into the file and
+    removed the log. Without a log the next start would refuse the file.
     """
     with suppress(OSError):
         if _is_marked(file) and os.path.samestat(os.stat(path), os.fstat(file)):
@@ -113,8 +113,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_room(path: Path, new: Path, lock: int) -> None:
-    """Empties the file ``new``, which a killed start may have left. Raises UsageError if the file may belong to another
-    program, or if a log of ``path`` exists. ``lock`` is a descriptor of ``new``.
+    """Empties the file ``new``, which a server that was killed at its start may have left. ``lock`` is a descriptor of
+    ``new``. Raises UsageError if the file may belong to another program, or if a log of ``path`` exists.
     """
     log = log_of(path)
     if log.exists():  # SQLite would move this log into the new file
@@ -127,8 +127,8 @@ def make_room(path: Path, new: Path, lock: int) -> None:
 
 
 def _is_left(head: bytes) -> bool:
-    """Returns True for the header of a file that a killed start may have left: empty, or SQLite's header without
-    another program's id.
+    """Returns True if ``head``, the header of a file, is empty, or is SQLite's header without another program's id. A
+    server that was killed at its start may have left such a file.
     """
     if not head.strip(b"\0"):
         return True
@@ -136,8 +136,8 @@ def _is_left(head: bytes) -> bool:
 
 
 def misplaced(own: Mapping[Path, os.stat_result]) -> str:
-    """Returns a text on the first file that is no longer under its name; empty if all files are in their place. ``own``
-    has the status of each file when it was opened, by name.
+    """Returns a text on the first file that was moved, deleted or replaced; empty if all files still have their names.
+    ``own`` has the status of each file, by name, at the time when this process opened the file.
     """
     for name, opened in own.items():
         try:

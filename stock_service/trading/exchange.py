@@ -19,7 +19,7 @@ from stock_service.trading.once import Once
 
 
 class Exchange:
-    """Exchange of the stocks of one catalog."""
+    """Exchange that answers Lookup, Trade and Update from one catalog. Thread-safe."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

@@ -105,9 +105,9 @@ class ReadWriteLock:
         self._count_lock = Lock()  # guards _count
         self._count = 0
         self.reader: Held = _Half(self._acquire_reading, self._release_reading)
-        """Lock for a reader."""
+        """Lock that a thread holds while it reads. Several threads may hold this lock at a time."""
         self.writer: Held = _Half(self._acquire_writing, self._release_writing)
-        """Lock for a writer."""
+        """Lock that a thread holds while it writes. No other thread then holds ``reader`` or ``writer``."""
 
     def _acquire_reading(self) -> None:
         with self._turnstile, self._count_lock:
@@ -166,7 +166,7 @@ class _Both:
 
 
 class Timed:
-    """Wrapper of a strategy that calls ``note`` for each acquisition of a lock.
+    """Wrapper of a locking strategy that calls ``note`` for each acquisition of a lock.
 
     A read without a lock is no acquisition. Two locks that are acquired together, as in ``TwoLevel``, are one
     acquisition.
@@ -180,7 +180,7 @@ class Timed:
 
 
 class _TimedLock:
-    """Wrapper of a lock that calls ``note`` for every acquisition."""
+    """Wrapper of a lock that measures every acquisition, and passes its two times to ``note``."""
 
     __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 
@@ -198,13 +198,17 @@ class _TimedLock:
 
 
 def stamped(locking: Locking, timeline: Timeline) -> Locking:
-    """Wraps a strategy. The result records each acquisition in the timeline, for the acquiring thread's request."""
+    """Wraps a locking strategy. The result records each acquisition of a lock in the timeline, for the request that the
+    acquiring thread runs.
+    """
     local = timeline.local
     return Timed(locking, lambda asked_ns, had_ns: local.stamper.acquired(asked_ns, had_ns), timeline.now_ns)
 
 
 class Sampled:
-    """Wrapper of a strategy that measures the wait of one in ``metrics.ONE_IN`` acquisitions, in seconds."""
+    """Wrapper of a locking strategy. For one in ``metrics.ONE_IN`` acquisitions of a lock, passes the time that the
+    thread waited, in seconds, to ``observe``.
+    """
 
     def __init__(self, locking: Locking, observe: Observe) -> None:
         timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # takes 1 µs of lock time

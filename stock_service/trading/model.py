@@ -25,14 +25,14 @@ INT64_MAX = 2**63 - 1
 
 
 class Side(IntEnum):
-    """Direction of a trade. The messages have the same numbers."""
+    """Direction of a trade. The enum ``Side`` of the protobuf messages has the same numbers."""
 
     BUY = 1
     SELL = 2
 
 
 class Status(IntEnum):
-    """Outcome of a request. The messages have the same numbers."""
+    """Outcome of a request. The enum ``Status`` of the protobuf messages has the same numbers."""
 
     OK = 1
     SUSPENDED = 2

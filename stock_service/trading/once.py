@@ -32,8 +32,8 @@ Changed = tuple[Status, int, int]
 """
 
 _CONTENT_BYTES = 24
-"""Size of the largest content that a record has unchanged, in bytes. For longer content the record has a digest of this
-size. Two different contents do not have the same digest by accident.
+"""Largest size, in bytes, of a request's content that a record stores unchanged. Instead of longer content, the record
+stores a digest of this size. Two different contents do not have the same digest by accident.
 """
 
 _RECORD = struct.Struct(f">Bqq{1 + _CONTENT_BYTES}p")
@@ -61,7 +61,7 @@ def key_of(once: Once) -> str:
 
 
 def record_of(once: Once, changed: Changed) -> bytes:
-    """Encodes the record of a request: its result and its content."""
+    """Encodes the record that a catalog stores for a request: the result ``changed``, and the request's content."""
     return _RECORD.pack(*changed, _content(once))
 
 
@@ -108,7 +108,7 @@ class Remembered:
 
 
 class OnceInMemory:
-    """Exactly-once answers for a catalog in memory. Thread-safe."""
+    """Exactly-once answers for a catalog in memory: a request with a known id gets the first reply. Thread-safe."""
 
     def __init__(self, window: int) -> None:
         self._remembered = Remembered(window)

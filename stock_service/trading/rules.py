@@ -31,12 +31,16 @@ def trade_refusal(quantity: int, side: int) -> Status | None:
 
 
 def refuse(stock: Stock | None, refusal: Status) -> tuple[Stock | None, Status]:
-    """Step of a request that ``trade_refusal`` refuses: changes nothing. An unknown stock comes before ``refusal``."""
+    """Step of a trade that ``trade_refusal`` refuses: changes nothing. The status is UNKNOWN_STOCK for an unknown stock
+    (None), otherwise ``refusal``.
+    """
     return UNKNOWN if stock is None else (stock, refusal)
 
 
 def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
-    """Step of a trade: adds a valid quantity to the volume. SUSPENDED if the volume would be above the limit."""
+    """Step of a valid trade: adds the quantity to the stock's volume. If the volume would be above the limit, changes
+    nothing, and the status is SUSPENDED.
+    """
     volume = stock.volume + quantity
     if volume > stock.volume_limit:
         return stock, Status.SUSPENDED
@@ -49,5 +53,5 @@ def update_refusal(price_cents: int) -> Status | None:
 
 
 def update(stock: Stock, price_cents: int) -> tuple[Stock, Status]:
-    """Step of an update: sets a valid price."""
+    """Step of a valid update: sets the stock's price, in cents. A stock at its volume limit can also get a price."""
     return Stock(stock.name, price_cents, stock.volume_limit, stock.volume), Status.OK

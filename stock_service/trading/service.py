@@ -21,7 +21,8 @@ finding a cached response in memory would take as much time as it saves.
 
 
 def stock_service(exchange: Exchange, flush: Flush | None = None) -> Service:
-    """Makes the stock service on an exchange. ``flush`` becomes ``Service.flush``.
+    """Makes the stock service on an exchange. ``flush`` becomes ``Service.flush``: the function that starts a commit
+    which several requests share.
 
     A Lookup of a stock that has not changed since the last Lookup gets the cached response: making a response takes
     half of a Lookup's time in this module.

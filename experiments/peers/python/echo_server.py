@@ -55,7 +55,7 @@ class Ending:
 
 
 def serve(served: Channel, ending: Ending) -> None:
-    """Sends messages back until a signal, and then for ``DRAIN_S``. Blocks."""
+    """Sends every message back, until a signal comes and for ``DRAIN_S`` after the signal. Blocks."""
     until_s = float("inf")
     while time.monotonic() < until_s:
         message = served.receive()

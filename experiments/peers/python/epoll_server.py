@@ -71,7 +71,7 @@ def lookup(payload: bytes) -> bytes:
 
 
 def answer(method: bytes, payload: bytes) -> tuple[int, bytes]:
-    """The fault code and the reply of a request."""
+    """Answers one request. Returns the fault code (0 for no fault), and the encoded reply or the fault's text."""
     if method != METHOD:
         return UNIMPLEMENTED, b"no such method here"
     try:
@@ -81,7 +81,8 @@ def answer(method: bytes, payload: bytes) -> tuple[int, bytes]:
 
 
 class Disk:
-    """A file of ``PAGES`` pages in the working folder. The file disappears with the process."""
+    """A temporary file of ``PAGES`` pages in the working folder, for the writes of ``--fdatasync``. The file disappears
+    with the process."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(dir=".")  # noqa: SIM115  # open as long as the process
@@ -103,8 +104,8 @@ Answer = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
-    """Replies to all whole requests in ``data``, and the number of bytes of these requests. Raises Lost for bytes that
-    are not frames."""
+    """Answers all whole requests in ``data`` by ``answer``. Returns the encoded replies, and the number of bytes of
+    these requests. Raises Lost for bytes that are not frames."""
     replies, start, end = b"", 0, len(data)
     while end - start >= _REQUEST_BYTES:
         length, call, _, method_bytes = _request_at(data, start)
@@ -131,7 +132,8 @@ class Connection:
         self.ended = False  # True once this side has ended the connection, while stopping
 
     def serve(self) -> None:
-        """Reads once, answers the whole requests, and sends the replies together. Raises Lost."""
+        """Reads the connection once, answers the whole requests, and sends their replies together. Raises Lost if the
+        client has closed the connection, or sends bytes that are not frames."""
         try:
             data = self.accepted.recv(READ_BYTES)
         except BlockingIOError:
@@ -151,7 +153,7 @@ class Connection:
             self.flush()
 
     def flush(self) -> None:
-        """Sends as many bytes as the kernel takes. Raises Lost."""
+        """Sends as many of the ``unsent`` bytes as the kernel takes. Raises Lost if the connection is closed."""
         try:
             sent = self.accepted.send(self.unsent)
         except BlockingIOError:

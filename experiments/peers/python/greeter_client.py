@@ -50,7 +50,7 @@ class Seen:
     calls_ns: Sequence[int]
     """Times of the calls. The first value is the time of the first call."""
     began_ns: int
-    """Moment at which the calls after the first call began."""
+    """Moment at which this client began the calls after its first call."""
     ended_ns: int
     thread_ns: int
     """Processor time of the calling thread, for the calls after the first call."""
@@ -75,13 +75,14 @@ class Clock:
 
 
 def check(reply: HelloReply) -> None:
-    """Raises ValueError for a wrong reply."""
+    """Raises ValueError if the reply is not the greeting of ``NAME``."""
     if reply.message != REPLY:
         raise ValueError(f"a wrong reply: {reply.message!r}")
 
 
 def call_in_turn(address: str, count: int, start: Barrier) -> Seen:
-    """Makes one call after the other, and waits for each reply. Blocks until the last reply."""
+    """Makes ``count`` calls as one synchronous client: one call after the other, each after the reply to the call
+    before. Blocks until the last reply."""
     began_ns = time.perf_counter_ns()
     with grpc.insecure_channel(address) as channel:
         grpc.channel_ready_future(channel).result(CONNECT_S)
@@ -102,7 +103,8 @@ def call_in_turn(address: str, count: int, start: Barrier) -> Seen:
 
 
 async def call_at_once(address: str, count: int, in_flight: int, start: Barrier) -> Seen:
-    """Keeps ``in_flight`` calls under way: after each reply the next call is sent."""
+    """Makes ``count`` calls as one asynchronous client. ``in_flight`` calls are under way at a time: after each reply
+    the client sends the next call."""
     began_ns = time.perf_counter_ns()
     async with grpc.aio.insecure_channel(address) as channel:
         await asyncio.wait_for(channel.channel_ready(), CONNECT_S)
@@ -144,7 +146,7 @@ def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
 
 
 def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
-    """Lines to print: the times and the sums of each client, and then the sums over all clients."""
+    """Lines to print: for each client its times and the sums of its calls, and at the end the sums over all clients."""
     for client, one in enumerate(seen):
         yield {"what": "connect", "client": client, "ns": one.connect_ns}
         for number, ns in enumerate(one.calls_ns):

@@ -29,48 +29,48 @@ _DATABASE = threading.local()
 
 
 def helloworld() -> None:
-    """Does no work, as `SayHello` of gRPC's examples."""
+    """Does no work, like the method ``SayHello`` in gRPC's examples."""
 
 
 def route_guide() -> None:
-    """Looks for one of 100 features, one after the other: `GetFeature` of gRPC's examples."""
+    """Searches a list of 100 features for a random feature, like ``GetFeature`` of gRPC's example ``route_guide``."""
     wanted = random.choice(_FEATURES)
     next(feature for feature in _FEATURES if feature[0] == wanted[0] and feature[1] == wanted[1])
 
 
 def lock() -> None:
-    """Waits 3 ms while holding a lock that all requests share."""
+    """Takes a lock that all requests share, and holds the lock for 3 ms, without computing."""
     with _LOCK:
         time.sleep(0.003)
 
 
 def wait_and_lock() -> None:
-    """Waits 10 ms, then 2.5 ms while holding a lock that all requests share."""
+    """Waits 10 ms. Then takes a lock that all requests share, and holds the lock for 2.5 ms, without computing."""
     time.sleep(0.010)
     with _LOCK:
         time.sleep(0.0025)
 
 
 def connections() -> None:
-    """Waits 9 ms while holding one of 3 connections."""
+    """Takes one of 3 connections (a semaphore), which all requests share, and holds the connection for 9 ms."""
     with _THREE:
         time.sleep(0.009)
 
 
 def many_connections() -> None:
-    """Waits 30 ms while holding one of 12 connections."""
+    """Takes one of 12 connections (a semaphore), which all requests share, and holds the connection for 30 ms."""
     with _TWELVE:
         time.sleep(0.030)
 
 
 def bimodal() -> None:
-    """Waits 5 ms, and in one of five requests 50 ms. Then sums up 15,000 squares."""
+    """Waits 5 ms in 80 % of the requests, and 50 ms in 20 %, at random. Then sums up 15,000 squares."""
     time.sleep(0.050 if random.random() < 0.2 else 0.005)
     sum(number * number for number in range(15_000))
 
 
 def bimodal_computing() -> None:
-    """Sums up 4,000 squares, and in one of twenty requests 150,000 squares."""
+    """Sums up 4,000 squares in 95 % of the requests, and 150,000 squares in 5 %, at random."""
     sum(number * number for number in range(150_000 if random.random() < 0.05 else 4_000))
 
 
@@ -80,7 +80,7 @@ def documents() -> None:
 
 
 def compression() -> None:
-    """Compresses 80 kB, which needs no GIL."""
+    """Compresses 80 kB. The GIL is released meanwhile, so other requests can compute at the same time."""
     zlib.compress(_TEXT, 1)
 
 
@@ -94,7 +94,9 @@ def database() -> None:
 
 
 def backend() -> None:
-    """Waits as for another service, with exponential times of 12 ms on average. Then sums up 10,000 squares."""
+    """Waits for a random time, as a call of another service takes: exponential, 12 ms on average. Then sums up 10,000
+    squares.
+    """
     time.sleep(random.expovariate(1 / 0.012))
     sum(number * number for number in range(10_000))
 

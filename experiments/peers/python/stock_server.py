@@ -48,7 +48,8 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
     def Trade(  # noqa: N802
         self, request: stock_pb2.TradeRequest, context: grpc.ServicerContext
     ) -> stock_pb2.TradeResponse:
-        """Adds the quantity of a buy or a sell to a stock's volume."""
+        """Adds the quantity of a buy or a sell to a stock's volume. Replies with the new volume and the sequence number
+        of the change."""
         with self._lock:
             if request.name not in self._prices:
                 return stock_pb2.TradeResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)
@@ -63,7 +64,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
     def Update(  # noqa: N802
         self, request: stock_pb2.UpdateRequest, context: grpc.ServicerContext
     ) -> stock_pb2.UpdateResponse:
-        """Sets a stock's price."""
+        """Sets a stock's price, in cents. Replies with the sequence number of the change."""
         with self._lock:
             if request.name not in self._prices:
                 return stock_pb2.UpdateResponse(status=stock_pb2.STATUS_UNKNOWN_STOCK)

@@ -23,10 +23,10 @@ _START_S = 1.0
 
 
 class Reader(Protocol):
-    """Thread, or sequence of threads, that reads for a server. ``threading.Thread`` is a ``Reader``."""
+    """Thread, or sequence of threads, that reads a server's connections. ``threading.Thread`` is a ``Reader``."""
 
     def start(self) -> None:
-        """Begins to read."""
+        """Starts the thread, which then reads the server's connections."""
 
     def join(self, timeout: float) -> None:
         """Blocks until the reading has ended, for ``timeout`` seconds at most."""
@@ -64,7 +64,7 @@ class Executor(Protocol):
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """Makes the thread that reads for a server. It calls ``read``, and calls ``end`` after ``read`` has returned.
+        """Makes the thread that reads a server's connections. The thread calls ``read``, and after its return ``end``.
 
         ``leader-followers`` may end ``read`` by an exception of its own, and then calls ``read`` on another thread.
         """

@@ -35,13 +35,14 @@ from stock_service.rpc.concurrency.executor import Reader, Task, ended, has_gil,
 from stock_service.rpc.errors import Overloaded, Unavailable
 
 LOOK_S = 0.004
-"""Seconds between two looks of the lookout at the leader. Two looks make the guarantee of 8 ms. A look costs some 50
-µs, since the lookout takes the GIL from the leader: a hundredth of a core.
+"""Seconds between two looks of the lookout at the leader. A slow request delays reading by two looks at most: 8 ms. A
+look costs some 50 µs, since the lookout takes the GIL from the leader: a hundredth of a core.
 """
 
 NEAR_S = 0.002
-"""Longest time between two batches, in seconds, with which the leader runs the later batch. With more time between
-batches, the lookout would wake for each batch. This wake-up costs as much as the wake-up that the leader saves.
+"""Longest time, in seconds, since the last batch, within which the leader itself runs the next batch. With more time
+between batches, the lookout would wake for each batch. This wake-up costs as much as waking a follower, which the
+leader saves.
 """
 
 PATIENCE_S = 0.0002
@@ -99,7 +100,7 @@ class LeaderFollowers:
 
     @property
     def busy(self) -> int:
-        """Number of threads that run a task, with a leader that runs a batch."""
+        """Number of threads that run a task; a leader that runs a batch counts as one of these threads."""
         return self._running
 
     def execute(self, task: Task) -> None:
@@ -140,7 +141,8 @@ class LeaderFollowers:
         return len(tasks)
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """Makes the first leader; see ``Executor.reader``.
+        """Makes the reader of a server: the first leader calls ``read``, a later leader calls ``read`` again, and the
+        last leader calls ``end``.
 
         For a second server on this executor, makes a thread that only reads, and runs no request.
         """
@@ -177,7 +179,8 @@ class LeaderFollowers:
             raise Unavailable("the server is stopping")
 
     def _wake(self, count: int) -> list[Lock]:
-        """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release them.
+        """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release the
+        locks, to wake the followers.
 
         Takes no more locks than followers that may run tasks: a needless wake-up would delay the lookout's next look.
         """
@@ -208,7 +211,9 @@ class LeaderFollowers:
         return self._wake(len(self._tasks))
 
     def _look(self, seen: int) -> bool:
-        """Makes the calling lookout the leader, and returns True, if the leader is still in batch number ``seen``."""
+        """Makes the calling lookout the leader if the present leader is still in the batch with the number ``seen``.
+        Returns True then, otherwise False.
+        """
         if self._batches != seen:
             return False
         if not self._busy:
@@ -247,7 +252,9 @@ class LeaderFollowers:
         _release(woken)
 
     def _lead_first(self) -> None:
-        """Main function of the first leader."""
+        """Main function of the thread that is the first leader: reads for the server, and later runs tasks as a
+        follower if another thread has become the leader.
+        """
         tell_name()
         self._leader = get_ident()
         if not self._lead():
@@ -327,8 +334,8 @@ class LeaderFollowers:
         return None
 
     def _sleep(self, awake: Lock, timeout_s: float) -> bool:
-        """Blocks until another thread releases ``awake``, for ``timeout_s`` at most (-1: for ever). Returns True if the
-        time is over.
+        """Blocks until another thread releases the held lock ``awake``, for ``timeout_s`` at most (-1: no timeout).
+        Returns True if the time is over, so that this thread, as the lookout, must look at the leader.
         """
         if awake.acquire(timeout=timeout_s):
             return False
@@ -341,7 +348,7 @@ class LeaderFollowers:
 
 
 class _Reading:
-    """``Reader`` whose work passes from one leader to the next."""
+    """Reading of a server's connections, which passes from one leader to the next leader (``Reader``)."""
 
     def __init__(self, live: Callable[[], object], read: Callable[[], object], end: Callable[[], object]) -> None:
         self.thread = Thread(target=live, name="leader-first")
@@ -350,7 +357,7 @@ class _Reading:
         self._over = Event()
 
     def finish(self) -> None:
-        """Ends the reading, and wakes ``join``."""
+        """Calls the server's ``end`` after the reading, and wakes the thread that waits in ``join``."""
         try:
             self._end()
         finally:

@@ -27,7 +27,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class StaticPool:
-    """Executor with ``workers`` threads, and a queue of ``queue_limit`` tasks; see the module. Thread-safe.
+    """Executor with ``workers`` threads, which take tasks from one queue. At most ``queue_limit`` tasks wait in the
+    queue while all threads are busy. Thread-safe.
 
     The constructor raises RuntimeError if the system refuses a thread, after it has ended the started threads.
     """
@@ -44,7 +45,7 @@ class StaticPool:
 
     @property
     def under_way(self) -> int:
-        """Number of tasks that run or wait for a thread."""
+        """Number of accepted tasks that have not ended: they run, or wait for a thread."""
         return len(self._tasks) + self.workers - self._idle
 
     @property
@@ -74,7 +75,7 @@ class StaticPool:
         return accepted
 
     reader = staticmethod(reading_thread)
-    """Makes an additional thread, which only reads, and runs no request; see ``Executor.reader``."""
+    """Makes an additional thread, which only reads a server's connections, and runs no task (``Executor.reader``)."""
 
     def stop(self, grace_s: float) -> bool:
         """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.

@@ -13,7 +13,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 class ThreadPerTask:
     """Executor that runs each task at once, on a thread of its own. Thread-safe.
 
-    At most ``workers + queue_limit`` tasks run at a time. So a pool with these numbers accepts as many tasks.
+    At most ``workers + queue_limit`` tasks run at a time. A pool with the same ``workers`` and ``queue_limit`` has the
+    same limit of accepted tasks.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -52,10 +53,12 @@ class ThreadPerTask:
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
-    """Makes a thread that only reads, and runs no request; see ``Executor.reader``."""
+    """Makes a thread that only reads a server's connections, and runs no request (``Executor.reader``)."""
 
     def stop(self, grace_s: float) -> bool:
-        """Waits for the end of all tasks. Returns True if all ended within ``grace_s``. May be called again."""
+        """Refuses further tasks, and waits for the end of all running tasks, for ``grace_s`` seconds at most. Returns
+        True if all tasks ended in this time. May be called again.
+        """
         with self._lock:
             self._stopping = True
             threads = [*self._running, *self._leaving]

@@ -23,7 +23,7 @@ class ThreadPool:
 
     @property
     def under_way(self) -> int:
-        """Number of tasks that run or wait for a thread."""
+        """Number of accepted tasks that have not ended: they run, or wait for a thread."""
         return self._accepted
 
     @property
@@ -36,8 +36,8 @@ class ThreadPool:
         self.submit(task)
 
     def submit(self, task: Task) -> "Future[None]":
-        """Gives ``task`` to a thread, like ``execute``. Returns a Future, for grpcio. When the Future is done, the task
-        has ended, and the pool has room for another task.
+        """Gives ``task`` to a thread, like ``execute``. Returns a Future, which grpcio's server needs. When the Future
+        is done, the task has ended, and the pool has room for another task.
         """
         with self._lock:
             if self._stopping:
@@ -61,11 +61,11 @@ class ThreadPool:
         return execute_each(self.execute, tasks)
 
     reader = staticmethod(reading_thread)
-    """Makes a thread that only reads, and runs no request; see ``Executor.reader``."""
+    """Makes a thread that only reads a server's connections, and runs no request (``Executor.reader``)."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all ended within ``grace_s``. May be
-        called again.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``
+        seconds. May be called again.
         """
         with self._lock:
             self._stopping = True

@@ -1,7 +1,8 @@
 """Code that the gRPC transports share, for clients and servers, so that no transport imports another transport.
 
-The first use imports grpcio. The lean client's codec and the null server, which this module also has, do not need
-grpcio. Left out: gRPC without grpcio, which is in ``wire``.
+Reading the attribute ``connect`` of a gRPC transport imports grpcio. The lean client's codec, and the answers of the
+null server (which answers every request with an equal reply), do not need grpcio. Left out: gRPC without grpcio, which
+is in ``wire``.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 
 def loaded(name: str) -> Callable[..., Any]:
-    """Module function ``__getattr__`` of the gRPC transports, for the attribute ``connect``. Reading the attribute
-    imports grpcio, so the time of a connection does not include the import. Raises AttributeError for any other name.
+    """Implements the module function ``__getattr__`` of the gRPC transports, which have the lazy attribute ``connect``.
+
+    Reading ``connect`` imports grpcio, so the time of opening a connection does not include the import. Raises
+    AttributeError for any other name.
     """
     if name != "connect":
         raise AttributeError(name)
@@ -25,5 +28,5 @@ def loaded(name: str) -> Callable[..., Any]:
 
 
 def codec(address: tuple[str, int], token: str = "", metadata: Metadata = ()) -> GrpcCodec:
-    """Makes the lean client's codec of a new connection."""
+    """Makes the codec by which the lean load client encodes and decodes gRPC on a new connection, without grpcio."""
     return GrpcCodec(shown_address(address), token, metadata)

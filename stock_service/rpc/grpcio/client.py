@@ -19,7 +19,7 @@ _NOT_CONNECTED = {
 
 
 class GrpcConnection:
-    """Implementation of ``transports.Connection``, with its own grpcio channel."""
+    """Client's connection to a gRPC server, with a grpcio channel of its own (``transports.Connection``)."""
 
     def __init__(
         self, address: tuple[str, int], timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS
@@ -69,7 +69,7 @@ class GrpcConnection:
 
 
 connect = GrpcConnection
-"""Opens a connection, and blocks until the connection is made."""
+"""Opens a connection to a gRPC server, and blocks until the connection is made."""
 
 
 def _fault(error: grpc.RpcError, target: str) -> Fault:

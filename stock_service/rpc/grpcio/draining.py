@@ -32,7 +32,7 @@ of this time.
 """
 
 REFUSING_S = 0.5
-"""Seconds for which the drain refuses calls, after ``SERVING_S``, of clients that continue to send."""
+"""Seconds for which the drain refuses further calls, if clients still send calls after ``SERVING_S``."""
 
 QUIET_S = 0.05
 """Seconds without a call under way after which the server counts as drained: gRPC core needs this time to make a call
@@ -40,7 +40,9 @@ from read bytes.
 """
 
 RESTLESS_S = 0.5
-"""Seconds like ``QUIET_S``, while another thread runs or waits for a core, since this thread may be making a call."""
+"""Seconds without a call under way after which the server counts as drained even if another thread of the process runs
+or waits for a core. Such a thread may be making a call from read bytes, so the time is longer than ``QUIET_S``.
+"""
 
 LAST_S = 0.1
 """Seconds that grpcio's ``stop`` gets, after the drain, to end connections in order. Then ``stop`` closes all remaining
@@ -80,8 +82,8 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
 
 
 def _ended(under_way: Callable[[], int], until_s: float) -> bool:
-    """Waits until no call was under way for ``RESTLESS_S``. Returns False if this was not so before ``until_s``.
-    Blocks. Opens no descriptor.
+    """Waits until no call has been under way for ``RESTLESS_S``, and returns True. Returns False at the time
+    ``until_s`` on ``time.monotonic``. Blocks. Opens no descriptor.
     """
     quiet_since_s = time.monotonic()
     while (now_s := time.monotonic()) < until_s:
@@ -94,7 +96,9 @@ def _ended(under_way: Callable[[], int], until_s: float) -> bool:
 
 
 def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None], grace_s: float) -> bool:
-    """Drains like ``drain``. Raises OSError if the process has no free descriptor."""
+    """Takes the steps of ``drain``. Returns True if all steps ended within ``grace_s``. Raises OSError if the process
+    has no free descriptor.
+    """
     began_s = now_s = time.monotonic()
     quiet_since_s = asleep_since_s = now_s
     listening, refusing_since_s = True, math.inf
@@ -121,7 +125,7 @@ def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None]
 
 
 def _any_waits(port: int) -> bool:
-    """Returns True if a connection waits in the listen backlog."""
+    """Returns True if a connection waits in the listen backlog of the port, so that grpcio has not accepted it yet."""
     return any(_listens(each) and _waiting(each) for _, each in _sockets(port))
 
 

@@ -1,4 +1,6 @@
-"""Security of a server on grpcio: the port with TLS, and access checks of calls, from grpcio's context of a call."""
+"""Security of a server on grpcio: a port with TLS, and checks of the caller's right, by the token and the certificate
+in grpcio's context of a call.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -36,8 +38,8 @@ class Checks:
         """Function that checks the caller, and answers one question to server reflection. Raises a Fault."""
 
     def checked(self, answer: Callable[[bytes, Asker], Answer], path: str) -> Callable[[bytes, Asker], Answer]:
-        """Wraps ``answer`` in a check of the caller's right to the method ``path``. The result raises Unauthenticated
-        or PermissionDenied for a caller without the right.
+        """Wraps ``answer``. The result first checks the caller's right to the method ``path``, and raises
+        Unauthenticated or PermissionDenied for a caller without the right.
         """
         guard, name = self._guard, path.encode()
         if guard is None:
@@ -86,7 +88,7 @@ class Renewing:
         self._tls, self._given = tls, given
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        """Returns the renewed certificate, or None if the certificate did not change since the last call."""
+        """Returns grpcio's configuration with the new certificate; None for a certificate without a change."""
         pems = self._tls.pems
         if pems == self._given:
             return None

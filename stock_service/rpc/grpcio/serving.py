@@ -32,7 +32,7 @@ Server = grpc.Server | grpc.aio.Server
 """A server of grpcio: thread-based or asyncio."""
 
 Context = grpc.ServicerContext | grpc.aio.ServicerContext[bytes, bytes]
-"""grpcio's context of a call, on either server."""
+"""grpcio's context of a call, on a thread-based or an asyncio server."""
 
 Behaviour = Callable[[bytes, Context], bytes]
 """Method as a function from an encoded request, and the call's context, to an encoded reply. Raises a Fault."""
@@ -77,7 +77,7 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 
 def behaviour_of(method: Method[Any, Any]) -> Behaviour:
-    """Makes the ``Behaviour`` of a method. It makes a ``Call`` only for a method that wants a ``Call``."""
+    """Makes the ``Behaviour`` of a method. The result makes a ``Call`` only for a method that takes a ``Call``."""
     if method.wants_call:
         answer_call = method.answer_call()
         return lambda payload, context: answer_call(call_of(payload, context))
@@ -86,7 +86,9 @@ def behaviour_of(method: Method[Any, Any]) -> Behaviour:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Converts an exception to a fault. Logs an exception that is not a Fault. Raises ``Waiting`` again."""
+    """Converts an exception of a handler to a fault. Logs an exception that is not a Fault. Raises a ``Waiting`` again,
+    since the request gets its reply later.
+    """
     if isinstance(error, Waiting):
         raise error
     if isinstance(error, Fault):

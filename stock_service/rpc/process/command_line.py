@@ -22,7 +22,7 @@ USAGE_EXIT = 2
 """Exit code for a bad option, argument or file."""
 
 HELP_HINT = " (--help lists the options)"
-"""End of every error line."""
+"""Advice at the end of every error line that ``refuse`` prints."""
 
 
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
     """argparse's parser with errors of one line instead of a page, and without abbreviations of options."""
 
     def __init__(self, prog: str, description: str, exits: Mapping[int, str] | None = None) -> None:
-        """``exits`` has the meaning of each exit code, for the end of the help."""
+        """``exits`` has the meaning of each exit code of the program. The help text ends with these meanings."""
         codes = "; ".join(f"{code}: {meaning}" for code, meaning in (exits or {}).items())
         super().__init__(
             prog=prog,

@@ -30,13 +30,15 @@ from stock_service.rpc.concurrency.executor import has_gil
 from stock_service.rpc.errors import UsageError
 
 LOOK_S = 0.2
-"""Shortest time between two looks at the processor times, in seconds."""
+"""Shortest time, in seconds, between two looks: at each look the server reads the processor times and decides on cores.
+"""
 
 FULL = 0.9
 """Share of the time for which the threads must compute, or wait for the core, before the server tries all cores."""
 
 GAINS = 1.2
-"""Ratio of computing outside the kernel to the time, from which all cores are better, since the work releases the GIL.
+"""Processor seconds outside the kernel, in one second, from which the server is faster on all cores. A number over 1
+means that the work releases the GIL.
 """
 
 AGAIN_S = 1.0
@@ -46,12 +48,12 @@ the time of a server that is better on one core.
 """
 
 MOVES_S = 0.1
-"""Limit for a move to another core, in seconds between two looks: other processes used the server's core for this time
-or more, and the other core was idle longer than the server's core, by this time or more.
+"""Time, in seconds. The server moves to another core if between two looks other processes used the server's core for
+this time or more, and the other core was idle longer than the server's core, by this time or more.
 """
 
 LOOKING = 0.005
-"""Largest share of the time that a server spends on looks."""
+"""Largest share of the time that the looks of a server may take: 0.5 %."""
 
 CORES_MAX = 8192
 """Largest number of cores that Linux supports. A larger range in ``--cpus`` would fill memory."""
@@ -71,7 +73,7 @@ class Used:
     """Processor time that a process has used since it started, in seconds."""
 
     at_s: float
-    """Time of the reading, on ``time.monotonic``."""
+    """Time when the processor times were read, on ``time.monotonic``."""
     user_s: float
     """Processor time outside the kernel."""
     kernel_s: float
@@ -87,7 +89,7 @@ class Keeping:
         self.free = False
         """True if the server must have all cores, False for one core."""
         self.tries = 0
-        """Number of tries of all cores."""
+        """Number of times that the server left its one core to try all cores."""
         self.free_s = 0.0
         """Seconds for which the server had all cores."""
         self._last = first
@@ -95,7 +97,9 @@ class Keeping:
         self._again_s = AGAIN_S
 
     def look(self, now: Used) -> bool:
-        """Takes the processor times of a look. Returns True if ``free`` has changed: then the threads must be moved."""
+        """Decides again, by the processor time used until ``now``. Returns True if ``free`` has changed: then the
+        caller must move the threads.
+        """
         last, self._last = self._last, now
         took_s = now.at_s - last.at_s
         if took_s <= 0:
@@ -142,7 +146,7 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the thread. Returns a text on the cores that the process had, for ``--stats``."""
+        """Ends the watching thread, if it was started. Returns a text on the cores of this process, for ``--stats``."""
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"
@@ -209,7 +213,7 @@ def cores_allowed() -> tuple[int, ...]:
 
 
 def said(cores: Sequence[int]) -> str:
-    """Returns a text that names cores."""
+    """Returns a text with the numbers of cores, such as ``core 0`` or ``cores 0, 2``."""
     return f"core {cores[0]}" if len(cores) == 1 else f"cores {', '.join(map(str, cores))}"
 
 

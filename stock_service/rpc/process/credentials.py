@@ -61,9 +61,10 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
 
 
 def make(folder: Path, hosts: Sequence[str] = (), days: int = DAYS, callers: Sequence[str] = CALLERS) -> None:
-    """Writes all files into a folder, which must be new or empty. ``hosts`` are names and addresses besides ``LOCAL``.
+    """Writes keys, certificates, tokens and an access list into a folder, which must be new or empty.
 
-    Raises UsageError.
+    The server's certificate names ``hosts`` in addition to ``LOCAL``. Raises UsageError for a folder or a host that
+    cannot be used.
     """
     names = x509.SubjectAlternativeName([_general_name(host) for host in dict.fromkeys((*LOCAL, *hosts))])
     try:

@@ -39,8 +39,8 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Seconds that the children have in addition to their grace: to finish a start, and for a library's work after the
-grace.
+"""Seconds that the parent waits for the end of the children, in addition to their grace: a child may have to finish its
+start, and a library may work after the grace.
 """
 
 _GONE_S = 5.0
@@ -54,7 +54,9 @@ process: an idle child may end before the parent gets the signal.
 """
 
 _CHILD = "STOCK_SERVICE_CHILD"
-"""Environment variable of every child process."""
+"""Environment variable that the parent sets for every child process. A process with this variable refuses to start
+children of its own.
+"""
 
 
 def begins(options: argparse.Namespace) -> bool:
@@ -97,7 +99,7 @@ def _listener(options: argparse.Namespace) -> socket.socket:
 
 
 class _Child:
-    """State of a child process."""
+    """State of a child process, as the parent process knows it."""
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number

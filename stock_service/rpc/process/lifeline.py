@@ -45,7 +45,7 @@ def end_with_parent() -> None:
 
 def main(parent: str, *command: str) -> int:
     """Replaces this process by ``command``, which the kernel will kill when the process with the id ``parent`` ends.
-    Returns the exit code if this fails.
+    Returns 1, as the exit code, only if the replacement fails.
     """
     try:
         end_with_parent()

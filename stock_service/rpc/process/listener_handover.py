@@ -59,10 +59,10 @@ ANSWER_S = 10.0
 """Seconds for which each server waits for a message of the other server, longer than reading a large store takes."""
 
 _KILLED_S = 5.0
-"""Longest time, in seconds, until a killed process is gone."""
+"""Longest time, in seconds, that the old server waits for the end of a new server that it has killed."""
 
 _AGAIN_S = 1.0
-"""Seconds between a failed accept and the next accept."""
+"""Pause, in seconds, after the old server could not accept the connection of a new server."""
 
 _MESSAGE_BYTES_MAX = 16384
 """Largest size of a message, in bytes. The first message has a path, of at most 4096 bytes."""
@@ -70,7 +70,7 @@ _MESSAGE_BYTES_MAX = 16384
 _TAKE, _STORE, _SERVES = b"!", b"store", b"serves"
 
 _CREDENTIALS = struct.Struct("3i")
-"""Value of SO_PEERCRED: ids of the process, its user and its group."""
+"""Value of the socket option SO_PEERCRED: ids of the peer's process, of its user and of its group."""
 
 
 class Store(Protocol):
@@ -80,7 +80,7 @@ class Store(Protocol):
         """Makes changes wait from now on. Returns True once no write is under way, False if a write takes too long."""
 
     def go_on(self) -> None:
-        """Writes the waiting changes, and later changes."""
+        """Ends ``hold``: the store writes the waiting changes, and later changes at once."""
 
     def lend(self) -> bool:
         """Makes changes wait, and closes the file, so that another process may open it. Returns False if a write takes
@@ -88,10 +88,12 @@ class Store(Protocol):
         """
 
     def take_back(self) -> None:
-        """Opens the file again, and writes the waiting and later changes. The other process must have ended."""
+        """Ends ``lend``: opens the file again, and writes the waiting and later changes. The other process, which had
+        the file, must have ended.
+        """
 
     def give_away(self) -> None:
-        """Refuses the waiting and later changes, because the other process has the store."""
+        """Refuses the waiting and later changes, because the next server has taken the store over."""
 
 
 @dataclass(slots=True)
@@ -104,13 +106,13 @@ class HandOver:
     end_s: float
     """Longest time that this server takes to end, in seconds."""
     answer_s: float
-    """Longest time for each message of the next server, in seconds."""
+    """Longest time, in seconds, that this server waits for each message of the next server."""
     listener: PassedListener
     old: socket.socket | None = None
     """Connection to the previous server, open until this process ends; None for a server without a previous server."""
     store: Store | None = None
     old_end_s: float = 0.0
-    """Longest time that the previous server takes to end, in seconds, by its message."""
+    """Longest time, in seconds, that the previous server takes to end, as the previous server has stated."""
 
     def has(self, store: Store) -> None:
         """Notes that this server has opened the store. While the previous server may take the store back, makes changes
@@ -212,8 +214,10 @@ def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], obje
 
 
 def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
-    """Takes the steps 2 to 5 with a new server. Returns True if the new server serves. Otherwise this server continues
-    to serve.
+    """Takes the steps 2 to 5 of the module's table as the old server. ``heir`` is the connection to the new server.
+
+    Returns True if the new server serves. Returns False if the new server has failed, and this server continues to
+    serve.
     """
     store = hand_over.store
     assert store is not None
@@ -244,7 +248,9 @@ def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
 
 
 def _hear(heir: socket.socket, word: bytes) -> None:
-    """Waits for the message ``word`` of the next server. Raises OSError if another message comes, or no message."""
+    """Waits for the message ``word`` of the next server, on the connection ``heir``. Raises OSError if another message
+    comes, or no message in time.
+    """
     try:
         said = heir.recv(_MESSAGE_BYTES_MAX)
     except TimeoutError as error:
@@ -267,8 +273,8 @@ def _end(process: int) -> None:
 
 
 def _bound(path: Path, keep: bool = False) -> tuple[socket.socket, Path]:
-    """Binds a Unix socket to a new path in the folder of ``path``, for the owner alone. Returns the socket and the new
-    path. Without ``keep``, removes the new path at once. Raises UsageError.
+    """Binds a Unix socket to a temporary path beside ``path``; only the owner can connect. Returns the socket and the
+    temporary path, which is removed at once unless ``keep`` is True. Raises UsageError if ``path`` cannot be used.
     """
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     unix = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -41,7 +41,7 @@ HEAD_BYTES_MAX = 8192
 """Largest size of a request, in bytes. Prometheus sends some 300 bytes."""
 
 _END = b"\r\n\r\n"
-"""End of a request, and of an answer's head."""
+"""Last bytes of an HTTP request without a body, and of the head of an HTTP answer: an empty line."""
 
 PATH = b"/metrics"
 
@@ -66,7 +66,9 @@ def metrics_at(address: Address, insecure: bool) -> Metrics:
 
 
 def show(metrics: Metrics, health: Health, server: Address, executor: Executor, workers: int) -> None:
-    """Adds gauges of a running server (threads, queue, connections, health) to the metrics. Each request reads them."""
+    """Adds gauges of a running server (threads, queue, connections, health) to the metrics. Each HTTP request for the
+    metrics reads the gauges' values anew.
+    """
     from prometheus_client import Gauge
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
@@ -89,8 +91,8 @@ def connections(port: int) -> int:
 
 
 class Scraped:
-    """The endpoint, for a ``with`` statement. The constructor opens the port. The ``with`` statement starts and ends
-    the thread.
+    """HTTP endpoint of the metrics, for a ``with`` statement. The constructor opens the port. The ``with`` statement
+    starts and ends the endpoint's thread.
     """
 
     def __init__(self, address: Address, registry: "CollectorRegistry", scrape_s: float = SCRAPE_S) -> None:
@@ -122,7 +124,7 @@ class Scraped:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        """Serves until the stop. Then ``asyncio.Runner`` cancels the connections that are still open."""
+        """Answers HTTP requests until ``__exit__``. Then ``asyncio.Runner`` cancels the tasks of open connections."""
         server = await asyncio.start_server(
             self._asked, sock=self._listener, limit=HEAD_BYTES_MAX, backlog=CONNECTIONS_MAX
         )

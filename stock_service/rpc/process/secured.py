@@ -47,11 +47,11 @@ class Security:
     tls: ServerTls | None
     access: Access | None
     files: tuple[Path, ...]
-    """All files that these options name."""
+    """Certificate, key and access-list files that the server's options name; ``watch`` looks at these files."""
 
     def reload(self) -> None:
-        """Reads the access list and the TLS files again. If one of both cannot be used, still renews the other, and
-        then raises UsageError.
+        """Reads the access list and the TLS files again. If the files of one part cannot be used, still renews the
+        other part, and then raises UsageError.
         """
         unusable: UsageError | None = None
         for part in (self.access, self.tls):
@@ -120,7 +120,9 @@ def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOO
 
 
 def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, stopping: threading.Event) -> None:
-    """Main function of the thread that looks at the files."""
+    """Main function of the thread that looks at the files every ``look_s`` seconds. Calls ``reload`` if a file has
+    changed, or if the last ``reload`` failed.
+    """
     seen: list[tuple[int, ...]] = []
     unusable = ""
     while not stopping.wait(look_s):

@@ -48,7 +48,7 @@ PROCESSES_MAX = 64
 """Largest number of processes of one server."""
 
 NO_MEMORY = -1
-"""Value of ``--member`` without shared memory."""
+"""Value of ``--member`` for a child process that shares no memory with the other processes of its server."""
 
 FAILED_EXIT = 1
 """Exit code of a server that failed, or that did not finish its accepted requests."""
@@ -62,7 +62,9 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""Shortest grace, in seconds. A server without requests ends its threads within this time, even on a busy machine."""
+"""Shortest grace, in seconds: a smaller ``--grace-s`` counts as this time. A server without requests ends its threads
+within this time, even on a busy machine.
+"""
 
 _SPARE_DESCRIPTORS = 64
 """Number of descriptors that a server needs besides its connections: for libraries, logs and epoll."""
@@ -286,7 +288,7 @@ def _set(*events: threading.Event) -> None:
 
 
 def announced(line: str) -> bool:
-    """Prints the ready line, and returns True. Logs a failure, and then returns False."""
+    """Prints the ready line on standard output, and returns True. If this fails, logs the error, and returns False."""
     try:
         print(line, flush=True)
     except OSError as error:
@@ -329,7 +331,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _write(timeline: Timeline, file: Path) -> bool:
-    """Writes the timeline to a file, and returns True. Logs a failure, and then returns False."""
+    """Writes the timeline to a file, and returns True. If this fails, logs the error, and returns False."""
     try:
         left_out = timeline.write(file)
     except OSError as error:

@@ -29,26 +29,26 @@ UNSAID_MS = 4000
 """Assumed time limit of a request without a time limit, in milliseconds."""
 
 AHEAD_MS = 1.5
-"""Time in milliseconds for which the executor's tasks last while requests wait. It is many times the cost of giving
-tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds the GIL free when
-it wakes.
+"""Time, in milliseconds, that the executor needs for the tasks that it has while requests wait. This time is many times
+the cost of giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly
+finds the GIL free when it wakes.
 """
 
 AHEAD_LEAST = 2
 """Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time in milliseconds for which the tasks last that the executor gets at once while no requests wait: less than any
-sensible delay target.
+"""Time, in milliseconds, that the executor needs for the largest batch that it gets at once while no requests wait:
+less than any sensible delay target.
 """
 
 MEASURED_MS = 20
-"""Shortest time, in milliseconds, of a measurement of the executor: two waits of 10 ms. Tasks that wait may wake
-together, and then compute together.
+"""Shortest time, in milliseconds, of a measurement of the executor: long enough for two waits of 10 ms. In a shorter
+time, all tasks may wait, or all may compute, since tasks that wait may wake together.
 """
 
 RAN_MS = 1
-"""Shortest time, in milliseconds, of a measurement in which the executor ran all its tasks at once."""
+"""Shortest time, in milliseconds, from which ``Ahead.ran`` computes the rate at which the executor runs tasks."""
 
 MEASURED_TASKS = 8
 """Smallest number of tasks given at once whose time is measured. With fewer tasks, reading the clock would cost a large
@@ -73,7 +73,7 @@ _MS = 1_000_000
 
 READING_NS = _MS
 """Nanoseconds for which the reading thread reads connections, while requests wait, before the executor gets more tasks.
-Tasks that compute would take the GIL from the reading thread.
+With tasks that compute, the executor would take the GIL from the reading thread.
 """
 
 
@@ -92,7 +92,7 @@ class DelayTarget:
             self._calm_ns = now_ns
 
     def refused(self, now_ns: int) -> None:
-        """Notes that a request was refused for its wait."""
+        """Notes that a request was refused because the request had waited too long."""
         self._refused_ns = now_ns
 
     def recovered(self, now_ns: int) -> bool:
@@ -111,16 +111,18 @@ class DelayTarget:
 
 
 class Ahead:
-    """Number of tasks that an executor may get. Only the reading thread uses it. All times are in nanoseconds, on the
-    same clock.
+    """Limit on the number of tasks that an executor has, from measurements of the executor. Only the reading thread
+    uses it. All times are in nanoseconds, on the same clock.
     """
 
     def __init__(self, workers: int, most: int) -> None:
         """``workers`` and ``most`` are the executor's ``workers`` and ``limit``."""
         self.tasks = min(most, int(FIRST_RATE * AHEAD_MS))
-        """Number of tasks that the executor ends in ``AHEAD_MS``."""
+        """Number of tasks that the executor ends in ``AHEAD_MS`` milliseconds, by the last measurements."""
         self.threads = workers
-        """Number of useful threads: each may have one task, in addition to ``tasks``."""
+        """Number of useful threads: with more threads the executor would end no more tasks. Each useful thread may have
+        one task, in addition to ``tasks``.
+        """
         self.burst = min(most, FIRST_RATE * BURST_MS)
         """Number of tasks that the executor may get at once while no requests wait."""
         self._workers, self._most = workers, most

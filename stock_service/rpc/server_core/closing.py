@@ -52,7 +52,9 @@ LINGER_S = 1.0
 """Seconds after the half-close for which a client may continue to send."""
 
 LOOK_S = 0.02
-"""Seconds between two looks at the half-closed connections, since the kernel reports no acknowledgement by itself."""
+"""Seconds between two looks: each look searches the half-closed connections for connections that may be closed. The
+kernel does not report by itself that a client's kernel has acknowledged all bytes.
+"""
 
 CLOSING_NS = 1_000_000
 """Longest time, in nanoseconds, of one look at the half-closed connections. Closing a connection with unread bytes
@@ -62,7 +64,7 @@ takes 50 µs, and in a flood the server must close hundreds of connections at on
 
 @dataclass(slots=True)
 class Lingering:
-    """State of a half-closed connection."""
+    """State of a half-closed connection, which the server closes later. Times are on ``time.monotonic_ns``."""
 
     since_ns: int
     """Time of the half-close."""
@@ -93,13 +95,15 @@ class LingeringClose(Generic[Request]):
         self.half_closed: dict[ServedConnection[Request], Lingering] = {}
         """The half-closed connections. Other code may only read this field."""
         self.next_look_ns = 0
-        """Time when ``look`` is due."""
+        """Time from which ``look`` searches the half-closed connections again."""
         # the remaining connections of a look that took too long, some closed meanwhile; None without such a look
         self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. Thread-safe."""
+        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close its
+        connection, or ``LINGER_S`` if this is less. Thread-safe.
+        """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
     def begin(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -119,7 +123,9 @@ class LingeringClose(Generic[Request]):
             pass  # the client has gone, which epoll will report
 
     def dismiss(self, connection: ServedConnection[Request]) -> None:
-        """Sends a goodbye, and closes an idle connection at once. No request on its way will be begun."""
+        """Sends a goodbye, and closes an idle connection at once. The server does not begin a request that is still on
+        its way.
+        """
         connection.give_up(self._goodbye)
         self._close(connection)
 
@@ -161,7 +167,7 @@ class LingeringClose(Generic[Request]):
         self.next_look_ns = now_ns + int(LOOK_S * 1e9)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Removes a closed connection."""
+        """Removes a closed connection from ``half_closed``."""
         self.half_closed.pop(connection, None)
 
 
@@ -185,7 +191,9 @@ class IdleEviction(Generic[Request]):
     def longest_idle(
         self, connections: Collection[ServedConnection[Request]], now_ns: int
     ) -> ServedConnection[Request] | None:
-        """Returns the connection to close for a new connection; None if none has been idle for ``EVICT_AFTER_S``."""
+        """Returns the connection that was idle longest, which the server may close for a new connection. Returns None
+        if no connection has been idle for ``EVICT_AFTER_S``.
+        """
         before_ns = now_ns - int(EVICT_AFTER_S * 1e9)
         while True:
             while self._found:
@@ -203,7 +211,9 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""Allowance, in bytes, for bytes of one connection besides the largest request: of the next request, and of TLS."""
+"""Allowance, in bytes, for the bytes that one connection may hold besides its largest request: bytes of the next
+request, and of TLS.
+"""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
@@ -241,7 +251,7 @@ class BufferedBytes(Generic[Request]):
             self._make_pay(payer)
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Removes a connection that holds nothing, or is closed."""
+        """Removes a connection's bytes from the sum, because the connection holds no bytes or is closed."""
         self._total -= self._held.pop(connection, 0)
 
 
@@ -260,7 +270,7 @@ class Connections(Generic[Request]):
         own: ReadOptions,
         forget: Callable[[ServedConnection[Request]], object],
     ) -> None:
-        """Calls ``forget`` for each connection that it closes."""
+        """``forget`` is called with each connection that ``close`` closes."""
         self.by_fd: dict[int, ServedConnection[Request]] = {}
         self.lingering: LingeringClose[Request] = LingeringClose(own.read_timeout_s, protocol.goodbye(), self.close)
         self.buffered: BufferedBytes[Request]
@@ -274,9 +284,9 @@ class Connections(Generic[Request]):
         self.sweep_s = max(0.05, min(options.idle_timeout_s, own.read_timeout_s, (self._age_s or math.inf) / 10) / 4)
         """Seconds between two sweeps, which check the timeouts of all connections."""
         self.next_sweep_ns = 0
-        """Time when ``sweep`` is due."""
+        """Time from which the reading thread calls ``sweep`` again."""
         self.renewed = False
-        """True if the next sweep must ``renew`` all connections. Any thread may set it."""
+        """True if the next sweep must call ``ServedConnection.renew`` for all connections. Any thread may set it."""
 
     def room(self, now_ns: int) -> bool:
         """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
@@ -310,7 +320,9 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def cut(self, connection: ServedConnection[Request]) -> None:
-        """Ends a connection whose client has gone. Closes it as soon as no worker has a request of it."""
+        """Ends a connection whose client has gone. If a worker still has a request of the connection, the connection is
+        closed after the request.
+        """
         connection.cut()
         if connection.stream.done:
             self.close(connection)

@@ -126,7 +126,7 @@ class PlainStream:
         return data
 
     def drop(self) -> int:
-        """Reads and drops bytes, and returns their number; see ``ByteStream``."""
+        """Reads and drops bytes, and returns their number; 0 if the peer has ended its sending."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
@@ -138,7 +138,7 @@ class PlainStream:
         return unacknowledged_bytes(self._socket)
 
     def held(self) -> int:
-        """Returns 0, since the kernel has all bytes."""
+        """Returns 0, since this stream has no buffer: all bytes are in the kernel or with the caller."""
         return 0
 
     def close(self) -> None:
@@ -157,8 +157,8 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """Returns a time, on ``time.monotonic_ns``, at which the client's last bytes had certainly come: at most 20 ms
-    after their arrival.
+    """Returns the time, on ``time.monotonic_ns``, when the client's last bytes arrived. The result is never too early,
+    and too late by 20 ms at most.
     """
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
     ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
@@ -178,10 +178,10 @@ class ServedConnection(Generic[Request]):
         stream: ServedStream[Request],
         session: Session[Request] | None = None,
     ) -> None:
-        """``session`` is the stream's decoder, if the decoder also sends its own bytes."""
+        """``session`` is the decoder of ``stream`` for a protocol that also sends bytes of its own; otherwise None."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
-        """Gives received bytes to ``stream.take``. With a session, it then also sends the session's own bytes."""
+        """Decodes received bytes to a request (``stream.take``). With a session, also sends the session's own bytes."""
         self.bytes = carrier
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
@@ -197,7 +197,7 @@ class ServedConnection(Generic[Request]):
         self.parted = False  # True: the server has sent the goodbye
         self.retires_ns = 0  # time of the age limit; with ``retired``, time when the connection is cut; 0: never
         self.retired = False
-        self.holds = False  # True: the connection held bytes at the last look
+        self.holds = False  # True: the connection held bytes when ``BufferedBytes`` last counted them
         self.counted = 0  # number of requests that wait for the connection's turn
         # guards _outbox, the order of bytes on the socket, the calls of ``stream.replied``, and all of _session
         self._lock = Lock()
@@ -205,7 +205,7 @@ class ServedConnection(Generic[Request]):
 
     @property
     def speaks(self) -> bool:
-        """True if the protocol also sends its own bytes, by a session."""
+        """True if the protocol also sends bytes that are no reply, by a session, such as SETTINGS of HTTP/2."""
         return self._session is not None
 
     def reply(self, reply: bytes) -> bool:
@@ -218,7 +218,9 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox))
 
     def answer(self, request: Request, reply: bytes) -> bool:
-        """Sends the reply to a request, like ``reply``. A session may hold a part of the reply. Thread-safe."""
+        """Sends the reply to a request, like ``reply``. A session may hold back a part of the reply, which the client's
+        flow-control window does not allow yet. Thread-safe.
+        """
         session = self._session
         with self._lock:
             if session is not None:
@@ -234,20 +236,20 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Releases the requests that waited for the answer to another request, each with its arrival."""
+        """Releases requests that waited for the answer to an earlier request of their call, each with its arrival."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Makes the requests of calls that watch for changes ``ready`` again, since the answer may have changed."""
+        """Makes the requests of calls that watch for changes (health's Watch) ``ready``, to answer them once more."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()
 
     def retire(self) -> None:
-        """Begins the end of an old connection. Only the reading thread may call this."""
+        """Begins the end of a connection at its age limit. Only the reading thread may call this."""
         self.retired = True
         with self._lock:
             self.stream.retire()
@@ -311,7 +313,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends last bytes, as far as possible without waiting, and drops all unsent bytes."""
+        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, only drops them."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
@@ -321,12 +323,12 @@ class ServedConnection(Generic[Request]):
         """Returns EPOLLIN if epoll must report received bytes, otherwise 0. ``reads`` is True if the server reads the
         connection now.
 
-        Of a connection that the server does not read now, epoll reports the first bytes. So their arrival is known.
+        If the server does not read the connection now, epoll still reports the first bytes, whose arrival is noted.
         """
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
-        """Sends the kept bytes, as far as the client takes them. Never blocks."""
+        """Sends the unsent bytes of replies, as far as the kernel takes them now. Never blocks."""
         with self._lock:
             sent = self._send(self._outbox)
             if sent:

@@ -16,7 +16,9 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.waiting import Flush, Wait, Waiting, going_on, here
 
 Poll = Callable[[float | None, int], list[tuple[int, int]]]
-"""Function with the interface of ``select.epoll.poll``."""
+"""Function with the interface of ``select.epoll.poll``: takes a timeout in seconds (None: no timeout) and the largest
+number of events. Returns descriptors, each with its events.
+"""
 
 PAUSE_S = 0.002
 """Longest wait, in seconds, of the reading thread for the replies of the last commit: time for about 200 replies."""
@@ -87,6 +89,8 @@ class GroupCommit:
                 self._flush(self._size == 1 and get_ident() != self._reader)
 
     def leave_out(self, number: int) -> None:
-        """Counts ``number`` tasks as ended that the executor has not accepted."""
+        """Counts ``number`` tasks as ended, because the executor has not accepted them. Starts the write if no other
+        task is left.
+        """
         if self._size in [next(self._ended) for _ in range(number)]:
             self._flush(False)

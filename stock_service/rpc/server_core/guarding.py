@@ -1,6 +1,6 @@
 """Access control for any protocol: a request is answered only if its caller has the right to the method. No I/O.
 
-A server without access control uses its protocol directly, so access control costs it nothing.
+A server without access control uses its protocol directly, so its requests take no additional time.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,8 @@ def guarded(
 ) -> WireProtocol[Request]:
     """Adds access control to a protocol. Returns the protocol itself if ``access`` is None.
 
-    ``service`` has the rights to its methods, and ``own`` the rights to the protocol's own methods.
+    ``service`` states the right that a caller needs for each of the service's methods. ``own`` states the right for
+    each method of the protocol itself.
     """
     if access is None:
         return protocol

@@ -20,7 +20,7 @@ limit net.core.somaxconn may be smaller.
 """
 
 READ_BYTES = 16384
-"""Largest number of bytes of one recv."""
+"""Largest number of bytes of one read (recv) of a connection, while the server is not overloaded."""
 
 FEW_BYTES = 4096
 """Largest number of bytes of one recv while requests wait, or after a refusal: a full pipeline of small requests. To
@@ -79,7 +79,7 @@ class Waker:
                 os.eventfd_write(self.fd, 1)
 
     def woken(self) -> None:
-        """Clears the eventfd. The woken thread must call this."""
+        """Clears the eventfd. The woken thread must call this, or its next sleep would end at once."""
         os.eventfd_read(self.fd)
 
     def close(self) -> None:
@@ -91,12 +91,14 @@ class Waker:
 
 
 class Listening:
-    """A listening socket and a waker in an epoll. Only the reading thread uses it, and other threads use ``waker``."""
+    """A listening socket and a waker, both in one epoll, in which the reading thread sleeps. Only the reading thread
+    uses this object; other threads may use only ``waker``.
+    """
 
     def __init__(
         self, options: ServeOptions, epoll: Callable[[], select.epoll], receive_bytes: int = RECEIVE_BYTES
     ) -> None:
-        """``epoll`` is called after the socket was opened. Raises OSError if the socket cannot be opened."""
+        """``epoll`` makes the epoll, after the socket was opened. Raises OSError if the socket cannot be opened."""
         self._listener = listen(options, receive_bytes)
         self._passed = options.listener
         self._listener.setblocking(False)

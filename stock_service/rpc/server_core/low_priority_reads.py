@@ -67,7 +67,7 @@ class LowPriorityReads(Generic[Request]):
         """
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
-        """Waiting connections, the first to join first. Other code may only read this field."""
+        """Waiting connections, in the order in which they joined. Other code may only read this field."""
         self._cheap: OrderedDict[ServedConnection[Request], None] = OrderedDict()  # the cheap waiting connections
         self._cheap_next = True  # True: the next turn is for a cheap connection
         self._is_reading = False
@@ -75,7 +75,7 @@ class LowPriorityReads(Generic[Request]):
         self._rests_until_ns = 0  # end of the pause after the last low-priority reads
 
     def join(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Adds a connection that has bytes to read. Does nothing for a waiting connection."""
+        """Adds a connection that has bytes to read to the queue. Does nothing if the connection is in the queue."""
         if not connection.low_priority:
             connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns
@@ -126,7 +126,9 @@ class LowPriorityReads(Generic[Request]):
                 self._look_after(connection, now_ns)  # otherwise epoll would report the same bytes again and again
 
     def _next(self) -> ServedConnection[Request]:
-        """Takes the connection with the next turn out of the queue."""
+        """Chooses the connection to read next, and removes it from the queue. Every second choice is a cheap
+        connection, if a cheap connection waits.
+        """
         connection = next(iter(self._cheap if self._cheap and self._cheap_next else self.queue))
         self._cheap_next = not self._cheap_next
         self._leave(connection)
@@ -144,7 +146,7 @@ class LowPriorityReads(Generic[Request]):
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:
-        """Empties the queue, because a stopping server reads every connection at once."""
+        """Empties the queue, because a stopping server reads all its connections at once, and none at low priority."""
         for connection in self.queue:
             connection.low_priority = False
         self.queue.clear()

@@ -18,7 +18,7 @@ Address = tuple[str, int]
 
 
 class Peer(tuple[str, int]):
-    """Address of a client that may have shown a certificate."""
+    """Address (host and port) of a client on a connection with TLS, with the name in the client's certificate."""
 
     certificate = ""
     """Common name of the client's verified certificate; empty for a client without a certificate."""
@@ -129,5 +129,5 @@ def add_delay_target(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
-    """Returns the values of the options of ``add_read_options``."""
+    """Returns the parsed values of the options that ``add_read_options`` has added."""
     return ReadOptions(options.read_timeout_s, options.delay_target_ms, options.buffered_bytes_max)

@@ -1,7 +1,7 @@
 """Interface of a protocol on the server core, which decodes requests and encodes replies, without I/O.
 
-This module also has a service's methods as functions of bytes, for any protocol, and wrappers for the timeline and the
-metrics.
+The module also has ``Methods``, the methods of a service as functions from an encoded request to an encoded response,
+and wrappers of a protocol that write to the timeline or count in the metrics.
 
 ``WireProtocol.answer`` never raises, except ``Waiting`` on a server whose requests may wait without a thread.
 """
@@ -38,8 +38,9 @@ class WireProtocol(Protocol[Request]):
         """
 
     def path(self, request: Request) -> bytes | None:
-        """Returns the path of a request's method, ``/package.Service/Method``; other bytes for an unknown method. None
-        for a method of the protocol itself, which the timeline leaves out.
+        """Returns the path of a request's method, ``/package.Service/Method``. The result may be any other bytes if the
+        client asks for an unknown method, and is None for a method of the protocol itself. The timeline leaves out
+        requests with the path None.
         """
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
@@ -57,7 +58,7 @@ class WireProtocol(Protocol[Request]):
     def goodbye(self) -> bytes:
         """Encodes the last bytes of a connection that the server ends after all replies; may be empty.
 
-        The bytes tell the client that the server has begun no other request.
+        The bytes tell the client that the server has not begun any request that the server did not answer.
         """
 
     def objection(self, error: FramingError) -> bytes:
@@ -67,22 +68,26 @@ class WireProtocol(Protocol[Request]):
 _log = logging.getLogger(__name__)
 
 OK = 0
-"""Code of a reply with a response. Any other code is a ``FaultCode``."""
+"""Code of a reply that has the method's response. A reply with a fault has a ``FaultCode`` instead."""
 
 Answering = Callable[[Request, int, Address], bytes]
-"""``WireProtocol.answer``, or the wrapper of it that ``stamping`` makes."""
+"""Function that answers a request: ``WireProtocol.answer``, or the wrapper that ``stamping`` makes. The arguments are
+the request, its arrival on ``time.monotonic_ns``, and the client's address.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Methods:
-    """A service's methods as functions of bytes, by path. A ``plain`` method takes an encoded request. A ``calling``
-    method takes a ``Call``.
+    """A service's methods as functions that return an encoded response, by path. The methods in ``plain`` take only an
+    encoded request. The methods in ``calling`` take a ``Call``, which also has the deadline and the metadata.
     """
 
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
     flush: Flush | None = None
-    """``Service.flush``."""
+    """Function that starts a commit which several requests share (``Service.flush``); None for a service without group
+    commit.
+    """
     meters: Mapping[bytes, Meter] = field(default_factory=dict)
     """Meters of the methods that have a meter, by path."""
 
@@ -122,7 +127,7 @@ class Methods:
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
     """Converts an exception of the method ``name`` to a fault's code and text. Logs an exception that is not a Fault.
-    Raises ``Waiting`` again.
+    Raises a ``Waiting`` again, since the request gets its reply later.
     """
     if isinstance(error, Waiting):
         try:

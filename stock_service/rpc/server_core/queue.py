@@ -9,7 +9,7 @@ The queue refuses a request that has waited too long for its turn. If too many r
 oldest requests of a joining connection that has more than an equal share.
 
 ``admission.py`` has the limits on a request's wait, and on the tasks of the executor. Only the reading thread uses this
-module. Left out: reading.
+module. Left out: reading the connections (``reactor.py``).
 """
 
 import time
@@ -42,22 +42,26 @@ _LITTLE = 4
 """Largest number of waiting requests of a connection that sends little."""
 
 _BOTH_NS = 10_000_000
-"""Nanoseconds for which the server remembers that connections that send little, or much, have come. Both kinds count as
-present if both have come within this time.
+"""Time in nanoseconds. If within this time a connection that sends little has joined the queue, and also a connection
+that sends much, the server begins few requests at a time.
 """
 
 _PARTS = 8
-"""Largest number of parts in which the executor gets the tasks of ``AHEAD_MS``, since each part costs time."""
+"""Largest number of portions in which the executor gets the tasks for ``AHEAD_MS`` milliseconds. Each portion takes the
+reading thread some time.
+"""
 
 FEW = 8
-"""Smallest number of tasks that the executor gets at a time, for any number of connections with a turn."""
+"""Number of tasks that the executor may always get at a time, however few connections wait for a turn."""
 
 MANY = 1 << 30
-"""Number larger than the number of requests of any connection: no limit."""
+"""Value of ``Turns.share`` for no limit: larger than the number of requests of any connection."""
 
 
 class Turns(Generic[Request]):
-    """Queue of the connections that wait for their turn, and refusals of their requests. See the module."""
+    """Queue of the connections whose requests wait while the executor is behind. The connections have turns: in a turn,
+    the server begins some requests of one connection. Requests that have waited too long are refused.
+    """
 
     def __init__(self, protocol: WireProtocol[Request], delay: DelayTarget, ahead: Ahead) -> None:
         self._protocol = protocol
@@ -74,9 +78,11 @@ class Turns(Generic[Request]):
         self.read_bytes = READ_BYTES
         """Largest number of bytes of one read of a connection."""
         self.few = False
-        """True if ``read_bytes`` is smaller than usual."""
+        """True while ``read_bytes`` is ``FEW_BYTES``, because the executor is or was behind."""
         self.share = MANY
-        """Largest number of requests that one look at a connection may release; 0 while requests wait for a turn."""
+        """Largest number of a connection's requests that the server begins when it looks after the connection; 0 for a
+        connection without a turn while requests wait.
+        """
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
         """Adds a connection with requests that wait for a turn. ``room`` limits the number of waiting requests of all
@@ -104,7 +110,9 @@ class Turns(Generic[Request]):
                     self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
-        """Takes the connection with the next turn out of the queue. For a further turn it must join again."""
+        """Removes the connection that has the next turn from the queue, and returns the connection. For a further turn
+        the connection must ``join`` again.
+        """
         connection = self.queue.popleft()
         self._sooner.discard(connection)
         connection.stream.queued = False
@@ -113,22 +121,26 @@ class Turns(Generic[Request]):
         return connection
 
     def wait(self, now_ns: int) -> None:
-        """Begins a time in which new requests wait for a turn, and reads are small."""
+        """Makes new requests wait for a turn (until ``hold`` finds no waiting connection), and makes reads small (until
+        ``recover``).
+        """
         if not self.queue:
             self.delay.emptied(now_ns)
         self.share = 0
         self.few, self.read_bytes = True, FEW_BYTES
 
     def recover(self, now_ns: int) -> None:
-        """Returns to reads of the usual size, if the last refusal was long enough ago. Call this while no request
-        waits.
+        """Makes reads as large as usual again, if no request was refused within the last ``INTERVAL_MS``. Call this
+        only while no request waits.
         """
         if self.delay.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
 
     def look(self, now_ns: int) -> None:
-        """Refuses the requests of all waiting connections that have waited too long, at most once in ``_LOOK_NS``.
-        After ``SHEDDING_NS`` returns early, and the next call continues.
+        """Searches all waiting connections, and refuses each request that has waited too long.
+
+        Does nothing within ``_LOOK_NS`` after the last complete search. A search that takes longer than ``SHEDDING_NS``
+        ends early, and the next call searches again.
         """
         if now_ns >= self._next_look_ns:
             until_ns = time.monotonic_ns() + SHEDDING_NS
@@ -205,7 +217,9 @@ class Turns(Generic[Request]):
 
 
 class Dispatch(Generic[Request]):
-    """Dispatch of one server's requests to the executor; see the module. Times are on ``time.monotonic_ns``."""
+    """Gives one server's requests to the executor: at once while the executor keeps up, otherwise in turns. Times are
+    on ``time.monotonic_ns``.
+    """
 
     def __init__(
         self,
@@ -309,7 +323,9 @@ class Dispatch(Generic[Request]):
 
 
 class WaitSamples:
-    """Sampling of waits, from a request's arrival to its thread, of one request in ``ONE_IN``. Not thread-safe."""
+    """Sampling of waits for the metrics. For one request in ``ONE_IN``, records the time from the request's arrival
+    until a thread begins the request. Not thread-safe.
+    """
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
         """``serve`` is the function of the tasks. Its last argument is the request's arrival."""
@@ -317,7 +333,7 @@ class WaitSamples:
         self._due = 0
 
     def take(self, batch: list["partial[None]"]) -> None:
-        """Replaces one in ``ONE_IN`` tasks of the batches by a task that also records its wait."""
+        """Replaces one in ``ONE_IN`` tasks of the batches, in place, by a task that also records its request's wait."""
         self._due -= len(batch)
         while self._due < 0:  # an index from the end of the batch
             batch[self._due] = partial(self._serve_noting, *batch[self._due].args)

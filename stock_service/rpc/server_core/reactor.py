@@ -49,7 +49,7 @@ class _Ending:
 
 
 class RequestServer(Generic[Request]):
-    """Implementation of ``transports.Server`` on the server core; see the module."""
+    """Server of any protocol: one thread reads all connections, the executor runs requests (``transports.Server``)."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class RequestServer(Generic[Request]):
         self._reader.start()
 
     def stop(self, grace_s: float) -> bool:
-        """Stops the server, as ``transports.Server.stop`` describes."""
+        """Drains and ends the server. Blocks. Returns True if all requests ended within ``grace_s`` seconds."""
         ending = self._ending
         self._connections.lingering.stop(grace_s)
         ending.asked = True
@@ -107,12 +107,12 @@ class RequestServer(Generic[Request]):
     # ---- any thread
 
     def renew(self) -> None:
-        """Makes the server answer calls that watch for changes again. Does not block. Thread-safe."""
+        """Makes the server answer each watching call (health's Watch) once more. Never blocks. Thread-safe."""
         self._connections.renewed = True
         self._listening.waker.wake()
 
     def _ask(self, connection: ServedConnection[Request]) -> None:
-        """Makes the reading thread look at a connection. Thread-safe."""
+        """Makes the reading thread call ``_attend`` for a connection soon. Never blocks. Thread-safe."""
         self._attention.append(connection)
         self._listening.waker.wake()
 
@@ -128,7 +128,7 @@ class RequestServer(Generic[Request]):
             events = poll(self._timeout_s(), _EVENTS_MAX)
             now_ns = time.monotonic_ns()
             self._turn_to(events, now_ns)
-            if len(batch) > 1 and not turns.behind:  # joins the next requests of clients that have just got replies
+            if len(batch) > 1 and not turns.behind:  # adds the next requests of clients that have just got replies
                 self._turn_to(poll(0, _EVENTS_MAX), time.monotonic_ns())
             if waiting_turns:
                 now_ns = time.monotonic_ns()  # again, since reading took some time
@@ -230,7 +230,7 @@ class RequestServer(Generic[Request]):
         self._listening.epoll.modify(connection.fd, connection.events)
 
     def _read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Makes one low-priority read. Drops the bytes of a LEAVING connection."""
+        """Reads a connection once at low priority. If the connection is LEAVING, drops its bytes."""
         if connection.stream.state is LEAVING:
             self._connections.lingering.drop(connection, now_ns)
         else:
@@ -297,8 +297,8 @@ class RequestServer(Generic[Request]):
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Takes the next steps of a connection: dispatches the requests that the pipeline's limit allows, sends last
-        words, closes the connection, or sets the events that epoll watches.
+        """Takes the next steps of a connection: dispatches the requests that the pipeline's limit allows, sends the
+        connection's last bytes, closes the connection, or sets the events that epoll watches.
         """
         stream = connection.stream
         if stream.state is CLOSED:
@@ -363,8 +363,8 @@ def _serving(
     ask: Callable[[ServedConnection[Request]], None],
     timeline: Timeline | None,
 ) -> Serve[Request]:
-    """Makes the function of a server's tasks. With a timeline, a request keeps its thread while it waits for the disk,
-    so that the thread can write the request's times.
+    """Makes the function that answers one request and sends the reply, as a task of the executor. With a timeline, a
+    request keeps its thread while it waits for the disk, so that the thread can write the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)

@@ -47,10 +47,14 @@ connection.
 """
 
 _BARREN_BYTES_MAX = 20_480
-"""Largest number of encrypted bytes without a plain byte, after the handshake: more than the largest record."""
+"""Largest number of encrypted bytes that a peer may send after the handshake without a plain byte: more than the
+largest record. After more bytes the stream ends the connection.
+"""
 
 _OWN_BYTES_MAX = 16_384
-"""Largest number of TLS's own bytes that the peer has not taken. TLS itself sends only key updates and alerts."""
+"""Largest number of bytes that TLS itself sends (key updates and alerts) and the peer has not taken. With more such
+bytes the stream ends the connection.
+"""
 
 _HELLO_BYTES_MAX = 16_384
 """Largest size of a peer's first message (ClientHello), in bytes. A real ClientHello has some 2 KiB; OpenSSL accepts up
@@ -87,7 +91,9 @@ _MEANINGS = {
     "TLSV1_ALERT_UNKNOWN_CA": _NO_TRUST,
     "SSLV3_ALERT_BAD_CERTIFICATE": _NO_TRUST,
 }
-"""Texts for the usual reasons of a failed handshake, by OpenSSL's names. For any other reason the log has its name."""
+"""Texts of the log for the usual reasons of a failed handshake, by OpenSSL's name of the reason. For any other reason
+the log shows OpenSSL's name.
+"""
 
 
 class FailedHandshakes:
@@ -99,8 +105,9 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """Logs a failed handshake, or counts it for the next line. ``why`` is OpenSSL's name of the reason,
-        or a text."""
+        """Logs a failed handshake. Within ``_LOG_PAUSE_NS`` after a log line, only counts the handshake for the next
+        line. ``why`` is OpenSSL's name of the reason, or a text.
+        """
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
             self._unsaid += 1
@@ -112,7 +119,7 @@ class FailedHandshakes:
 
 
 class TlsStream:
-    """``ByteStream`` over TLS; see the module."""
+    """``ByteStream`` over TLS: encrypts and decrypts the bytes of one connection in memory. No method blocks."""
 
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
         """``accepted`` must be a non-blocking socket. ``close`` closes it."""
@@ -153,7 +160,9 @@ class TlsStream:
         self._left = None
 
     def drop(self) -> int:
-        """Reads and drops encrypted bytes, and returns their number; see ``ByteStream``."""
+        """Reads and drops encrypted bytes, and returns their number; 0 if the peer has ended its sending. Raises
+        BlockingIOError if no byte has come, and OSError.
+        """
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
@@ -305,8 +314,8 @@ class TlsStream:
 
 
 def tls_streams(tls: ServerTls) -> Callable[[socket.socket, Address], TlsStream]:
-    """Returns the function that makes the TLS streams of one server. Each stream uses the certificate that the server
-    has at this time.
+    """Returns the function that makes the TLS streams of one server. Each stream uses the server's certificate at the
+    time when the stream is made.
     """
     failed = FailedHandshakes()
     return lambda accepted, peer: TlsStream(accepted, peer, tls, failed)

@@ -94,7 +94,7 @@ class Memory:
         words[_JOURNAL] = 0
 
     def _finish(self) -> None:
-        """Finishes the commit of a process that was killed during the commit, if there is such a commit."""
+        """Finishes the commit of a process that was killed during a commit. Does nothing if no commit is unfinished."""
         words = self.words
         if not words[_JOURNAL]:
             return

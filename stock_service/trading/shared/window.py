@@ -31,7 +31,7 @@ _RECORD_WORDS = _RECORD + _PADDED_WORDS
 _KEYS = struct.Struct("=qq")
 
 Key = tuple[int, int]
-"""Digest of an id, as two words."""
+"""Digest of a request id: 128 bits as two signed integers of 64 bits."""
 
 
 def digest_of(key: str) -> Key:
@@ -50,7 +50,9 @@ def _buckets(retry_window: int) -> int:
 
 
 class RetryWindow:
-    """The window. ``begin`` is the place of its first word in the memory."""
+    """Window of request ids in a ``Memory``. ``begin`` is the place of the window's first word in the memory.
+    ``retry_window`` is the largest number of ids in the window.
+    """
 
     def __init__(self, memory: Memory, begin: int, retry_window: int) -> None:
         self._words = memory.words
@@ -73,8 +75,8 @@ class RetryWindow:
         return None
 
     def adding(self, key: Key, record: bytes) -> list[int]:
-        """Returns the words to commit, for ``Memory.commit``, to add a new id. In a full window they replace the oldest
-        id.
+        """Returns the changes for ``Memory.commit`` that add a new id and its record. In a full window the changes
+        overwrite the record of the oldest id.
         """
         words = self._words
         number, bucket = words[self._at + _IDS] + 1, self._bucket(key)
