@@ -163,8 +163,8 @@ def _language(judgement: Judgement) -> Answer:
 
 
 def _told(judgement: Judgement, asked: Mapping[str, tuple[str, str]]) -> tuple[tuple[Judged, ...], dict[str, str]]:
-    """Comparisons that have a value, and a sentence on each of them by the comparison's name. ``asked``: words for both
-    sides of each comparison, by its name."""
+    """Comparisons that have a value, and a sentence on each of them by the comparison's name. ``asked``: texts for both
+    arms of each comparison, by its name."""
     found = {name: judgement.judged[name] for name in asked if name in judgement.judged}
     return tuple(found.values()), {name: ratio_sentence(each, *asked[name]) for name, each in found.items()}
 
@@ -196,8 +196,9 @@ def _round_trip(seen: Seen) -> Finding:
 
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
-    """Verdict from cold runs on the document's way to time a call: connecting and the first call of a fresh client.
-    CONTRADICTED where this time is over 5 % longer or shorter than the time of the other calls."""
+    """Finding on the document's claim that the time of one call is the latency. The document timed connecting and the
+    first call of a fresh client, as cold runs here do. CONTRADICTED where this time is over 5 % longer or shorter than
+    the time of the other calls."""
     run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
         return "INCONCLUSIVE", "No cold run counts."
@@ -229,8 +230,8 @@ def _context(ours: Iterable[str]) -> Finding:
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """Verdict from rate × mean time, which is 1 with one call at a time. CONTRADICTED where our product is 1 to within
-    5 %, since the document's own two numbers give 3.6 to 7.2."""
+    """Finding on latency and rate, which must agree: rate × mean time is 1 with one call at a time. CONTRADICTED where
+    our product is 1 to within 5 %, since the document's own two numbers give 3.6 to 7.2."""
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
     said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
@@ -242,22 +243,23 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Verdict on the rate of two clients together ÷ the rate of one. This ratio is under 1 if latency grows by more
-    than the clients do."""
+    """Finding on the claim that the server answers less for two clients. The ratio (rate of two clients together ÷ rate
+    of one) is under 1 if latency grows by more than the number of clients."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
 def _share_falls(seen: Seen) -> Finding:
-    """Verdict on the rate of one client of two ÷ the rate of a client alone. A client's rate is 1 ÷ latency, so the
-    ratio is under 1 if latency grows."""
+    """Finding on the claim that each client's share falls with two clients. A client's rate is 1 ÷ latency, so the
+    ratio (rate of one of two clients ÷ rate of a client alone) is under 1 if latency grows."""
     return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
 
 
 def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
-    """Verdict on a rate, from the growth of latency: with one call at a time a client's rate is 1 ÷ latency.
+    """Finding on a claim about rates, from the growth of latency: with one call at a time a client's rate is 1 ÷
+    latency.
 
-    ``ruling``: place of the ruling on the growth that decides. ``confirming``: verdict of the ruling that confirms the
-    claim. ``rate``: words for the ratio of rates, with ``{}`` for the number.
+    ``ruling``: index of the ruling on the growth that decides. ``confirming``: verdict of the ruling that confirms the
+    claim. ``rate``: text of the ratio of rates, with ``{}`` for the number.
     """
     judged = judgement.judged.get("clients_cpp")
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
@@ -271,8 +273,9 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
-    """Verdict from wall clock ÷ processor time. CONTRADICTED where the clocks differ by over 5 %. Never CONFIRMED,
-    since both clocks also read the same time where a client computes the whole time."""
+    """Finding on the document's timer, which read a processor clock, from wall clock ÷ processor time. CONTRADICTED
+    where the two clocks differ by over 5 %. Never CONFIRMED, since both clocks also read the same time where a client
+    computes the whole time."""
     found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
         return "INCONCLUSIVE", "No block counts."
@@ -294,7 +297,8 @@ def _calls_are_synchronous(_: Seen) -> Finding:
 
 
 def _server_makes_calls_synchronous(seen: Seen) -> Finding:
-    """Verdict CONTRADICTED where several calls at once get a higher rate from the server than one call at a time."""
+    """Finding on the claim that the server makes calls synchronous. CONTRADICTED where several calls at once get a
+    higher rate from the server than one call at a time."""
     told = brief(seen.main, "in_flight_cpp", f"{IN_FLIGHT} asynchronous calls at once", "one at a time")
     said = f"The same synchronous server answered an asynchronous client. {told}"
     judged = seen.main.judged.get("in_flight_cpp")

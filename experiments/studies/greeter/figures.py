@@ -25,7 +25,7 @@ from experiments.studies.greeter.rates import (
 )
 
 ORIGINAL = "the original, C++"
-"""Name that the original's numbers have in place of a transport. Figures colour rows by this name."""
+"""Name of the original's numbers, which stands in place of a transport. Figures colour rows by this name."""
 
 GRPC = "grpc"
 
@@ -106,7 +106,7 @@ def _same(judgement: Judgement) -> Iterator[Judged]:
 
 
 def _given(name: str, value: float) -> costs.Row:
-    """Row of a figure for a number of the document, which has no interval."""
+    """Row of a figure for a number of the document. Such a number has no interval."""
     return costs.Row(name, ORIGINAL, exact(value))
 
 

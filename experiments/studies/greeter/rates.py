@@ -31,8 +31,7 @@ NOT_MEASURED = f"Not measured: the peer {PEER} was not built. `make peers` build
 
 
 def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """Sentence on a comparison, or on the reason why the comparison has no value. ``above``, ``below``: words for both
-    sides."""
+    """Sentence on a comparison; if it has no value, on the reason. ``above``, ``below``: texts for both arms."""
     judged = judgement.judged.get(name)
     if judged is not None:
         return ratio_sentence(judged, above, below)
@@ -56,7 +55,7 @@ def microseconds(of: Estimate) -> str:
 
 
 def ends(of: Estimate, factor: float) -> str:
-    """Interval in brackets, after a space, such as `` (0.102 to 0.108)``; empty without an interval. ``factor``:
+    """Text of an interval in brackets, after a space: `` (0.102 to 0.108)``; empty without an interval. ``factor``:
     divisor of the interval's ends."""
     between = times_between(of, factor)
     return "" if between == NOTHING else f" ({between})"
@@ -147,8 +146,11 @@ def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
 
 
 def _mean_rate_hz(block: Block, place: int) -> float | None:
-    """Mean rate of the clients over the counted windows of an arm in a block; None without a window. All windows have
-    the same number of calls, so the rate (all calls ÷ all time) is the harmonic mean."""
+    """Mean rate of the clients over the counted windows of an arm in a block; None without a window.
+
+    All windows have the same number of calls, so the mean (all calls ÷ all time) is the harmonic mean of the windows'
+    rates.
+    """
     rates_hz = [hz for window in block.arms[place].windows for hz in window.clients_hz]
     return harmonic_mean(rates_hz) if rates_hz else None
 
@@ -165,7 +167,7 @@ def cold_runs(seen: Seen) -> ColdJudged:
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
-    """Times of a setting's cold runs of 1000 calls; None where these runs were not measured."""
+    """Times of the cold runs of 1,000 calls of a setting; None where these runs were not measured."""
     own = [row for row in rows if row.cell.setting == of and row.cell.calls == CALLS]
 
     def over(value: Callable[[ColdRow], float]) -> Estimate | None:

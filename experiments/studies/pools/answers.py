@@ -65,7 +65,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 def _told(judgement: Judgement, sides: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     """Sentences on the measured comparisons, by name: for GET and PUT, of time and of processor time.
 
-    ``sides``: words for both sides of a comparison, by the beginning of the comparison's name.
+    ``sides``: texts for both arms of a comparison, by the beginning of the comparison's name.
     """
     told = {}
     for begin, measure, verb in product(sides, MEASURES, VERBS):

@@ -63,8 +63,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    """Claim with its verdict. A numbered conclusion, which the document drew from its tables, also has the sentence on
-    the size of a cell."""
+    """Claim with its verdict. A numbered conclusion, which the document drew from its tables, also has a sentence on
+    how many requests a cell has."""
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
@@ -116,7 +116,7 @@ def _size(cells: TableJudged) -> str:
 
 
 def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
-    """Verdict on a claim that all ratios lie under the bound (``wanted`` is LESS) or over the bound (MORE).
+    """Verdict on a claim that all ratios lie under a bound (``wanted`` is LESS) or over a bound (``wanted`` is MORE).
 
     CONFIRMED where all ratios lie on the claim's side of the bound. CONTRADICTED where one ratio is decided to lie on
     the other side. A ratio with the verdict EQUIVALENT and an interval on the claim's side decides nothing.
@@ -125,7 +125,7 @@ def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float =
 
 
 def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
-    """Verdict of one ratio on the claim of ``all_are``."""
+    """Verdict that one ratio gives on the claim of ``all_are``."""
     if judged is None or judged.verdict in (None, Verdict.INCONCLUSIVE):
         return "INCONCLUSIVE"
     seen, less = judged.seen, wanted is Verdict.LESS
@@ -165,8 +165,8 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
 
 
 def _processor(name: str, wanted: Verdict) -> Callable[[Measured], Finding]:
-    """Function that judges a claim by the ratios of the share of the processor in both languages. The words also have
-    the processor time a request.
+    """Function that judges a claim by the ratios of the share of the processor in both languages. The text also has the
+    processor time a request.
 
     ``name``: beginning of the ratios' names. ``wanted``: verdict that confirms the claim.
     """
@@ -190,8 +190,8 @@ def _go_leads_past_the_threads(of: Measured) -> Finding:
 
 
 def _pool_takes_memory(of: Measured) -> Finding:
-    """Finding from the growth of memory with the pool in both languages. A larger factor in Go than in Rust contradicts
-    the claim."""
+    """Finding on the claim that a larger pool takes more memory, from the growth of memory in both languages. A larger
+    factor in Go than in Rust contradicts the claim."""
     judged = rust, go = _each(of.cells, "pool_memory_mib")
     verdict = all_are(Verdict.MORE, judged)
     if rust is not None and go is not None and verdict == "CONFIRMED" and rust.seen.low <= go.seen.high:
@@ -235,8 +235,8 @@ def _by_turns(seen: Seen) -> str:
 
 
 def _rust_is_faster(of: Measured) -> Finding:
-    """Finding from the time of a request, Rust ÷ Go, in every cell. As in the document, times are of client and server
-    together."""
+    """Finding on the claim that Rust answers sooner, from the time of a request, Rust ÷ Go, in every cell. As in the
+    document, times are of client and server together."""
     judged = _every_cell(of.cells, "response_ms")
     together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
@@ -311,8 +311,8 @@ def _no_errors(of: Measured) -> Finding:
 
 
 def _rust_wins_otherwise(of: Measured) -> Finding:
-    """Finding from the time of a request, the memory, and the share of the processor with 64 threads. A time that was
-    measured with the load near its limit decides nothing."""
+    """Finding on the claim that Rust is better in all other respects, from the time of a request, the memory, and the
+    share of the processor with 64 threads. A time that was measured with the load near its limit decides nothing."""
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
     time_get, time_put, memory, many = (of.cells.judged.get(each) for each in names)
     times = [None if each is None or each.load_limited else each for each in (time_get, time_put)]

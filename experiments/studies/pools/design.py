@@ -39,7 +39,7 @@ BOTH = ("rust", "go")
 """Languages of the document."""
 
 PAIRS = (BOTH, ("go", "python"), ("rust", "python"))
-"""Pairs of languages that are compared: the first ÷ the second."""
+"""Pairs of languages that are compared. A ratio is the first ÷ the second."""
 
 QUANTITIES = {
     "response_ms": "time of a request",
@@ -50,7 +50,7 @@ QUANTITIES = {
     "processing_ms": "processing",
     "received_kb_s": "bytes received a second",
 }
-"""Words for the quantities of the cells, by name."""
+"""Names of the cells' quantities in texts, by the quantities' names."""
 
 VERBS = ("get", "put")
 
@@ -160,7 +160,7 @@ def _both(
 
 
 def _crowded(arm: Arm) -> Arm:
-    """Arm of the same server under 100 connections."""
+    """Arm of the same server under 100 connections instead of 1."""
     return Arm(arm.setting.but(connections=AT), arm.copy)
 
 
@@ -189,7 +189,7 @@ Cells = Sequence[Cell]
 
 
 def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ...]:
-    """Places in ``cells`` of the cells, pinned or free, that have these levels."""
+    """Indices in ``cells`` of the cells, pinned or free, that have these levels."""
     return tuple(
         place
         for place, each in enumerate(cells)
@@ -198,7 +198,7 @@ def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ..
 
 
 def _both_languages(cells: Cells, pinned: bool = True, **levels: Level) -> Iterator[tuple[int, ...]]:
-    """Places of the cells with these levels: those of Rust, then those of Go."""
+    """Indices of the cells with these levels, in two lists: Rust's cells, then Go's."""
     return (_places(cells, pinned, language=each, **levels) for each in BOTH)
 
 

@@ -28,8 +28,8 @@ DRAWN = {
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
-"""Figures by the column of tables 1 and 2 that they draw: name, title, label of the axis, and True where the figure has
-our pinned cells, False where it has our free cells."""
+"""Figures by the column of tables 1 and 2 that they draw. An entry has a name, a title, the label of the axis, and True
+where our cells in the figure are pinned, False where they are free."""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 
@@ -94,8 +94,8 @@ def _lines_of_document(points: Sequence[tuple[str, float, float]], limited: bool
 
 
 def _printed(row: original.Row, quantity: str) -> float:
-    """Value of a column in a row of the document. The mean time is computed from the total time, since five printed
-    means break Little's law."""
+    """Value of a column in a row of the document. The mean time is computed from the total time, because five printed
+    means contradict Little's law."""
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 

@@ -13,7 +13,7 @@ REQUESTS = 100_000
 """Requests of each cell."""
 
 LITTLE_SHARE = 0.02
-"""Largest share by which rounding makes a mean differ from connections × total ÷ requests."""
+"""Largest share by which a printed mean may differ from connections × total ÷ requests, because of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ def rust_not_faster(request: str) -> tuple[tuple[Row, Row], ...]:
 
 
 def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
-    """Languages and connections for which 64 threads took no more of a quantity than 2 threads. Conclusions 1 and 4 say
-    otherwise."""
+    """Languages and numbers of connections for which 64 threads took no more of a quantity than 2 threads. The
+    document's conclusions 1 and 4 say otherwise."""
     few, many = (
         {(each.language, each.connections): each for each in TABLES[request] if each.pool == n} for n in (2, 64)
     )
@@ -190,8 +190,8 @@ def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
 
 
 def go_connects_later(request: str) -> tuple[int, ...]:
-    """Pools for which connecting to Go took longer than connecting to Rust, with 1000 connections. Conclusion 8 says
-    otherwise."""
+    """Sizes of the pool for which connecting to Go took longer than connecting to Rust, with 1000 connections. The
+    document's conclusion 8 says otherwise."""
     return tuple(
         rust.pool for rust, go in pairs(request) if rust.connections == 1000 and go.connect_ms > rust.connect_ms
     )

@@ -70,8 +70,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _times(judgement: Judgement, connections: int, client: str) -> str:
-    """Sentences on a load, and on the calls a second of each server ÷ the calls a second of grpcio under this load;
-    empty without comparisons."""
+    """Sentences on one load: its connections and calls, then each server's calls a second ÷ grpcio's calls a second.
+    Empty without comparisons."""
     found = points(judgement.sweep, judgement.blocks)
     shown = []
     for server in SERVERS:

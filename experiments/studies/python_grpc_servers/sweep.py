@@ -35,7 +35,7 @@ BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",
     GRPC_GO: "a deadline and a new traceparent in each call",
 }
-"""Words for the calls, by load program."""
+"""Texts for the calls of a load, by load program."""
 
 DECIDING = (16, GRPC_GO)
 """Load (connections, and load program) whose comparisons are headlines: the sweep ends once these are decided."""

@@ -59,8 +59,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """Verdict on a claim: CONFIRMED where all comparisons have the wanted verdict, CONTRADICTED where a comparison has
-    another decided verdict, NOT TESTABLE where a comparison is missing."""
+    """Verdict on a claim about a direction, from comparisons: CONFIRMED where all have the wanted verdict, CONTRADICTED
+    where one has another decided verdict, NOT TESTABLE where one is missing."""
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -93,8 +93,9 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """Function that judges whether ZeroMQ varies most at a rate and size (``cell``), by the thesis' own metric. The
-    metric is the spread of the thesis' timer at the receiver: the distance of a run's mean from the median of all runs.
+    """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The thesis measures
+    the variation by its timer at the receiver; the spread of a run is the distance of its mean from the median of all
+    runs.
 
     The claim is CONFIRMED where the interval over blocks shows that ZeroMQ's spread is over 1.5 times the spread of
     each other API. The text also has the spread at the client.
@@ -162,8 +163,8 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Verdict from the pooled ratio of 100 KB ÷ 10 KB: the value of a block is the mean of six log-ratios, of the
-    document's three APIs at both rates."""
+    """Finding on the effect of the message's size, from the ratio of 100 KB ÷ 10 KB. The value of a block is the mean
+    of six log-ratios: of the document's three APIs at both rates."""
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -176,8 +177,8 @@ def _size_shows(seen: Seen) -> Finding:
 
 
 def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen], Finding]:
-    """Function that judges the ratios of nanomsg's throughput to the throughput of each API in ``others``: CONFIRMED
-    where every ratio lies between ``least`` and ``most``, CONTRADICTED where a ratio lies outside."""
+    """Function that judges a claim on throughput, from nanomsg's throughput ÷ the throughput of each API in ``others``.
+    CONFIRMED where every ratio lies between ``least`` and ``most``, CONTRADICTED where a ratio lies outside."""
 
     def inside(each: DeliveryRatio) -> bool:
         apart = each.differs or least < 1 < most  # bounds on both sides of 1: the two APIs need not differ
@@ -208,8 +209,8 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """Verdict NOT TESTABLE: the document's intervals cross zero because of the way in which the document computes
-    intervals. No measurement of ours can decide this claim."""
+    """Finding NOT TESTABLE on intervals that cross zero. The document's intervals cross zero because of the way in
+    which the document computes them, so no measurement of ours can decide this claim."""
     found = crossing(seen.main)
     if found is None:
         return "NOT TESTABLE", ABSENT
@@ -232,8 +233,8 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """Verdict from response times: CONFIRMED where Berkeley sockets and nanomsg differ by less than a quarter, and
-    ZeroMQ takes more time than both."""
+    """Finding on the document's ranking by performance, from response times: CONFIRMED where Berkeley sockets and
+    nanomsg differ by less than a quarter, and ZeroMQ takes more time than both."""
     pairs = {("zeromq", BASE): Verdict.SLOWER, ("nanomsg", "zeromq"): Verdict.FASTER}
     text = " ".join(standing(seen.main, *pair) for pair in (("nanomsg", BASE), *pairs))
     verdicts: set[ClaimVerdict] = {_alike(over_cells(seen.main, "nanomsg", BASE))}
@@ -261,7 +262,8 @@ def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
 
 
 def _nanomsg_overall(seen: Seen) -> Finding:
-    """Verdict from all five graphs: CONTRADICTED where nanomsg is not the best in a graph."""
+    """Finding on the claim that nanomsg is the best overall, from all five graphs: CONTRADICTED where nanomsg is not
+    the best in a graph."""
     verdicts = [_nanomsg_is_best(cell)(seen)[0] for cell in GRAPHS] + [_NANOMSG_CARRIES_MOST(seen)[0]]
     counts = ", ".join(f"{each} {verdicts.count(each)}" for each in dict.fromkeys(verdicts))
     text = f"Of the four graphs of response time and that of throughput: {counts}."

@@ -49,8 +49,8 @@ def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ..
 
 
 def standing(judgement: Judgement, above: str, below: str) -> str:
-    """Sentence on two APIs: the range of their ratios over the cells (rates and sizes), and the number of cells with
-    each verdict."""
+    """Sentence on two APIs: the range of their ratios over all rates and sizes, and the number of ratios with each
+    verdict."""
     seen = over_cells(judgement, above, below)
     if not seen:
         return f"{NAMES[above]} beside {NAMES[below]}: not measured."
@@ -67,7 +67,7 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Spread of the window means of an arm (one API under one load), and the mean of these samples with its
+    """Spread of the window means of an arm (one API under one load), and the mean of these window means with its
     interval."""
 
     of: Setting

@@ -63,7 +63,7 @@ def _of_go(
     not_concluded: tuple[str, ...],
     details: tuple[str, ...] = (),
 ) -> Answer:
-    """Answer from comparisons of Go's servers. ``asked``: words for both sides of each comparison, by its name."""
+    """Answer from comparisons of Go's servers. ``asked``: texts for both arms of each comparison, by its name."""
     said = " ".join(found.told(name, *sides) for name, sides in asked.items())
     return Answer(
         question=question,
@@ -104,8 +104,8 @@ FALLING = (
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """Sentences, one for each mechanism: the one-off cost of a run that would explain the fall of the document's mean,
-    and the one-off cost that was measured here."""
+    """Sentences, one for each mechanism, on the one-off cost of a run: the cost that would explain the fall of the
+    document's mean, and the cost that was measured here."""
     for mechanism in MECHANISMS:
         if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):
             falls_us = MEAN_US[mechanism, MERGE, CALLS[0]] - MEAN_US[mechanism, MERGE, CALLS[2]]

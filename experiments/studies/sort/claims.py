@@ -58,8 +58,8 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 
 def _falls_with_calls(found: Measured) -> Finding:
-    """Finding on the mean of a cold run, from every step from N calls to ten times as many, for every mechanism and
-    algorithm."""
+    """Finding on the claim that the mean of a cold run falls with the number of calls, from every step from N calls to
+    ten times as many, for every mechanism and algorithm."""
     ratios, first_calls = dict[str, Estimate | None](), dict[str, Estimate | None]()
     for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items()):
         what = f"{label(mechanism)}, {name}"
@@ -99,8 +99,8 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    """Finding on the mean time of a warm call, from every step from one length of the array to ten times the length,
-    for every mechanism and algorithm."""
+    """Finding on the claim that the mean falls with N, where N is the length of the array: from every step to ten times
+    the length, for every mechanism and algorithm, by warm calls."""
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
@@ -169,9 +169,9 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
-    """Finding from the intervals of the ratios: CONFIRMED where the largest possible difference of the algorithms is
-    under the least possible difference of the mechanisms. CONTRADICTED where the least possible difference of the
-    algorithms is over the largest possible difference of the mechanisms."""
+    """Finding on the claim that the algorithms differ less than the mechanisms. CONFIRMED where the largest possible
+    difference of the algorithms, by their intervals, is under the least possible difference of the mechanisms.
+    CONTRADICTED where the least difference of the algorithms is over the largest difference of the mechanisms."""
     said = found.brief(*BY_ALGORITHM, *BY_MECHANISM)
     theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
     beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]
@@ -189,15 +189,15 @@ def _algorithms_differ_less(found: Measured) -> Finding:
 
 
 def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
-    """Least and largest factor between the two sides of these comparisons, by the ends of their intervals. Both factors
+    """Least and largest factor between the two arms of these comparisons, by the ends of their intervals. Both factors
     are over 1 where no interval contains 1."""
     least = min(max(each.typical.low, 1 / each.typical.high) for each in judged)
     return least, max(max(each.typical.high, 1 / each.typical.low) for each in judged)
 
 
 def _merge_is_slower(found: Measured) -> Finding:
-    """Finding on merge sort ÷ quicksort, from cold runs in which each algorithm has its own connection. The document
-    ran merge sort first, and then quicksort on the same connection."""
+    """Finding on the claim that merge sort is slower, from merge sort ÷ quicksort in cold runs. Each algorithm has its
+    own connection here. The document ran merge sort first, and then quicksort on the same connection."""
     ratios = {label(each): cold_runs.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
     first = {label(each): cold_runs.first_pays(found.cold, each) for each in MECHANISMS}
     said = (

@@ -54,7 +54,7 @@ class Measured:
         return tuple(self.judged[name] for name in names if name in self.judged)
 
     def told(self, name: str, above: str, below: str) -> str:
-        """Sentence on a comparison, by its verdict. ``above`` and ``below``: words for both sides."""
+        """Sentence on a comparison, chosen by its verdict. ``above`` and ``below``: texts for the two arms."""
         judged = self.judged.get(name)
         return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
 
@@ -97,23 +97,24 @@ def _column(with_connect: bool) -> str:
 
 
 def mean(rows: Sequence[ColdRow], mechanism: str, algorithm: str, calls: int, with_connect: bool) -> Estimate | None:
-    """Mean of a cell over the blocks, µs, in one reading; None where the cell was not measured."""
+    """Mean time of a call in a cell over the blocks, µs; None where the cell was not measured. ``with_connect``: the
+    mean includes the time of connecting."""
     of = go(mechanism, algorithm)
     cell = next((row.cell for row in rows if row.cell.setting == of and row.cell.calls == calls), None)
     return None if cell is None else cell_interval(rows, cell, _column(with_connect))
 
 
 def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: bool) -> Paid | None:
-    """One-off cost of a mechanism with an algorithm, from the fit a + b ÷ N and as timed, in one reading; None where
-    too little was measured."""
+    """One-off cost of a mechanism with an algorithm, from the fit a + b ÷ N and as timed; None where too little was
+    measured. ``with_connect``: the means include the time of connecting."""
     of = go(mechanism, algorithm)
     fit, seen_us = one_off(rows, of, with_connect), paid_once(rows, of, with_connect)
     return None if fit is None or seen_us is None else Paid(fit, seen_us)
 
 
 def algorithms_ratio(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
-    """Mean of merge sort ÷ mean of quicksort, in runs of this number of calls, in the original's reading. Each run has
-    its own connection."""
+    """Mean of merge sort ÷ mean of quicksort, in runs of this number of calls, with connecting if the original's times
+    include it. Each run has its own connection."""
     column = _column(as_original(mechanism))
     return _ratio(*(_by_block(rows, go(mechanism, each), calls, column) for each in (MERGE, QUICK)))
 
@@ -126,7 +127,7 @@ def mechanisms_ratio(rows: Sequence[ColdRow], algorithm: str, calls: int, connec
 
 
 def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: int, many: int) -> Estimate | None:
-    """Mean of a few calls ÷ mean of many calls, in the original's reading."""
+    """Mean of a few calls ÷ mean of many calls, with connecting if the original's times include it."""
     column = _column(as_original(mechanism))
     return _ratio(*(_by_block(rows, go(mechanism, algorithm), calls, column) for calls in (few, many)))
 
