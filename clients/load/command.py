@@ -234,7 +234,7 @@ def _knock(asked: LoadPlan) -> None:
 
 
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
-    """Makes the run of each plan, one after the other."""
+    """Makes the run of each plan, one after the other. Returns the exit code."""
     code, options = 0, session.options
     floor_said = None if options.no_floor or options.cluster else _floor(plans[0])
     for each in plans:

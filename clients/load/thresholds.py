@@ -2,7 +2,8 @@
 
 A condition names a fault: a run for which the condition holds has failed. At least ten replies must lie beyond a
 percentile. A run with fewer replies has failed too, since such a run cannot show that the limit was kept. Throughput is
-the number of replies a second within the window, as in the summary's column ``per s``.
+the number of replies a second within the window, as in the summary's column ``per s``. ``errors`` counts the whole run,
+warm-up and connecting included; ``lookup.errors`` counts the requests that were due in the window.
 """
 
 import operator
@@ -96,5 +97,6 @@ def _said(condition: Condition, request: RequestResult, result: LoadResult) -> s
         starved = result.starved_connections
         return f"{starved:,} connections were" if holds(starved, condition.value) else None
     errors = sum((result.errors if condition.request == ALL else request.errors).values())
-    value = errors / max(1, request.count + errors) if condition.share else errors
-    return f"there were {errors:,} among {request.count + errors:,}" if holds(value, condition.value) else None
+    requests = max(errors, result.recorded) if condition.request == ALL else request.count + errors
+    value = errors / max(1, requests) if condition.share else errors
+    return f"there were {errors:,} among {requests:,}" if holds(value, condition.value) else None

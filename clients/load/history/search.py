@@ -38,7 +38,7 @@ class Undecided(Exception):
 
 
 class _State(NamedTuple):
-    """State of a stock in the search. Replies tell only a part of the state."""
+    """A stock, and the number of its last commit. ``exact`` is False if the number is only a lower bound."""
 
     stock: Stock
     sequence: int
@@ -91,10 +91,10 @@ class _Level:
     not been tried."""
 
     place: int
-    """The request that was taken to reach this step."""
+    """Place of the request that was taken last; -1 at the start."""
     state: _State
     highest: int
-    """The request with the latest send among all that were taken."""
+    """Highest place of a taken request; -1 at the start."""
     choices: Iterator[tuple[int, _State]]
 
 

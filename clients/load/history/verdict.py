@@ -57,7 +57,8 @@ def judged(history: History) -> Verdict:
 
 
 def limit_told(name: str, operations: Iterable[Operation]) -> int:
-    """The largest volume limit of a stock with which all replies to its requests are possible."""
+    """Largest volume limit of the stock with which all SUSPENDED replies are possible; ``INT64_MAX`` without such a
+    reply."""
     limit = INT64_MAX
     for operation in operations:
         request, reply = operation.request, operation.reply

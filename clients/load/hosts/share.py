@@ -25,7 +25,8 @@ from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import StockServiceError
 
 LEAD_S = 0.5
-"""Time from a host's start signal to its first connect. The host's answer to the signal has this time to arrive."""
+"""Time from a host's start signal to its first connect, in seconds. The host's answer to the signal has this time to
+arrive."""
 
 GO_S = fleet.READY_S + 10.0
 """Longest wait for the start signal, in seconds. The clients of a host take at most ``READY_S`` to get ready."""
@@ -118,7 +119,8 @@ class _Watch:
         self._begun = self._called_off = False
 
     def __call__(self, progress: Progress) -> None:
-        """Reports the progress of the run; called as a ``fleet.Watch``."""
+        """Takes a report on the progress. In the phase ``standing``, blocks until ``LEAD_S`` after the start signal.
+        Raises KeyboardInterrupt if the coordinator no longer wants the task, and NotStarted without a signal."""
         self._look()
         if progress.phase == "standing":
             self._wait()

@@ -107,7 +107,7 @@ def test_errors_are_a_number_or_a_share() -> None:
     run = open_run(count=20_000, failed=20)
     run = replace(run, errors={"invalid_reply": 20, "unavailable": 20})
     assert said(run, "errors>40") == []
-    assert said(run, "errors>39") == ["errors>39: there were 40 among 20,020"]
+    assert said(run, "errors>39") == ["errors>39: there were 40 among 20,000"]
     assert said(run, "errors>0.2%") == []
     assert len(said(run, "errors>0.199%")) == 1
     assert said(run, "lookup.errors>10") == []
