@@ -17,7 +17,7 @@ _EARLY_MAX = 1000
 _DRAINING = "the server is stopping"
 
 OLD = "max_age"
-"""Text of the GOAWAY to an old connection. gRPC's own servers send the same text."""
+"""Text of the GOAWAY frame that a connection gets at its age limit. gRPC's own servers send the same text."""
 
 _TOIL = 2
 """Cost of a call that the server refuses or resets, in credits of ``patience.py``."""
@@ -66,7 +66,7 @@ class CallTable:
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Computes ``room`` again. Call ``count`` after each change of the half, kept or held calls."""
+        """Computes the field ``room`` again. Called after each change of the half, kept or held calls."""
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
@@ -155,7 +155,8 @@ class CallTable:
         self.early[stream] = None
 
     def forget(self, stream: int) -> None:
-        """Removes a call in any state. If the call was not answered, its costly header block now costs credits."""
+        """Removes a call in any state. If the call was not answered, its client pays the credits of a costly header
+        block (``costs``)."""
         self.half.pop(stream, None)
         self.kept.pop(stream, None)
         self.open.pop(stream, None)

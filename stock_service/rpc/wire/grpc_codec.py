@@ -94,7 +94,7 @@ class _Shape(NamedTuple):
 
 
 class GrpcCodec:
-    """Implementation of ``codec.Codec`` for gRPC. A call's number is its stream's number."""
+    """Client's side of a gRPC connection (``codec.Codec``). The number of a call is the number of its HTTP/2 stream."""
 
     def __init__(self, authority: str, token: str = "", metadata: Metadata = ()) -> None:
         self.hello = _HELLO

@@ -46,7 +46,7 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""Size in bytes below which a DATA frame is tiny: tiny frames cost the receiver more time than the sender."""
+"""Size in bytes below which a DATA frame counts as tiny. Tiny frames cost the receiver more time than the sender."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
 """Cost of a new header block whose call fails: ``_NEW_BLOCK`` credits, plus one credit for each ``_NEW_BYTES`` bytes of

@@ -209,7 +209,7 @@ class Endpoint:
             del self.held[stream]
 
     def _widen(self, count: int) -> None:
-        """Handles a WINDOW_UPDATE of the connection."""
+        """Adds the bytes of a WINDOW_UPDATE to the connection's send window, and sends held bodies."""
         window = self.send_window + (count & http2.WINDOW_MAX)
         if not self._greeted or window == self.send_window:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a WINDOW_UPDATE of 0, or before SETTINGS")

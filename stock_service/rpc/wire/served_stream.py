@@ -102,7 +102,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def toils(self) -> bool:
-        """True if the server must read the connection in small pieces: its last bytes cost time, for few requests."""
+        """True if the last bytes cost much time for few requests. The server must then read in small pieces."""
 
     @property
     def later_ns(self) -> int:
@@ -213,7 +213,8 @@ class ServedStream(Generic[Request]):
 
     @property
     def done(self) -> bool:
-        """True if the connection can be closed."""
+        """True if the server may close the connection: all replies are sent and the client has ended its sending, or
+        the connection is broken and every dispatched request is answered."""
         if self.state is BROKEN:
             return self.received == self.answered
         return self._ended and self.finished
