@@ -65,7 +65,7 @@ class Beside:
     foretold: Foretold
     """Prediction for the arm from its basis, in the sweep's blocks. The basis: arms with one worker."""
     written: Foretold
-    """Prediction that was written down before the sweep."""
+    """Prediction for the arm that was written down before the sweep, from the blocks of ``pool_one``."""
     throughput_hz: Estimate | None
     """Measured throughput in replies a second; None where no block counts."""
     p99_s: Estimate | None

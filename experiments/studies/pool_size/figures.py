@@ -81,7 +81,7 @@ def pools(every: Sequence[Beside]) -> Picture:
 
 
 def prediction(every: Sequence[Beside]) -> Picture:
-    """Figure of the measured ÷ foretold throughput of every closed loop."""
+    """Figure of a ratio for every arm of a closed loop: its measured throughput ÷ its predicted throughput."""
     closed = grouped((each for each in every if not each.is_open), lambda each: each.what)
     rows = [
         Off(what, [(f"{each.workers}/{each.clients}", each.ratio) for each in own if each.ratio is not None])

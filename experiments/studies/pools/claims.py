@@ -125,7 +125,7 @@ def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float =
 
 
 def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
-    """Verdict that one ratio gives on the claim of ``all_are``."""
+    """Verdict of a single ratio on a claim that ratios lie under a bound, or over it (``all_are``)."""
     if judged is None or judged.verdict in (None, Verdict.INCONCLUSIVE):
         return "INCONCLUSIVE"
     seen, less = judged.seen, wanted is Verdict.LESS

@@ -20,7 +20,7 @@ class Waits:
     """Calls of one server that wait for a flush of the service, without a thread. Only the loop's thread uses it."""
 
     def __init__(self, flush: Flush) -> None:
-        """``flush`` is ``Service.flush``."""
+        """``flush`` begins the work of waiting requests (``Service.flush``)."""
         self._flush = flush
         self._asked = False
 
