@@ -43,8 +43,8 @@ DISTANCE_MAX = 0.02
 """Largest Kolmogorov-Smirnov distance that the sender's own jitter may explain. Chance is allowed in addition."""
 
 RESOLUTION_NS = 1_000_000
-"""Least mean length of a checked gap, in nanoseconds. Shorter gaps are added up to this length before the check,
-because a sender's own work between two sends takes some 20 µs."""
+"""Mean length, in nanoseconds, to which successive Poisson gaps are added up before the distance check. A sender's own
+work between two sends takes some 20 µs, which distorts short gaps."""
 
 DISPERSION_OFF_MAX = 0.05
 """Largest difference of the index of dispersion from 1. Chance is allowed in addition."""
@@ -153,8 +153,8 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """Number of successive gaps that are added up before the check, so that a sum lasts ``RESOLUTION_NS`` on average.
-    Fewer gaps are added up in a short run, so that the run has at least ``GAPS_MIN`` sums."""
+    """Number of successive gaps in one sum, for a Poisson process: they last at least ``RESOLUTION_NS`` on average. A
+    run too short for ``GAPS_MIN`` sums of this length gets fewer gaps in each sum, and at least 1."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 

@@ -53,7 +53,7 @@ class Times:
         self.max_ns = 0
 
     def record(self, values: Nanoseconds) -> None:
-        """Adds values, in nanoseconds."""
+        """Adds times, in nanoseconds. A time under 1 ns or over 60 s is counted in ``out_of_range`` alone."""
         kept = values[(values >= LOWEST_NS) & (values <= HIGHEST_NS)]
         self.out_of_range += len(values) - len(kept)
         if not len(kept):
@@ -103,7 +103,8 @@ class Times:
         return lowest, lowest + (1 << shifts) - 1, self._counts
 
     def to_json(self) -> dict[str, object]:
-        """The distribution as values for ``json``."""
+        """Dictionary of the counts, the sums, the least and the greatest time, and the encoded histogram, for
+        ``json``."""
         numbers: dict[str, object] = {name: getattr(self, name) for name in _NUMBERS}
         return numbers | ({"histogram": self.encoded()} if self.count else {})
 

@@ -39,9 +39,10 @@ class TurnRecords:
     client_cpu_ns: Numbers
     """Processor time of this process in each turn; 0 for a turn in which this process did not send."""
     server_cpu_ns: Numbers
-    """Processor time of the server during each turn; 0 if the server's clock was not read."""
+    """Processor time of the server during each turn, in nanoseconds. Only client process 0 reads the server's clock:
+    the value is 0 in other processes, and for a turn that had ended before the second reading."""
     wire_bytes: Numbers
-    """Bytes that the loopback carried during each turn, headers included; 0 if the counter was not read."""
+    """Bytes that the loopback carried during each turn, headers included. 0 like ``server_cpu_ns``."""
 
 
 def taken(line: int, records: Records) -> Requests:

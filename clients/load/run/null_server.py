@@ -55,7 +55,8 @@ class _Connection:
             os.write(descriptor, answers.hello)
 
     def answer(self) -> bool:
-        """Reads once, and sends the replies to the requests that were read. A function of the kind ``Answer``."""
+        """Reads once, and sends the replies. False if the client has closed, the protocol refuses the bytes, or the
+        socket takes only a part of the replies."""
         data = os.read(self._descriptor, READ_BYTES)
         if not data:
             return False
