@@ -160,7 +160,7 @@ def test_advice_states_the_errors_that_were_seen() -> None:
     """Nine of ten rates, and five of six tails at 50 and 70 % of capacity, err by no more than ``recommend`` says."""
     every = beside(recording.read(ROOT / "experiments/studies/pool_size/recorded/quick").seen)
     rates = [abs(each.ratio.value - 1) for each in every if not each.is_open and each.ratio is not None]
-    tails = [abs(each.tail_ratio - 1) for each in every if each.share and each.share < 0.75 and each.tail_ratio]
+    tails = [abs(each.tail_ratio.value - 1) for each in every if each.share and each.share < 0.75 and each.tail_ratio]
     assert len(rates) > 30
     assert len(tails) == 6
     assert sum(error <= DESCRIBED_ERROR for error in rates) >= 0.9 * len(rates)

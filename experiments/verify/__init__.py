@@ -115,8 +115,8 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
         apart.append([*_unlike(sweep, made)])
     else:
         if apart:
-            nearest = ", ".join(min(apart, key=len))
-            yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {nearest}"
+            nearest = min(apart, key=len)
+            yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {', '.join(nearest)}"
         else:
             yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
         return

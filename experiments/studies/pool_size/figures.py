@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from experiments.design.demands import Demands
-from experiments.judge.stats import exact
+from experiments.judge.stats import Estimate, exact
 from experiments.show import tables
 from experiments.show.content import Section, Seen
 from experiments.show.figures import curves, off, ratios
@@ -202,16 +202,22 @@ def tail_table(every: Sequence[Beside]) -> str:
             number(1000 * each.foretold.response_s) if math.isfinite(each.foretold.response_s) else "without end",
             NOTHING if each.p99_s is None else number(1000 * each.p99_s.value),
             NOTHING if each.p99_s is None else times_between(each.p99_s, 0.001),
-            NOTHING if each.tail_ratio is None else f"{100 * (each.tail_ratio.value - 1):+.0f} %",
-            NOTHING if each.tail_ratio is None else "yes" if abs(each.tail_ratio.value - 1) <= TAIL_WITHIN else "**no**",
+            *_off(each.tail_ratio),
         )
         for each in every
         if each.share is not None
     ]
     shares = ("of the capacity before the sweep", "in the sweep")
     head = ("model", "work in a request", "threads", *shares, "due, /s", "answered, /s")
-    times = ("99th percentile foretold, ms", "measured, ms", "95 % interval", "off by", f"within {percent(TAIL_WITHIN)}")
-    return Table((*head, *times), tuple(lines), 2).markdown
+    times = ("99th percentile foretold, ms", "measured, ms", "95 % interval", "off by")
+    return Table((*head, *times, f"within {percent(TAIL_WITHIN)}"), tuple(lines), 2).markdown
+
+
+def _off(ratio: Estimate | None) -> tuple[str, str]:
+    """Texts for a 99th percentile: the error of its prediction, and ``yes`` where the prediction is near."""
+    if ratio is None:
+        return NOTHING, NOTHING
+    return f"{100 * (ratio.value - 1):+.0f} %", "yes" if abs(ratio.value - 1) <= TAIL_WITHIN else "**no**"
 
 
 def _threads(each: Beside) -> str:

@@ -118,8 +118,10 @@ def claims_of_tails(found: Seen) -> str:
 def test_an_arm_whose_basis_has_no_value_has_no_prediction() -> None:
     """Without processor times no arm has a basis: no arm is compared, and the answers say so."""
     whole = seen()
-    emptied = [replace(block, slices=replace(block.slices, server_cpu_ns=[0] * len(block.slices.arm))) for block in whole.main.blocks]
-    lacking = replace(whole, main=replace(whole.main, blocks=tuple(emptied)))
+    blocks = whole.main.blocks
+    unread = [replace(each.slices, server_cpu_ns=[0] * len(each.slices.arm)) for each in blocks]
+    emptied = tuple(replace(each, slices=slices) for each, slices in zip(blocks, unread, strict=True))
+    lacking = replace(whole, main=replace(whole.main, blocks=emptied))
     assert beside(lacking) == ()
     assert answers(lacking)[3].sentence.startswith("Not known")
 
