@@ -75,7 +75,7 @@ def test_larger_pools_that_answer_less_contradict_what_gains() -> None:
 
 
 def one_row_off(arm: Arm) -> float:
-    """Ratio of 0.05 to the prediction, on large pools of sockets whose requests wait 10 ms: the smallest pool is best."""
+    """Ratio of 0.05 to the prediction, on large pools whose requests wait 10 ms. The smallest pool is best."""
     of = arm.setting
     return 0.05 if model_of(of) == SOCKETS and work_of(of) == Work(io_ms=10) and of.whole("workers") > 4 else 1.0
 

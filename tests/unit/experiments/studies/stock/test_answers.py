@@ -63,7 +63,7 @@ def test_questions_2_and_4_tell_each_growth(times: float) -> None:
     _, second, _, last = of(world, *GROWTHS, *sweeps.COMPUTING, "past_pool")
     for name in ("on gRPC", "on sockets"):
         assert f"5 clients {name}" in second.sentence
-        assert f"10 clients computing {name} have" in last.sentence
+        assert f"10 clients with computing Lookups {name} have" in last.sentence
     assert [each.comparison.name for each in last.deciding] == list(sweeps.COMPUTING)
     assert "ms with 5 clients and" in last.details[0]
     assert last.details[1].startswith("10 clients on a pool of 5 threads have")
