@@ -319,6 +319,8 @@ def test_a_goal_is_met_by_a_bound_on_its_side_alone(
     client at its limit on both servers decide nothing."""
     seen = clients_seen({**OURS_US, "deadline": deadline_us}, limited, replace(SMALL, peers=frozenset()), also=also)
     assert ratio_goals(seen.main, real_clients.GOALS)[0].said == state
+    (at_most,) = ratio_goals(seen.main, [("deadline at 4 × 16", "", 0.0, 20.0)])
+    assert (at_most.said == "met") == (not limited)
 
 
 @pytest.mark.parametrize(
