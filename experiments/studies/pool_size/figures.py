@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from experiments.design.demands import Demands
-from experiments.judge.stats import Estimate, exact
+from experiments.judge.stats import Estimate
 from experiments.show import tables
 from experiments.show.content import Section, Seen
 from experiments.show.figures import curves, off, ratios
@@ -97,8 +97,8 @@ def tails(every: Sequence[Beside]) -> Picture:
     for what, own in grouped((each for each in every if each.is_open), lambda each: each.what).items():
         at = [(100 * (each.share_now or 0), each.foretold.response_s, each.p99_s) for each in own]
         told = [(place, 1000 * response_s) for place, response_s, _ in at if math.isfinite(response_s)]
-        measured = sorted((place, 1000 * p99_s.value) for place, _, p99_s in at if p99_s is not None)
-        seen = [(place, exact(p99_ms)) for place, p99_ms in measured]
+        measured = ((place, p99_s.over(0.001)) for place, _, p99_s in at if p99_s is not None)
+        seen = sorted(measured, key=lambda point: point[0])
         panels.append(Panel(f"{what}, {_load(own)}", [Line("", own[0].setting.text("transport"), seen, told)]))
     ticks = tuple((float(each), str(each)) for each in (30, 50, 70, 90))
     x, y = "Load, % of the foretold capacity", "99th percentile of response times, ms"
