@@ -29,6 +29,7 @@ from experiments.show.numbers import (
     counted,
     number,
     percent,
+    ratio_with_ends,
     ratio_words,
     time_unit,
     times_between,
@@ -118,8 +119,18 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
     """True where the load was near its limit in one of the two arms. Processor time is the server's alone: False."""
     of = judged.comparison
-    limited = (gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (of.above, of.below))
-    return of.measure != "cpu" and any(limited)
+    return of.measure != "cpu" and any(gates.limited_arms(judgement.sweep, judgement.blocks, of))
+
+
+def bounded(judgement: Judgement, judged: Judged) -> str:
+    """Text of a ratio of rates, lower arm ÷ upper arm, with its interval and its bound.
+
+    A server on which the load was at its limit can answer more. So the ratio is a bound if the load was at its limit on
+    one arm: "at least" for the lower arm, "at most" for the upper arm. On both arms: no bound, and ``†`` as a mark.
+    """
+    above, below = gates.limited_arms(judgement.sweep, judgement.blocks, judged.comparison)
+    bound = "" if above == below else "at least " if below else "at most "
+    return f"{bound}{ratio_with_ends(judged.typical)}" + f" {LIMITED_MARK}" * (above and below)
 
 
 def points(shown: Sequence[Point]) -> Table:

@@ -12,9 +12,9 @@ from experiments.results.observed import ALL
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends, value_words
+from experiments.show.numbers import NOTHING, counted, number, value_words
 from experiments.show.sentences import ratio_sentence, to_decide
-from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table, bounded
 from experiments.studies.python_grpc_servers.sweep import (
     BLOCKS,
     CLIENTS,
@@ -46,7 +46,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
     )
     return (
         Answer(
-            "How many times grpcio's calls do the gRPC servers for Python answer?",
+            "How many calls do the gRPC servers for Python answer, as a multiple of grpcio's calls?",
             told[DECIDING] or NOT_MEASURED,
             tuple(each for each in headline if each.comparison.measure == "response"),
             details=tuple(each for load, each in told.items() if each and load != DECIDING),
@@ -72,16 +72,11 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 def _times(judgement: Judgement, connections: int, client: str) -> str:
     """Sentences on one load: its connections and calls, then each server's calls a second ÷ grpcio's calls a second.
     Empty without comparisons."""
-    found = points(judgement.sweep, judgement.blocks)
-    shown = []
-    for server in SERVERS:
-        one = judgement.judged.get(times_name(server, connections, client))
-        if one is not None:
-            ends = (found.get((arm, ALL)) for arm in (one.comparison.below, one.comparison.above))
-            own, grpcio = (point is not None and point.load_limited for point in ends)
-            bound = "" if own == grpcio else "at least " if own else "at most "
-            mark = f" {LIMITED_MARK}" * (own and grpcio)
-            shown.append(f"{server.replace(',', ' on', 1)}: {bound}{ratio_with_ends(one.typical)}{mark}.")
+    shown = [
+        f"With {server.replace(',', ' on', 1)}: {bounded(judgement, one)}."
+        for server in SERVERS
+        if (one := judgement.judged.get(times_name(server, connections, client)))
+    ]
     load = f"The load: {counted(connections, 'connection')}, {BLOCKS[client]}."
     return " ".join((load, "The calls of grpcio on threads count as 1.", *shown)) if shown else ""
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.judge.gates import is_load_limited
+from experiments.judge.gates import limited_arms
 from experiments.judge.standalone import LoneJudged
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
@@ -116,12 +116,13 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
     for name, part, at_least, at_most in rows:
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"
-        refused = "; ".join(f"gate {each.gate}: {each.said}" for each in judged.refusals) if judged else ""
+        refusals = [f"gate {each.gate}: {each.said}" for each in judged.refusals] if judged else []
         if judged is not None and judged.load_share is not None and not _bounded(judgement, judged, at_least, at_most):
-            refused = "gate 7: client and server together determine the ratio"
+            refusals.append("gate 7: client and server together determine the ratio")
         if judgement.look is None:
-            refused = "no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"
-        found.append(Goal(part, bound, at_least, at_most, judged.typical if judged else None, refused=refused))
+            refusals = ["no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"]
+        seen = judged.typical if judged else None
+        found.append(Goal(part, bound, at_least, at_most, seen, refused="; ".join(refusals)))
     return tuple(found)
 
 
@@ -129,10 +130,9 @@ def _bounded(judgement: Judgement, judged: Judged, at_least: float, at_most: flo
     """True where a ratio meets its goal although the load was the limit on one of the two arms.
 
     The load makes the time of a limited arm too long. If the lower arm alone is limited, the true ratio is the measured
-    ratio or more; if the upper arm alone is limited, the true ratio is the measured ratio or less.
+    ratio or more. If the upper arm alone is limited, the true ratio is the measured ratio or less.
     """
-    of = judged.comparison
-    above, below = (is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (of.above, of.below))
+    above, below = limited_arms(judgement.sweep, judgement.blocks, judged.comparison)
     is_bound = above != below and (at_least == 0 if above else math.isinf(at_most))
     return is_bound and at_least <= judged.typical.low and judged.typical.high <= at_most
 

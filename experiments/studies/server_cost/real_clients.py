@@ -18,7 +18,7 @@ from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep
-from experiments.judge.gates import is_load_limited
+from experiments.judge.gates import limited_arms
 from experiments.judge.points import points
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
@@ -28,7 +28,7 @@ from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends
 from experiments.show.sentences import to_decide
-from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table, bounded
 from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section, rows
 from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
@@ -76,7 +76,7 @@ GOALS = tuple(
 
 NO_BOUND = f"{LIMITED_MARK} The client was at its limit on both servers: the ratio tells nothing of the servers alone."
 
-QUESTION = "How many times the calls of a plain grpcio server does grpc_static answer, for clients on grpc-go?"
+QUESTION = "How many calls does grpc_static answer for clients on grpc-go, as a multiple of plain grpcio's calls?"
 
 
 def sweep(scale: Scale) -> Sweep:
@@ -139,24 +139,30 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
     """Sentences, two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over all
     kinds of call.
 
-    Where the client was at its limit, the measured ratio is a lower bound of the true ratio; other ratios are exact.
-    The least ratio is the least exact ratio, with "at most" before it if a lower bound is smaller. The largest ratio is
-    the largest of all, with "at least" before it if any ratio is a lower bound.
+    A ratio is exact where the client was at its limit on neither server. Where the client was at its limit on
+    ``grpc_static`` alone, the ratio is a lower bound of the true ratio. Other ratios count for neither end. The least
+    ratio is the least exact ratio, with "at most" before it if the true ratio of another kind of call may be smaller.
+    The largest ratio is the largest of the exact ratios and the lower bounds, with "at least" before it unless all
+    ratios are exact.
     """
     for load in LOADS:
-        judged = {headers: judgement.judged.get(_name(load, headers)) for headers in CALLS}
-        ratios = {headers: one.typical.value for headers, one in judged.items() if one is not None}
-        bounds = {headers for headers in ratios if _limited(judgement, load, headers, ON_GRPCIO)[0]}
-        exact = ratios.keys() - bounds
-        if not ratios:
+        judged = {headers: one for headers in CALLS if (one := judgement.judged.get(_name(load, headers)))}
+        ratios = {headers: one.typical.value for headers, one in judged.items()}
+        limited = {
+            headers: limited_arms(judgement.sweep, judgement.blocks, one.comparison) for headers, one in judged.items()
+        }
+        exact = [headers for headers, arms in limited.items() if not any(arms)]
+        lower = [headers for headers, arms in limited.items() if arms == (False, True)]
+        if not (exact or lower):
             continue
-        most = max(ratios, key=ratios.__getitem__)
-        told = f"{'at least ' * bool(bounds)}{_ratio(judgement, load, most)}"
+        most = max((*exact, *lower), key=ratios.__getitem__)
+        is_bound = len(exact) < len(ratios)
+        told = f"{'at least ' * is_bound}{_ratio(judgement, load, most)}"
         ends = f"The highest figure is with {_had(CALLS[most])}."
         if exact and (least := min(exact, key=ratios.__getitem__)) != most:
-            is_open = any(ratios[each] < ratios[least] for each in bounds)
+            is_open = any(ratios[each] < ratios[least] or each not in lower for each in ratios if each not in exact)
             told = f"{'at most ' * is_open}{_ratio(judgement, load, least)} to {told}"
-            exactly = " exact" * bool(bounds)
+            exactly = " exact" * is_bound
             ends = f"The lowest{exactly} figure is with {_had(CALLS[least])}, the highest with {_had(CALLS[most])}."
         yield f"{_at_once(load)}, grpc_static answers {told} times the calls of plain grpcio."
         yield ends
@@ -167,29 +173,13 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
     the server in words."""
     for load in LOADS:
         shown = [
-            f"{_shown(judgement, load, headers, server)} with {_had(calls)}"
+            f"{bounded(judgement, one)} with {_had(calls)}"
             for headers, calls in CALLS.items()
-            if _name(load, headers, server) in judgement.judged
+            if (one := judgement.judged.get(_name(load, headers, server)))
         ]
         if shown:
             no_bound = f" {NO_BOUND}" * any(LIMITED_MARK in each for each in shown)
             yield f"{_at_once(load)}, times the calls of {name}: {', '.join(shown)}.{no_bound}"
-
-
-def _shown(judgement: Judgement, load: str, headers: str, server: Setting) -> str:
-    """Text of a ratio. Where the client was at its limit on one server, this server could answer more calls: the ratio
-    is a bound, with "at least" or "at most" before it. Where the client was at its limit on both servers, the ratio is
-    no bound, and has a mark."""
-    ours, other = _limited(judgement, load, headers, server)
-    bound = "" if ours == other else "at least " if ours else "at most "
-    return f"{bound}{_ratio(judgement, load, headers, server)}" + f" {LIMITED_MARK}" * (ours and other)
-
-
-def _limited(judgement: Judgement, load: str, headers: str, server: Setting) -> tuple[bool, bool]:
-    """Two answers, for ``grpc_static`` and for the other server: True where the client was at its limit."""
-    one = judgement.judged[_name(load, headers, server)].comparison
-    ours, other = (is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (one.below, one.above))
-    return ours, other
 
 
 def _at_once(load: str) -> str:

@@ -241,8 +241,8 @@ OURS_US = {"same": 100.0, "token": 850.0, "deadline": 200.0, "traceparent": 800.
 def clients_seen(
     ours_us: Mapping[str, float], limited: Sequence[str], scale: Scale = SMALL, number: int = 10, also: str = ""
 ) -> Seen:
-    """Blocks of clients on grpc-go. Some kinds of call have the client at its limit, on our server. All calls to the
-    server in the language ``also`` have the client at its limit, too."""
+    """Blocks of clients on grpc-go. Calls with ``limited`` headers have the client at its limit on our server. Calls to
+    other servers have the client at its limit if ``also`` is the server's language, or the headers of the calls."""
     others_us = {"python": 400.0, "go": 200.0, "rust": 50.0}
 
     def mean_us(arm: Arm, _: str) -> float:
@@ -251,7 +251,7 @@ def clients_seen(
 
     def busy(arm: Arm) -> float:
         if arm.setting["transport"] != "grpc_static":
-            return 0.9 if arm.setting["language"] == also else 0.4
+            return 0.9 if also in (arm.setting["language"], arm.setting["headers"]) else 0.4
         return 0.9 if arm.setting["headers"] in limited else 0.4
 
     def answered(arm: Arm) -> tuple[Window, ...]:
@@ -324,29 +324,39 @@ def test_a_goal_is_met_by_a_bound_on_its_side_alone(
 
 
 @pytest.mark.parametrize(
-    ("ours_us", "limited", "said", "ends"),
+    ("ours_us", "limited", "also", "said", "ends"),
     [
         (
             {"same": 1600.0},
             ["same"],
+            "",
             "at most 0.5 to at least 2.0",
             "lowest exact figure is with a token, the highest with a deadline of 2 s",
         ),
         (
             {"token": 50.0},
             ["same"],
+            "",
             "0.5 to at least 8.0",
             "lowest exact figure is with a new traceparent, the highest with a token",
         ),
-        ({}, [*OURS_US], "at least 4.0", "highest figure is with equal calls"),
-        ({}, [], "0.5 to 4.0", "lowest figure is with a token, the highest with equal calls"),
+        ({}, [*OURS_US], "", "at least 4.0", "highest figure is with equal calls"),
+        ({}, [], "", "0.5 to 4.0", "lowest figure is with a token, the highest with equal calls"),
+        (
+            {},
+            ["deadline"],
+            "same",
+            "at most 0.5 to at least 2.0",
+            "lowest exact figure is with a token, the highest with a deadline of 2 s",
+        ),
     ],
 )
 def test_a_ratio_that_is_a_bound_is_said_to_be_one(
-    ours_us: Mapping[str, float], limited: Sequence[str], said: str, ends: str
+    ours_us: Mapping[str, float], limited: Sequence[str], also: str, said: str, ends: str
 ) -> None:
-    """A ratio with the client at its limit is a lower bound: never the least ratio, and the largest is "at least"."""
-    seen = clients_seen({**OURS_US, **ours_us}, limited, replace(SMALL, peers=frozenset()))
+    """A ratio with the client at its limit on our server is a lower bound: never the least ratio, and the largest is
+    "at least". With the client at its limit on grpcio, a ratio is neither the least nor the largest."""
+    seen = clients_seen({**OURS_US, **ours_us}, limited, replace(SMALL, peers=frozenset()), also=also)
     sentence = re.sub(r" \([^)]*\)", "", SERVER_COST.parts["real_clients"].answers(seen)[0].sentence)
     rounded = re.sub(r"\d\.\d+", lambda ratio: f"{round(2 * float(ratio[0])) / 2}", sentence)
     found = re.findall(r"answers (.*?) times the calls of plain grpcio\. The (.*?)\.", rounded)
