@@ -1,11 +1,11 @@
 """Number and kind of workers that a server needs: foretold from one client of one worker, then measured.
 
 ``design`` has the sweeps. ``prediction`` predicts from the demands of a request. ``beside`` compares predictions with
-measurements. ``claims`` has the answers and the card of claims. ``figures`` has pictures and tables.
+measurements. ``answers`` has the answers, ``claims`` the card of claims, and ``figures`` has pictures and tables.
 """
 
 from experiments.peers import WITHOUT_GIL
-from experiments.studies.pool_size import claims, design, figures, prediction
+from experiments.studies.pool_size import answers, claims, design, figures, prediction
 from experiments.studies.study import Part, Scale, Study
 
 POOL_SIZE = Study(
@@ -15,7 +15,7 @@ POOL_SIZE = Study(
         "pool_size": Part(
             title="Work in a request × pool × clients: foretold, then measured",
             sweep=design.pool_size,
-            answers=claims.answers,
+            answers=answers.answers,
             pictures=figures.pictures,
             claims=claims.claims,
             sections=figures.sections,
@@ -27,13 +27,13 @@ POOL_SIZE = Study(
         "pool_one": Part(
             title="What one client finds of one worker",
             sweep=design.pool_one,
-            answers=claims.one,
+            answers=answers.one,
             peers=(WITHOUT_GIL,),
         ),
         "pool_lookups": Part(
             title="A pure Lookup with 1, 8 and 64 threads",
             sweep=design.pool_lookups,
-            answers=claims.lookups,
+            answers=answers.lookups,
         ),
     },
     scales={

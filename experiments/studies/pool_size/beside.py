@@ -46,13 +46,17 @@ from experiments.studies.pool_size.design import (
     named,
     work_of,
 )
-from experiments.studies.pool_size.prediction import foretell
+from experiments.studies.pool_size.prediction import Unmeasured, foretell
 
 THROUGHPUT_WITHIN = 0.10
 """Largest share by which the measured throughput of a hit differs from the predicted throughput."""
 
 TAIL_WITHIN = 0.25
 """Largest share by which the measured 99th percentile of a hit differs from the predicted percentile."""
+
+NEAR = 0.05
+"""Tolerance of the load in the claim on tails. The claim is about a load of ``advice.USUAL``, as a share of the
+foretold capacity. An open loop counts if its share differs from ``USUAL`` by less than the tolerance."""
 
 STEPS_MIN = 3
 """Fewest pools, or numbers of clients, that test a prediction. With two, every prediction is within one step."""
@@ -191,17 +195,23 @@ def least_enough(rates_hz: Sequence[float]) -> int:
     return next(place for place, rate_hz in enumerate(rates_hz) if rate_hz >= enough_hz)
 
 
-@lru_cache(maxsize=2)
-def told(seen: Seen) -> Mapping[Setting, Foretold]:
-    """Predictions by setting, in the sweep's order, for the arms on which no prediction rests. Before the first block
-    these are the predictions that were written down before the sweep. The last two results are cached."""
+def asked(seen: Seen) -> tuple[Setting, ...]:
+    """Settings of the arms on which no prediction rests, and for which a prediction was written down before the sweep.
+    The order is the sweep's."""
     sweep = seen.main.sweep
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
-    written = {each.setting: each for each in seen.foretold}
-    own = [arm.setting for arm in sweep.arms if not arm.copy and arm not in bases and arm.setting in written]
+    written = {each.setting for each in seen.foretold}
+    return tuple(arm.setting for arm in sweep.arms if not arm.copy and arm not in bases and arm.setting in written)
+
+
+@lru_cache(maxsize=2)
+def told(seen: Seen) -> Mapping[Setting, Foretold]:
+    """Predictions by setting, in the sweep's order, for the settings that ``asked`` gives. Before the first block these
+    are the predictions that were written down before the sweep. The last two results are cached."""
     if not seen.main.blocks:
-        return {each: written[each] for each in own}
-    now = {each: _now(seen.main, each) for each in own}
+        written = {each.setting: each for each in seen.foretold}
+        return {each: written[each] for each in asked(seen)}
+    now = {each: _now(seen.main, each) for each in asked(seen)}
     return {each: found for each, found in now.items() if found is not None}
 
 
@@ -209,7 +219,7 @@ def _now(judgement: Judgement, setting: Setting) -> Foretold | None:
     """Prediction for a setting, from the blocks of the sweep; None where an arm of its basis has no value."""
     try:
         return foretell(judgement, setting)
-    except ValueError:
+    except Unmeasured:
         return None
 
 

@@ -13,6 +13,7 @@ from experiments.show.figures.off import Off
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, counted, number, percent, times_between
 from experiments.show.tables import Table
+from experiments.studies.pool_size.answers import compared
 from experiments.studies.pool_size.beside import (
     TAIL_WITHIN,
     THROUGHPUT_WITHIN,
@@ -24,7 +25,6 @@ from experiments.studies.pool_size.beside import (
     of_clients,
     of_pools,
 )
-from experiments.studies.pool_size.claims import compared
 from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, named
 
 FORETOLD = "foretold, from one client of one worker"
@@ -202,7 +202,7 @@ def tail_table(every: Sequence[Beside]) -> str:
             number(1000 * each.foretold.response_s) if math.isfinite(each.foretold.response_s) else "without end",
             NOTHING if each.p99_s is None else number(1000 * each.p99_s.value),
             NOTHING if each.p99_s is None else times_between(each.p99_s, 0.001),
-            *_off(each.tail_ratio),
+            *_tail_error(each.tail_ratio),
         )
         for each in every
         if each.share is not None
@@ -213,7 +213,7 @@ def tail_table(every: Sequence[Beside]) -> str:
     return Table((*head, *times, f"within {percent(TAIL_WITHIN)}"), tuple(lines), 2).markdown
 
 
-def _off(ratio: Estimate | None) -> tuple[str, str]:
+def _tail_error(ratio: Estimate | None) -> tuple[str, str]:
     """Texts for a 99th percentile: the error of its prediction, and ``yes`` where the prediction is near."""
     if ratio is None:
         return NOTHING, NOTHING

@@ -97,16 +97,20 @@ OWN_VARIATION = 0.5
 """Coefficient of variation of the transport's own processor time. The work in a request does not vary."""
 
 
+class Unmeasured(Exception):
+    """Raised where an arm of a prediction's basis has no value in any block."""
+
+
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:
     """Prediction for a setting, from the blocks of a sweep that has the arms of the setting's ``design.basis``. Raises
-    ValueError where an arm of the basis has no value."""
+    Unmeasured where an arm of the basis has no value."""
     load_s = _seen(judgement, Arm(no_work(one(setting))), ratios.arm_load_us) * US
     return of_demands(setting, demands_of(judgement, setting), judgement.blocks[0].cores, load_s)
 
 
 def demands_of(judgement: Judgement, setting: Setting) -> Demands:
-    """Demands of a request at a setting, by the rules of the module. Raises ValueError where the arms of the setting's
-    ``design.basis`` were not measured."""
+    """Demands of a request at a setting, by the rules of the module. Raises ValueError where the sweep lacks an arm of
+    the setting's ``design.basis``, and Unmeasured where such an arm has no value."""
     work, plain = work_of(setting), no_work(one(setting))
     alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
     busy_cpu_s = _cpu_s(judgement, busy(plain))
@@ -145,8 +149,10 @@ def _response_s(judgement: Judgement, arm: Arm) -> float:
 
 
 def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], float | None]) -> float:
-    """Median over the blocks of a quantity of an arm. ``of``: gives the quantity in a block. Raises ValueError where no
+    """Median over the blocks of a quantity of an arm. ``of``: gives the quantity in a block. Raises Unmeasured where no
     block has a value."""
     place = judgement.sweep.arms.index(arm)
-    found = [of(judgement.sweep, block, place) for block in judgement.blocks]
-    return median(each for each in found if each is not None)
+    found = [each for block in judgement.blocks if (each := of(judgement.sweep, block, place)) is not None]
+    if not found:
+        raise Unmeasured(arm.name)
+    return median(found)

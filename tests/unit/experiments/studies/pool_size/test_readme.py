@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from experiments.studies.pool_size import POOL_SIZE, design
-from experiments.studies.pool_size.claims import ENTRIES, answers
+from experiments.studies.pool_size.answers import answers
+from experiments.studies.pool_size.claims import ENTRIES
 from experiments.studies.pool_size.figures import pictures, sections
 from tests.unit.experiments.studies.pool_size.planted import seen
 

@@ -1,17 +1,22 @@
 """Sentences on prediction and measurement follow planted data."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from experiments.design.arms import Arm
+from experiments.design.setting import Setting
 from experiments.judge.stats import median_interval
+from experiments.judge.verdicts import Judgement
+from experiments.kinds.prediction import Foretold
 from experiments.peers import WITHOUT_GIL
 from experiments.recommend.advice import USUAL
 from experiments.show.content import Seen, content, left_out
 from experiments.studies.pool_size import POOL_SIZE
-from experiments.studies.pool_size.beside import begins, beside, gains, least_enough, of_clients, of_pools
-from experiments.studies.pool_size.claims import ENTRIES, NEAR, answers, claims, lookups
+from experiments.studies.pool_size.answers import answers, lookups
+from experiments.studies.pool_size.beside import NEAR, Beside, begins, beside, gains, least_enough, of_clients, of_pools
+from experiments.studies.pool_size.claims import ENTRIES, claims
 from experiments.studies.pool_size.design import SOCKETS, Work, model_of, pool_size, work_of
 from experiments.studies.pool_size.figures import throughput_table
 from tests.unit.experiments.studies.pool_size.planted import SCALE, Off, never, of_lookups, seen
@@ -98,21 +103,56 @@ def test_one_row_that_misses_contradicts_the_claim_on_every_row() -> None:
 def test_a_tail_is_judged_by_its_interval(factors: list[float], verdict: str) -> None:
     """The claim on tails is decided by the interval over blocks: too wide an interval, or too few blocks for one,
     decide nothing."""
-    found = seen()
-    rows = [
-        replace(each, p99_s=median_interval([each.foretold.response_s * factor for factor in factors], 0.95))
-        for each in beside(found)
-        if each.is_open and each.share_now is not None and abs(each.share_now - USUAL) < NEAR
-    ]
-    assert rows
+    assert with_tails(factors)[0] == verdict
+
+
+def with_tails(factors: list[float], missing: int = 0) -> tuple[str, str]:
+    """Verdict of the claim on tails, and its text, if each block measures the foretold percentile times its factor.
+    The first ``missing`` rows have no percentile."""
+    found, every, rows = seen(), list(beside(seen())), 0
+    for place, each in enumerate(every):
+        if each.is_open and each.share_now is not None and abs(each.share_now - USUAL) < NEAR:
+            p99_s = median_interval([each.foretold.response_s * factor for factor in factors], 0.95)
+            every[place] = replace(each, p99_s=p99_s if rows >= missing else None)
+            rows += 1
+    assert rows > missing
+    return of_arms(TAILS, found, every)
+
+
+def of_arms(claim: int, found: Seen, arms: Sequence[Beside]) -> tuple[str, str]:
+    """Verdict and text of a claim if these arms alone have a prediction and a measurement."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.studies.pool_size.claims.beside", lambda _: rows)
-        assert claims_of_tails(found) == verdict
+        patch.setattr("experiments.studies.pool_size.claims.beside", lambda _: arms)
+        told = ENTRIES[claim].claim(found)
+    return told.verdict, told.said
 
 
-def claims_of_tails(found: Seen) -> str:
-    """Verdict of the claim on tails."""
-    return ENTRIES[TAILS].claim(found).verdict
+def test_arms_without_a_value_keep_a_claim_open() -> None:
+    """Arms without a prediction or a measurement count as no hits: where they could change the verdict, there is none.
+    The text has their number."""
+    found, every = seen(), beside(seen())
+    closed = [each for each in every if not each.is_open]
+    few, many = closed[1:], closed[len(closed) // 3 :]
+    of_one, of_third = (of_arms(THROUGHPUT, found, own) for own in (few, many))
+    assert (of_one[0], of_third[0]) == ("CONFIRMED", "INCONCLUSIVE")
+    assert of_one[1].endswith(" 1 arm has no value.")
+    assert of_third[1].endswith(f" {len(closed) // 3} arms have no value.")
+    assert of_arms(STEPS, found, few)[0] == "INCONCLUSIVE"
+    assert of_arms(STEPS, found, every)[0] == "CONFIRMED"
+    lacking = with_tails([1.0] * 10, missing=1)
+    assert (lacking[0], with_tails([1.0] * 10)[0]) == ("INCONCLUSIVE", "CONFIRMED")
+    assert lacking[1].endswith(" 1 arm has no value.")
+
+
+def test_a_fault_of_the_model_is_no_missing_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error other than a basis without a value ends the report: no arm is left out in silence."""
+
+    def broken(_: Judgement, __: Setting) -> Foretold:
+        raise ValueError("broken")
+
+    monkeypatch.setattr("experiments.studies.pool_size.beside.foretell", broken)
+    with pytest.raises(ValueError, match="broken"):
+        beside(replace(seen()))
 
 
 def test_an_arm_whose_basis_has_no_value_has_no_prediction() -> None:
@@ -144,12 +184,12 @@ def test_a_lookup_that_gains_contradicts(eight: float, sixty_four: float, verdic
 
 
 def test_a_comparison_without_a_value_keeps_its_claim_open() -> None:
-    """Of the comparisons of pools on one server the gates left no block: the other server's confirm nothing."""
+    """Two comparisons of pools on one server have no value: the comparisons on the other server confirm nothing."""
     whole = of_lookups(lambda _: 1.0)
     lacking = replace(whole, judged={name: each for name, each in whole.judged.items() if "sockets" in name})
     first, second = (ENTRIES[LOOKUPS].claim(Seen(each, {"pool_lookups": each})) for each in (whole, lacking))
     assert (first.verdict, second.verdict) == ("CONFIRMED", "INCONCLUSIVE")
-    assert second.said.endswith("Of 2 comparisons the gates left no block.")
+    assert second.said.endswith(" 2 comparisons have no value.")
 
 
 def test_an_interpreter_without_a_gil_that_is_not_here_is_not_judged() -> None:

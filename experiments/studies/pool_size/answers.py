@@ -1,0 +1,236 @@
+"""Answers to the study's questions. Pure functions.
+
+An arm is one server under one load. A prediction is the queueing model's, and a measurement is the sweep's.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from experiments.design.arms import Arm
+from experiments.judge.verdicts import Judged, Judgement, Verdict
+from experiments.recommend.advice import USUAL
+from experiments.show.content import Answer, Seen
+from experiments.show.numbers import counted, has_interval, number, percent, times_between
+from experiments.show.sentences import ratio_sentence, to_decide
+from experiments.studies.pool_size.beside import (
+    BEGINS,
+    NEAR,
+    TAIL_WITHIN,
+    THROUGHPUT_WITHIN,
+    Beside,
+    Gain,
+    Ladder,
+    begins,
+    beside,
+    gains,
+    grouped,
+    of_clients,
+    of_pools,
+)
+from experiments.studies.pool_size.design import AIO, GRPC, NO_GIL, PROCESSES, SOCKETS, model_of, named
+
+NOT_YET = "Not known: nothing of this kind was measured."
+
+MODEL_SAYS = (
+    "The predictions come from one client of one worker, measured by turns with the arms. No arm predicts itself."
+)
+
+LOOPBACK = "The time that a network between client and server adds: here it is the loopback of one machine."
+
+
+def answers(seen: Seen) -> tuple[Answer, ...]:
+    """Answers to all questions of the main part, in order."""
+    every = beside(seen)
+    return _lookups(seen.after.get("pool_lookups")), _begins(seen), _best(every), _error(every), _kinds(every)
+
+
+def lookups(seen: Seen) -> tuple[Answer, ...]:
+    """Answer of the part ``pool_lookups`` by itself."""
+    judged = compared(seen.main)
+    to_ask = to_decide(seen.main, [each.comparison.name for each in judged])
+    own = _lookups(seen.main)
+    return (replace(own, deciding=judged, details=(), not_concluded=(), figure=None, to_decide=to_ask),)
+
+
+def one(seen: Seen) -> tuple[Answer, ...]:
+    """Answer of the part ``pool_one``, which points to the table of arms. All predictions rest on the values of this
+    table."""
+    sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
+    return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
+
+
+def gains_from_threads(judged: Judged) -> bool | None:
+    """True where the comparison decides that more threads answer sooner by 5 % or more. False where the comparison
+    decides otherwise. None where nothing is decided."""
+    if not judged.decided:
+        return None
+    return judged.verdict is Verdict.FASTER and not judged.by_less_than_5
+
+
+def compared(judgement: Judgement) -> tuple[Judged, ...]:
+    """Comparisons of pools that have a value; A/A pairs are left out."""
+    return tuple(each for each in judgement.judged.values() if each.comparison.kind != "same")
+
+
+def _lookups(judgement: Judgement | None) -> Answer:
+    question = "Does a pure Lookup gain from more threads?"
+    judged = () if judgement is None else compared(judgement)
+    if judgement is None or not judged:
+        return Answer(question, NOT_YET, ())
+    found = [gains_from_threads(each) for each in judged]
+    if None in found:
+        head = "It is not decided for all."
+    else:
+        head = "Yes." if all(found) else "It depends on the server." if any(found) else "No."
+    told = [
+        ratio_sentence(
+            each, f"on {model_of(above.setting)}, a Lookup with {threads(above)}", f"one with {threads(below)}"
+        )
+        for each, above, below in ((each, each.comparison.above, each.comparison.below) for each in judged)
+    ]
+    first = sorted({found.index(each) for each in found})  # the first sentence with each finding
+    return Answer(
+        question,
+        " ".join((head, *(told[place] for place in first))),
+        (),
+        details=tuple(text for place, text in enumerate(told) if place not in first),
+        estimand="mean response of 16 connections in a closed loop; the ratio of typical pairs of neighbouring slices",
+        not_concluded=("That a pool's size never matters: this request is a pure Lookup.",),
+        figure="lookups",
+    )
+
+
+def threads(arm: Arm) -> str:
+    """Number of threads in an arm's pool, in words."""
+    return counted(arm.setting.whole("workers"), "thread")
+
+
+def _begins(seen: Seen) -> Answer:
+    question = "Where does the effect of more threads begin?"
+    found = gains(seen)
+    if not found:
+        return Answer(question, NOT_YET, ())
+    first, last = begins(found), found[-1]
+    sentence = f"No gain of {percent(BEGINS)} is shown up to an I/O share of {percent(round(last.share, 3))}."
+    if first is not None:
+        sentence = f"With an I/O share of {percent(round(first.share, 3))}: {_gained(first)}."
+    return Answer(
+        question,
+        sentence,
+        (),
+        details=(*(f"At {percent(round(each.share, 3))}: {_gained(each)}." for each in found), MODEL_SAYS),
+        estimand=(
+            "throughput of 16 threads ÷ throughput of one, with 16 clients. A request has 1 ms of computing, and a "
+            "longer and longer wait. The I/O share is the wait's part of one worker's time for a request."
+        ),
+        not_concluded=(
+            "The effect at an equal share of other work: the time that holds the interpreter counts, here 1 ms.",
+        ),
+        figure="effect",
+    )
+
+
+def _gained(gain: Gain) -> str:
+    seen = gain.measured
+    ends = f", {times_between(seen, 1)}" if has_interval(seen) else ""
+    return f"16 threads answer {number(seen.value)} times as many as one{ends}; foretold {number(gain.foretold)}"
+
+
+def _best(every: Sequence[Beside]) -> Answer:
+    question = "Which pool is enough for which work?"
+    found = of_pools(every, least=2)
+    if not found:
+        return Answer(question, NOT_YET, ())
+    return Answer(
+        question,
+        " ".join(f"{_enough(each)}." for each in found[:3]),
+        (),
+        details=tuple(f"{_enough(each)}." for each in found[3:]),
+        estimand="the smallest tried pool with 95 % of the highest throughput of all tried pools, at equal clients",
+        not_concluded=("That a larger pool does no harm: the next question's table shows it, and memory.", LOOPBACK),
+        figure="pools",
+    )
+
+
+def _enough(of: Ladder) -> str:
+    told, seen = of.steps[of.foretold], of.steps[of.seen]
+    also = "as foretold" if told == seen else f"foretold {told}"
+    return f"{of.what}, {of.beside}: {counted(seen, of.noun)} of {', '.join(map(str, of.steps))}, {also}"
+
+
+def _error(every: Sequence[Beside]) -> Answer:
+    question = "How far off is the prediction?"
+    closed = [each for each in every if each.ratio is not None and not each.is_open]
+    if not closed:
+        return Answer(question, NOT_YET, ())
+    hits, before = sum(each.is_hit for each in closed), sum(each.was_hit for each in closed)
+    of_before = f"By the predictions written down before the sweep, from one block of one worker, {before} are."
+    return Answer(
+        question,
+        f"The throughput of {hits} of {counted(len(closed), 'arm')} is within {percent(THROUGHPUT_WITHIN)} of the "
+        "prediction.",
+        (),
+        details=(of_before, *_ladder_hits(every), *_tail_hits(every), MODEL_SAYS),
+        estimand="measured ÷ foretold replies a second of a closed loop; all arms on which no prediction rests",
+        not_concluded=("That the model holds for a server that shares its cores with other programs.",),
+        figure="prediction",
+    )
+
+
+def _ladder_hits(every: Sequence[Beside]) -> Iterator[str]:
+    for what, found in (("pool", of_pools(every)), ("number of clients", of_clients(every))):
+        if found:
+            hits = sum(each.is_hit for each in found)
+            yield f"The smallest {what} that is enough is foretold to within one step in {hits} of {len(found)} rows."
+
+
+def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
+    known = [(each.share_now or 0.0, each.tail_ratio) for each in every if each.tail_ratio is not None]
+    for where, own in (
+        (f"Up to {percent(USUAL)} of the foretold capacity", [ratio for share, ratio in known if share < USUAL + NEAR]),
+        ("Nearer to the capacity", [ratio for share, ratio in known if share >= USUAL + NEAR]),
+    ):
+        if own:
+            hits = sum(abs(each.value - 1) <= TAIL_WITHIN for each in own)
+            within = f"within {percent(TAIL_WITHIN)} of the prediction in {hits} of {counted(len(own), 'row')}"
+            yield f"{where} the 99th percentile is {within}."
+
+
+def _kinds(every: Sequence[Beside]) -> Answer:
+    question = "Threads, an event loop or processes?"
+    told = [
+        *_beside(every, AIO, GRPC, "the event loop of gRPC answers"),
+        *_beside(every, PROCESSES, SOCKETS, "two processes answer"),
+        *_beside(every, NO_GIL, SOCKETS, "threads without a GIL answer"),
+    ]
+    if not told:
+        return Answer(question, NOT_YET, ())
+    return Answer(
+        question,
+        told[0],
+        (),
+        details=(*told[1:], "No verdict is asked of these numbers: these arms stood in turns of their own."),
+        estimand="replies a second with equal numbers of clients in a closed loop, and the largest pool of threads",
+        not_concluded=(
+            "The throughput of a loop that work holds up: such work belongs on threads or processes.",
+            "The effect of more processes than cores: here are two processes, and the load takes a part of both cores.",
+            "The throughput of gRPC without a GIL: grpcio has no build for a free-threaded Python.",
+        ),
+        figure="loop",
+    )
+
+
+def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
+    """Sentences that compare the closed loops of two kinds of server, ``model`` and ``other``, under the same clients
+    and work, each with its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
+    loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
+    largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
+    for (of, work, clients), each in largest.items():
+        pool = largest.get((other, work, clients))
+        if of == model and pool is not None and pool.throughput_hz is not None and each.throughput_hz is not None:
+            share = each.throughput_hz.value / pool.throughput_hz.value
+            yield (
+                f"{named(work)}, {counted(clients, 'client')}: {who} "
+                f"{number(each.throughput_hz.value)} requests a second, {counted(pool.workers, 'thread')} of one "
+                f"process {number(pool.throughput_hz.value)}: {number(share)} times as many."
+            )
