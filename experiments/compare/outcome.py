@@ -34,8 +34,8 @@ from stock_service.rpc.errors import UsageError
 _LIMIT = re.compile(r"(slower|faster)\s*>\s*(\d+(?:\.\d+)?)\s*%")
 
 STRONGER_LOAD = (
-    "Fewer connections, or a stronger load (`--load c` on sockets, `--load h2load` on gRPC), may leave the server the "
-    "limit."
+    "With fewer connections, or a stronger load (`--load c` on sockets, `--load h2load` on gRPC), the server may be "
+    "the limit."
 )
 
 NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
@@ -229,7 +229,7 @@ def undecided(judgement: Judgement, limit: Limit | None) -> str:
     blocks = blocks_needed(logs, 1, judgement.sweep.level, (1.0, 1.0))
     many = "over 1,000 blocks" if blocks is None else f"about {counted(blocks, 'block')}"
     most = (
-        f", and {BLOCKS_MAX} are the most: measure later, or choose another limit"
+        f", and a comparison has {BLOCKS_MAX} at most: measure on a quieter machine, or choose another limit"
         if (blocks or 1001) > BLOCKS_MAX
         else ""
     )

@@ -129,7 +129,7 @@ def _style(judgement: Judgement) -> Answer:
             "one call at a time: the mean time of a call. Several at once: the wall clock for each reply, 1 ÷ rate"
         ),
         not_concluded=(
-            "That asynchronous calls are answered sooner: more of them are under way at once.",
+            "That an asynchronous call is answered sooner: its higher rate comes from more calls under way at once.",
             "The cost of Python's futures: its asynchronous client is asyncio's. C++'s client uses a completion queue.",
         ),
         titles={

@@ -64,7 +64,7 @@ def graphs(seen: Seen) -> Sequence[Picture]:
 
 def _soonest(judgement: Judgement) -> Picture:
     names = [ratio_name(api, BASE, cell) for cell in GRAPHS for api in APIS if api != BASE]
-    title = f"Which API answers soonest? Each ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} succeeds {NAMES[SUCCESSOR_OF]}"
+    title = f"Which API answers soonest? Times ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} succeeds {NAMES[SUCCESSOR_OF]}"
     return ratios.picture(SOONEST, title, [judgement.judged[name] for name in names if name in judgement.judged])
 
 

@@ -211,7 +211,7 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
         ),
         not_concluded=(
             "That requests do not queue: in a closed loop every wait is part of clients ÷ throughput (Little's law).",
-            "That a pool's size never matters: requests that wait for a disk or another server differ.",
+            "That a pool's size never matters: it can matter where requests wait for a disk or a server.",
             "That it holds for other computing: handing the interpreter from thread to thread takes time, too.",
         ),
         figure="figure_5",

@@ -79,7 +79,7 @@ def pool_by_clients(seen: Seen) -> tuple[Answer, ...]:
         seen.main,
         "Does a larger pool answer a Lookup sooner?",
         lambda of: (f"{where(of)}, a Lookup with {_threads(of.above)}", f"one with {_threads(of.below)}"),
-        "That a pool's size never matters: requests that wait for a disk or another server differ.",
+        "That a pool's size never matters: it can matter where requests wait for a disk or a server.",
     )
 
 
@@ -156,7 +156,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
                 f"{where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
                 "one where each request is a task",
             ),
-            "That past the pool a connection's Lookup is slow: a client without a reply has no time in these numbers.",
+            "That Lookups are slow with more connections than threads: these times lack the clients without a reply.",
             factor="dispatch",
             further=tuple(_starved(seen.main)),
         ),

@@ -210,8 +210,8 @@ def test_a_full_disk_loses_no_result(monkeypatch: pytest.MonkeyPatch, capsys: py
 @pytest.mark.parametrize(
     ("ratio", "noise", "said"),
     [
-        (1.04, 0.3, "In all over 1,000 blocks would decide it, and 40 are the most: measure later, or choose another"),
-        (1.03, 0.3, "In all about 218 blocks would decide it, and 40 are the most"),
+        (1.04, 0.3, "In all over 1,000 blocks would decide it, and a comparison has 40 at most: measure on a quieter"),
+        (1.03, 0.3, "In all about 218 blocks would decide it, and a comparison has 40 at most"),
         (1.0, 0.25, "In all about 19 blocks would decide it: --blocks 19."),
         (1.2, 0.2, ""),
     ],
