@@ -19,7 +19,7 @@ from experiments.show.tables import Table
 
 REPORT = "selfcheck.md"
 IDLE_LOAD_MAX = 0.5
-"""Largest load average over a minute of a machine without other work."""
+"""Largest load average over a minute at which the machine counts as idle."""
 
 CHECKS: dict[str, str] = {
     "replay": "Responses, one by one, against those that a queue of known service times must give",

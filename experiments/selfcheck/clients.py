@@ -23,7 +23,7 @@ from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 Loader = Callable[[Ask], Reading]
-"""Function that loads a server with one client, and returns the client's reading. Blocks."""
+"""Function that loads a server with one client, and returns the client's measurement as a ``Reading``. Blocks."""
 
 OURS = "ours"
 
@@ -71,7 +71,7 @@ def check(scale: Scale) -> list[Finding]:
 def read(
     transport: str, connections: int, programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> Mapping[str, list[Reading]]:
-    """Readings of every client, by the client's name. The clients take turns. Raises LoadFailed."""
+    """Measures with every client, by turns. Returns the readings by the client's name. Raises LoadFailed."""
     loaders: dict[str, Loader] = {OURS: partial(_own, transport)}
     there = {name: programs[name] for name in THEIRS[transport]}
     loaders |= {name: program.load for name, program in there.items() if not isinstance(program, Absent)}

@@ -23,7 +23,7 @@ from stock_service.rpc.errors import Fault, StockServiceError
 from stock_service.rpc.transports import Address
 
 STOCK = "GameStart"
-"""Name of the stock in every request."""
+"""Name of the stock in every Lookup."""
 
 Cores = tuple[int, ...] | None
 """Cores that a process may use; None: any core."""
@@ -51,7 +51,8 @@ def no_real_time() -> str:
 
 
 def lookups(transport: str, address: Address) -> LoadPlan:
-    """Plan of a load: Lookups of one stock in a closed loop on one connection, from one process on the load's core."""
+    """Plan of a load: Lookups of one stock in a closed loop, over one connection, from one process on the load's core.
+    """
     return LoadPlan(
         transport=transport,
         address=address,
@@ -81,13 +82,13 @@ def times(result: LoadResult) -> RequestResult:
 
 
 def known(value: float | None) -> float:
-    """The value, which a run with replies always has. Narrows the type."""
+    """Returns the value, which a run with replies always has. Narrows the type."""
     assert value is not None
     return value
 
 
 def measured(sweep: Sweep, number: int) -> Block:
-    """Measures a block of a sweep, as in a study. Blocks. Raises ProgramFailed, or a Fault of connecting."""
+    """Measures the block with this number, as in a study. Blocks. Raises ProgramFailed, or a Fault of connecting."""
     return measure_block(sweep, number, 1, bench(CATALOG))
 
 
@@ -124,8 +125,8 @@ def null_server(transport: str) -> Started:
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:
-    """Findings of ``look``, which runs a check. If a load or a server of the check fails: one failed finding with the
-    reason. ``name``, ``must``: the name and the required value of this finding."""
+    """Returns the findings of ``look``, which runs a check. If a load or a server of the check fails, returns one
+    failed finding with the reason. ``name``, ``must``: the name and the required value of this finding."""
     try:
         return look()
     except (LoadFailed, ProgramFailed, Fault) as failed:

@@ -47,10 +47,10 @@ PROGRAM = "python -m experiments.selfcheck.queue_server"
 READ_BYTES = 65536
 
 SPIN_NS = 150_000
-"""Nanoseconds before a departure in which the server does not sleep, since a sleep may end 0.1 ms late."""
+"""Nanoseconds before a departure in which the server does not sleep. A sleep may end 0.1 ms late."""
 
 GRACE_S = 5.0
-"""Seconds after SIGTERM in which the server waits for the remaining departures."""
+"""Longest time after SIGTERM in which the server waits for the remaining departures, in seconds."""
 
 LOG_MAX = 1 << 22
 """Largest number of requests in a log: 200 MB."""
@@ -79,7 +79,7 @@ class Log:
     connection: NDArray[np.int64]
     """Number of the connection, from 0, in the order of acceptance."""
     call: NDArray[np.int64]
-    """Number that the client gave the request."""
+    """Number by which the client identifies the request."""
     queue: NDArray[np.int64]
     arrival_ns: NDArray[np.int64]
     departure_ns: NDArray[np.int64]
@@ -109,7 +109,7 @@ class Options:
 
 @dataclass(slots=True)
 class Client:
-    """One connection."""
+    """One connection of a client, with the bytes that were read and not yet used."""
 
     number: int
     socket: socket.socket
@@ -180,7 +180,8 @@ class QueueServer:
             closing.close()
 
     def _events(self) -> list[tuple[int, int]]:
-        """Events of the sockets. Without ``--spin``, waits for an event, until shortly before the next departure."""
+        """Events of the sockets. Without ``--spin``, waits for an event, but at most until shortly before the next
+        departure."""
         if not self._options.spin:
             if not self._to_come:
                 return self._epoll.poll()
@@ -190,7 +191,7 @@ class QueueServer:
         return self._epoll.poll(0)
 
     def _read(self, client: Client) -> None:
-        """Reads the bytes that have come, and computes the departures of the requests in them."""
+        """Reads the bytes that have arrived, and computes the departure of each request in them."""
         try:
             data = client.socket.recv(READ_BYTES)
             arrival_ns = time.perf_counter_ns()
@@ -226,7 +227,7 @@ class QueueServer:
                 self._drop(client)
 
     def _accept(self) -> None:
-        """Accepts all connections that wait, in order."""
+        """Accepts all pending connections, in order."""
         while True:
             try:
                 accepted, _ = self._listener.accept()
