@@ -62,8 +62,8 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table, or adds the runs to the file of ``--keep``. Returns the exit code. Raises UsageError, OSError.
-    """
+    """Prints the table, or adds the runs to the file of ``--keep``. Returns the exit code. Raises UsageError,
+    OSError."""
     if options.keep is not None:
         known = earlier.save(options.keep, [earlier_run(folder) for folder in options.results])
         print(f"{options.keep}: {counted(known, 'run')}")
@@ -147,8 +147,8 @@ def _has(number: int) -> str:
 
 
 def whole_run(folder: Path) -> Judgement:
-    """Judgement on a folder's run. Raises UsageError for a run that did not end at a look: such a run has no verdicts.
-    """
+    """Judgement on a folder's run. Raises UsageError for a run that did not end at a look: such a run has no
+    verdicts."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     judgement = judge(sweep, blocks)
     if judgement.look is None:

@@ -146,8 +146,8 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
-    """Measures a part into a folder, together with the parts that are measured before and after it. Writes the report.
-    """
+    """Measures a part into a folder, together with the parts that are measured before and after it. Writes the
+    report."""
     study, part = PARTS[name]
     on = bench(CATALOG, seed=options.seed)
     if options.cluster is not None:
@@ -293,8 +293,8 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 def part_for(name: str, options: argparse.Namespace) -> str:
     """Name of the part to measure: ``name``, or the part with the same servers by numbers of clients (``by_clients``).
-    The part by numbers of clients is chosen with ``--cluster``, and with ``--clients`` where ``name`` has fixed loads.
-    """
+    The part by numbers of clients is chosen with ``--cluster``, and with ``--clients`` where ``name`` has fixed
+    loads."""
     study, part = PARTS[name]
     by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
     return f"{name}{SUFFIX}" if by_clients or options.cluster is not None else name

@@ -77,8 +77,8 @@ def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """True where a folder lies inside the folder of another part, and its part was measured before or after that part.
-    """
+    """True where a folder lies inside the folder of another part, and its part was measured before or after that
+    part."""
     around = folder.resolve().parent
     if not (around / SWEEP_FILE).exists() or (main := read_sweep(around).part) not in PARTS:
         return False
@@ -127,8 +127,8 @@ def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, .
 
 
 def _foretold(folder: Path, sweep: Sweep, foretell: Callable[[Setting], Foretold]) -> str:
-    """Text of the file of predictions for the arms of a sweep. ``foretell`` gives the prediction for an arm's setting.
-    """
+    """Text of the file of predictions for the arms of a sweep. ``foretell`` gives the prediction for an arm's
+    setting."""
     told = [foretell(arm.setting) for arm in sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)

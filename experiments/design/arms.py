@@ -39,8 +39,8 @@ copy numbers."""
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A server under a load. ``copy`` is the number of the server process among processes with equal settings, from 0.
-    """
+    """A server under a load. ``copy`` is the number of the server process among processes with equal settings, from
+    0."""
 
     setting: Setting
     copy: int = 0

@@ -90,8 +90,8 @@ class Factor:
 
     name: str
     of: Literal["server", "load"]
-    """Side that the factor changes. For each level of a factor of the server, a server process of its own is started.
-    """
+    """Side that the factor changes. For each level of a factor of the server, a server process of its own is
+    started."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
     """Level if no level is given: fixed, or computed from the earlier factors of the table."""

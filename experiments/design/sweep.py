@@ -29,8 +29,8 @@ SLICED_MAX = 64
 """Largest number of connections of an arm that is measured in slices."""
 
 BLOCKS_MIN = 6
-"""Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5, which is 0.06.
-"""
+"""Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5, which is
+0.06."""
 
 REPEATED_SHARE = 5
 """Number of planned blocks for which one block may be repeated. A sweep of ten blocks may repeat two blocks."""
@@ -96,8 +96,8 @@ class Sweep:
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if the intervals
-    of all comparisons of the family ``headline`` lie beside this ratio."""
+    """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if no interval
+    of a comparison in the family ``headline`` contains this ratio."""
     fixed: bool = False
     """True if the user has chosen the number of blocks. False for the looks of the study's part."""
     timeline: bool = False

@@ -61,8 +61,7 @@ _STDERR_LINES = 5
 
 
 class ProgramFailed(StockServiceError):
-    """Failure of a program that did not start, broke the process contract or ended early. The message has the program's
-    standard error."""
+    """Failure of a program that did not start, broke the process contract or ended early. Has the standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -77,8 +76,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """Failure of a program that refuses its options or files. Before its ready line, the program prints a reason, and
-    exits with 2."""
+    """Refusal of options or files: before its ready line, the program prints a reason, and exits with 2."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]
@@ -91,8 +89,7 @@ class Program:
     def __init__(
         self, command: Sequence[str], cpus: tuple[int, ...] | None = None, exits: Sequence[int] = (0,)
     ) -> None:
-        """Starts the program on the cores ``cpus``, or with None on any core. Raises ProgramFailed for a missing
-        program.
+        """Starts the program on these cores; None: on any core. Raises ProgramFailed for a missing program.
 
         ``exits`` has the allowed exit codes after SIGTERM. A negative code is the number of a signal.
         """
@@ -193,20 +190,17 @@ class Program:
             raise self._failed("has ended") from error
 
     def user_and_kernel_s(self) -> tuple[float, float]:
-        """Processor time so far in user mode and in kernel mode, in seconds. The kernel samples this time in ticks of
-        at most 10 ms."""
+        """Processor time so far in user mode and in kernel mode, in seconds, counted in ticks of at most 10 ms."""
         every = self._of_each(psutil.Process.cpu_times)
         return sum(times.user for times in every), sum(times.system for times in every)
 
     def memory_mib(self) -> float:
-        """Memory in MiB (PSS). A shared page is divided among the processes that share it. On systems other than Linux:
-        resident memory."""
+        """Memory in MiB (PSS). A shared page is divided among its processes. Not on Linux: resident memory."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Resident memory in MiB. A shared page counts in full for each process, so that other programs do not change
-        this number."""
+        """Resident memory in MiB. A shared page counts in each process, so other programs do not change this number."""
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
@@ -249,8 +243,7 @@ class Program:
             self._stderr.close()
 
     def ended(self, timeout_s: float = STOP_S) -> str:
-        """Stops the program like ``stop``, and returns the program's output after its first line. Blocks. Raises
-        ProgramFailed."""
+        """Stops the program like ``stop``. Returns the output after the first line. Blocks. Raises ProgramFailed."""
         self._signal(signal.SIGTERM)
         try:
             said, _ = self._process.communicate(timeout=timeout_s)
@@ -301,7 +294,7 @@ def _begun(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a new session, on the cores ``cpus``, or with None on any core. Raises ProgramFailed."""
+    """Starts a program in a new session, on these cores. None: on any core. Raises ProgramFailed."""
     try:
         with kept_to(cpus):
             return subprocess.Popen(
@@ -320,8 +313,8 @@ def _begun(
 
 @contextmanager
 def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
-    """Pins this thread to the cores ``cpus`` for the time of a ``with`` block. Programs that this thread starts inherit
-    the cores.
+    """Pins this thread to these cores for the time of a ``with`` block. Programs that this thread starts inherit the
+    cores.
 
     With None, or on a system without pinning, the thread keeps its cores. Raises OSError for a missing core.
     """
@@ -376,7 +369,7 @@ def running(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Running]:
-    """Runs a program on the cores ``cpus`` for the time of a ``with`` block, or with None on any core.
+    """Runs a program on these cores for the time of a ``with`` block. None: on any core.
 
     The program is killed if the ``with`` block ends earlier, as after Ctrl-C, or if this process ends
     (``rpc/process/lifeline.py``). ``variables`` are added to the program's environment. Raises ProgramFailed if the
@@ -402,7 +395,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Runs a program to its end, and returns the program's output. Blocks. Raises ProgramFailed, also if ``timeout_s``
-    is over."""
+    """Runs a program to its end, and returns its output. Blocks. Raises ProgramFailed, also after ``timeout_s``."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

@@ -109,8 +109,8 @@ class Tail:
     """A p99, measured in an open loop."""
 
     workers: int
-    """Number of workers of the measured pool; for a server that runs, whose own pool is measured, the advised number.
-    """
+    """Number of workers of the measured pool; for a server that runs, whose own pool is measured, the advised
+    number."""
     rate_hz: float
     p99_s: float
 

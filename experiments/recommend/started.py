@@ -109,8 +109,8 @@ def _listening(words: Sequence[str], port: int | None, program: Program, running
 
 
 def _free_ports(count: int) -> list[int]:
-    """Different ports of loopback that are free now. Another program may take a port before the server takes the port.
-    """
+    """Different ports of loopback that are free now. Another program may take a port before the server takes the
+    port."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -86,8 +86,8 @@ def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
 
 
 def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
-    """Findings on every condition after the first. ``log_ratios``: the log-ratios of each condition, one for each turn.
-    """
+    """Findings on every condition after the first. ``log_ratios``: the log-ratios of each condition, one for each
+    turn."""
     first, *others = log_ratios
     reference = ratio_interval(log_ratios[first], CONFIDENCE)
     for each in others:

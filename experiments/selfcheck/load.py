@@ -51,8 +51,8 @@ def no_real_time() -> str:
 
 
 def lookups(transport: str, address: Address) -> LoadPlan:
-    """Plan of a load: Lookups of one stock in a closed loop, over one connection, from one process on the load's core.
-    """
+    """Plan of a load: Lookups of one stock in a closed loop, over one connection, from one process on the load's
+    core."""
     return LoadPlan(
         transport=transport,
         address=address,

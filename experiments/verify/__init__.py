@@ -55,8 +55,8 @@ class Expected:
     """Recomputed report and figures, by file name. Each text is computed when its function is called."""
     designs: Iterable[Design]
     """Possible designs of the part, the most probable first. The folder's sweep must be the sweep of one of these
-    designs. The designs can be iterated once, and each design is made during the iteration. Empty for an unknown part.
-    """
+    designs. The designs can be iterated once, and each design is made during the iteration. Empty for an unknown
+    part."""
 
 
 Expecting = Callable[[Path], Expected]

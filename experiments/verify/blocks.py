@@ -220,8 +220,8 @@ def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
 
 
 def _content(block: Block) -> list[tuple[int, int, int]]:
-    """Sorted arms, counts and sums of a block's slices. Equal for two blocks whose slices differ only in their order.
-    """
+    """Sorted arms, counts and sums of a block's slices. Equal for two blocks whose slices differ only in their
+    order."""
     slices = block.slices
     return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
 
