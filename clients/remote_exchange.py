@@ -17,8 +17,8 @@ class RemoteExchange:
     """Lookup, Trade and Update over a connection, each within ``timeout_s``.
 
     Every method blocks until the reply is there. A method raises a Fault if no reply comes, and InternalFault for a
-    reply that the method never gives. For one thread at a time, as the connection is. The maker of the connection
-    closes it.
+    reply that the method never gives. For one thread at a time, like the connection. The caller that made the
+    connection closes the connection.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:

@@ -54,7 +54,7 @@ class RetryingExchange:
         rng: random.Random | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """``connect`` makes a connection, or raises a Fault; the first request calls it."""
+        """``connect`` makes a connection, or raises a Fault. The first request calls ``connect``."""
         self.retried = 0
         self._connect = connect
         self._timeout_s = timeout_s
@@ -68,8 +68,8 @@ class RetryingExchange:
         return self._sent(lambda exchange: exchange.lookup(name), _PASSING)
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """Sends a trade; see ``RemoteExchange.trade``. A trade without an id gets a unique id, unless ``retries`` is 0:
-        with its id, the service does the trade once in all tries."""
+        """Sends a trade; see ``RemoteExchange.trade``. A trade without an id gets a unique id, unless ``retries`` is 0.
+        By its id, the service does the trade once, for any number of tries."""
         own_id = request_id or (uuid.uuid4().hex if self._retries else "")
         return self._sent(lambda exchange: exchange.trade(name, quantity, side, own_id), _PASSING)
 

@@ -100,7 +100,7 @@ def _parser() -> Parser:
 
 
 def _requests(options: argparse.Namespace) -> Iterator[Request]:
-    """Requests of the command line: one request, or those of a session."""
+    """Requests of the command line: one request, or the requests of a session."""
     match options.command:
         case "lookup":
             yield _lookup(options.name)
@@ -132,7 +132,7 @@ def _trade(name: str, quantity: int, side: Side, request_id: str = "") -> Reques
 
 
 def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
-    """Sends the requests one after another, and prints each reply at once."""
+    """Sends the requests one after another, and prints each reply at once. Returns the exit code."""
     code, lacking = 0, False
     with closing(RetryingExchange(lambda: connect(options), options.timeout_s, options.retries)) as exchange:
         try:

@@ -60,15 +60,16 @@ PROBE_S = 1.0
 the clients start."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""Two limits of the lateness of sends in a trial: µs, and a share of the median response time. A trial fails if the
-99th percentile of the lateness is over both limits.
+"""Two limits of the lateness of sends in a trial: in µs, and as a share of the median response time. A trial fails if
+the 99th percentile of the lateness is over both limits.
 
 Sends are late if the client is too slow, or if the server allows no more calls on the connections. The lateness alone
-does not tell which of the two it was.
+does not tell the cause.
 """
 
 KEPT_UP = 0.99
-"""A trial fails if its window has fewer replies than this share of the due requests: the server fell behind."""
+"""Smallest share of the due requests that must have a reply in a trial's window. With fewer replies the trial fails:
+the server fell behind."""
 
 LATE = (
     "sent late: try more --clients, separate --cpus or a quieter machine; "

@@ -40,7 +40,7 @@ _MS_NS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A finished run: the plan, the result, and the floor (the client's times on a server that does nothing)."""
+    """A finished run: its plan and its result, with the floor (the client's times on a server that does nothing)."""
 
     plan: LoadPlan
     result: LoadResult

@@ -30,7 +30,7 @@ ADVICE = {
 """Advice on a run in which every reply has the same outcome, and the outcome is not OK. By outcome."""
 
 BEYOND_MIN = 10
-"""Fewest requests beyond a percentile that is shown."""
+"""Smallest number of requests that must lie beyond a percentile that is shown."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
@@ -212,8 +212,8 @@ def told(percentile_us: float | None, count: int, beyond: float) -> float | None
 
 
 def replies_for(beyond: float) -> int:
-    """Fewest replies with which a percentile is shown: ten lie above it. ``beyond`` is the share of replies above the
-    percentile."""
+    """Smallest number of replies with which a percentile is shown: ten replies lie above the percentile. ``beyond`` is
+    the share of replies above the percentile."""
     return math.ceil(round(BEYOND_MIN / beyond, 6))
 
 

@@ -75,13 +75,14 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
-    """Fewest replies with which a run can decide all conditions on percentiles."""
+    """Smallest number of replies with which a run can decide all conditions on percentiles."""
     shares = (PERCENTILES[condition.what][1] for condition in conditions if condition.what in PERCENTILES)
     return max(map(replies_for, shares), default=1)
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """Text on how a run met the condition; None if the run did not meet it."""
+    """Text on how a run met the condition, or why the run cannot decide the condition. None if the run did not meet the
+    condition."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what])

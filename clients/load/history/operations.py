@@ -119,7 +119,7 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of these operations that overlap the given operation. Two operations overlap also if one ends at the
-        moment at which the other begins."""
+        """Number of these operations that overlap the given operation. Two operations also overlap if the first ends at
+        the moment at which the second begins."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

@@ -18,8 +18,8 @@ class Records:
     """The requests of one connection, in the order in which they ended. For one thread.
 
     ``due`` has a value for each request of an open loop. In a closed loop ``due`` is empty: a request is due when it is
-    sent. ``firsts`` has the places of each connection's first request. Connects are recorded apart from requests: a
-    failed attempt is an error of the run, not a request.
+    sent. ``firsts`` has the index of each request that is marked as a first request. Connects are recorded apart from
+    requests: a failed attempt is an error of the run, not a request.
     """
 
     __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started", "unconnected")

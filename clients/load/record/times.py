@@ -95,7 +95,7 @@ class Times:
     def buckets(self) -> tuple[Nanoseconds, Nanoseconds, Nanoseconds]:
         """Lowest value, highest value (in nanoseconds) and count of every bucket that has a value, in ascending order.
 
-        HdrHistogram's iterators give the same, and take a thousand times as long.
+        HdrHistogram's iterators give the same values, and take a thousand times as long.
         """
         places, half_bits = self._places, _BUCKET_BITS - 1
         shifts = np.maximum((places >> half_bits) - 1, 0)
@@ -186,7 +186,7 @@ def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Statistics of a set of times, in µs. Each is None for an empty set."""
+    """Statistics of a set of times, in µs. Each statistic is None for an empty set."""
 
     count: int
     out_of_range: int = 0

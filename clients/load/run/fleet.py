@@ -37,7 +37,7 @@ LEAD_NS = 5_000_000
 process."""
 
 READY_S = 60.0
-"""Longest time until all clients stand at the barrier. Ten clients take a tenth of a second, 512 some seconds."""
+"""Longest time until all clients stand at the barrier, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
 
 FOLD_S = 30.0
 """Longest time from the last reply to the client's report, in seconds. Folding a million records takes 0.1 s. The last

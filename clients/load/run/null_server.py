@@ -36,7 +36,7 @@ REPLY = stock_pb2.LookupResponse(
 READ_BYTES = 65536
 
 BACKLOG = 1024
-"""Largest number of connections that wait to be accepted: more than a load here opens at a time."""
+"""Largest number of connections that wait to be accepted. The loads here open fewer connections at a time."""
 
 Answer = Callable[[], bool]
 """Function that is called when a descriptor can be read. True if the descriptor stays open. An OSError of the function
@@ -73,8 +73,8 @@ def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
 
 
 class NullServer:
-    """A server that gives every request one constant reply. It listens as soon as the object exists. For one thread.
-    ``serve`` may be called once."""
+    """A server that gives every request one constant reply. The server listens as soon as the object exists. For one
+    thread. ``serve`` may be called once."""
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
         """``answers`` makes the protocol of a new connection. Raises OSError if the server cannot listen."""
@@ -133,7 +133,7 @@ class NullServer:
             del answers[descriptor]
 
     def _accept(self) -> bool:
-        """Accepts every connection that waits."""
+        """Accepts all pending connections. Returns True."""
         while True:
             try:
                 accepted, _ = self._listener.accept()
