@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lean.check(plans[0])
     except UsageError as error:
         refuse(PROGRAM, error)
-    except Fault as fault:  # of a server that is asked for the method of --call
+    except Fault as fault:  # fault of a server that is asked for the method of --call
         print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
         return FAULT_EXIT
     session = _Session(options)
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Fault as fault:
             print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
             code = FAULT_EXIT
-        except UsageError as error:  # of the hosts
+        except UsageError as error:  # an error of the hosts
             print(f"{PROGRAM}: {error}", file=sys.stderr)
             code = USAGE_EXIT
         except StockServiceError as error:

@@ -123,7 +123,7 @@ def write(path: Path, text: str) -> None:
         try:
             file.write(text)
             file.flush()
-            os.chmod(file.name, mode)  # a temporary file is the user's alone
+            os.chmod(file.name, mode)  # only the user may read a temporary file
             os.replace(file.name, place)
         except BaseException:
             os.unlink(file.name)

@@ -228,7 +228,7 @@ def measure(recording: Recording) -> int:
         shutil.rmtree(recording.scratch)
     command = [sys.executable, "-m", "experiments", "run", recording.part, "--out", str(recording.scratch)]
     command += ["--resume"] * recording.scratch.exists()
-    with subprocess.Popen(tied(command), process_group=0) as measuring:  # Ctrl-C reaches `run` below alone
+    with subprocess.Popen(tied(command), process_group=0) as measuring:  # so that Ctrl-C does not reach `run`
         try:
             code = measuring.wait()
         except KeyboardInterrupt:
@@ -244,7 +244,7 @@ def put(recording: Recording) -> None:
     """Replaces the kept recording by the complete recording in ``scratch``. After an interruption the complete
     recording still has its mark, so that the next ``record`` repeats the replacement. Raises OSError."""
     recording.folder.parent.mkdir(parents=True, exist_ok=True)
-    study = recording.folder.parents[1]  # for the copy: on the same disk, and where no page finds half a recording
+    study = recording.folder.parents[1]  # folder of the copy: on the same disk, and no page finds half a copy there
     with tempfile.TemporaryDirectory(prefix=".record-", dir=study) as near:
         fresh = shutil.copytree(recording.scratch, Path(near, recording.name), ignore=_LEFT_OUT)
         shutil.rmtree(recording.folder, ignore_errors=True)

@@ -111,7 +111,7 @@ def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]
     least to any larger number. Further sets leave out the numbers that the part adds by itself: with such a number in
     ``--clients``, the part would have further arms."""
     counts, own = sorted({arm.connections for arm in sweep.arms}), list[int]()
-    with suppress(ValueError, UsageError):  # as above
+    with suppress(ValueError, UsageError):  # as in ``_designs``
         of_all = part.sweep(replace(scale, clients=tuple(counts))).arms
         own = [each for each in counts if all(arm in sweep.places for arm in of_all if arm.connections == each)]
     yield from dict.fromkeys(tuple(each[:most]) for each in (counts, own) for most in range(1, len(each) + 1))

@@ -166,7 +166,7 @@ def processor_hz(demands: Demands, count: int, cores: float) -> float:
 
     A state of the chain is the number of requests that need the GIL. One of these requests has the GIL, the rest wait.
     """
-    ups, downs = [], []  # rates from each state to the next one, and back
+    ups, downs = [], []  # rates from each state to the next state, and back
     for at_gil in range(count + 1):
         holding = min(1, at_gil)
         running = holding + count - at_gil

@@ -91,7 +91,7 @@ def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
     try:
         yield program
     finally:
-        with suppress(ProgramFailed):  # of another exit code: many servers do not exit with 0
+        with suppress(ProgramFailed):  # the exit code does not count: many servers do not exit with 0
             program.stop()
 
 
@@ -103,7 +103,7 @@ def _listening(words: Sequence[str], port: int | None, program: Program, running
         return at
     try:
         program.listening(("127.0.0.1", port))
-    except ProgramFailed as error:  # again with the user's words of the command, without ``_SILENCED``
+    except ProgramFailed as error:  # raised again with the user's command, without ``_SILENCED``
         raise type(error)(words, error.what, error.stderr) from error
     return "127.0.0.1", port
 

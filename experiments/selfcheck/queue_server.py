@@ -134,7 +134,7 @@ class QueueServer:
         self._services = service_times_ns(options.mean_s, options.seed)
         self._coin = random.Random(f"{options.seed}/queue")
         self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # a heap a queue: when servers are free
-        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, number, client, reply
+        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap of replies: departure, number, client, reply
         self._log = array("q")
         self._number = 0
 

@@ -162,7 +162,7 @@ class Recorder:
     _late: Times = field(default_factory=Times)
     _think: Times = field(default_factory=Times)
     _completed: list[int] = field(default_factory=list)  # by request type
-    _sends: list[Nanoseconds] = field(default_factory=list)  # an open loop's, in the window and before …
+    _sends: list[Nanoseconds] = field(default_factory=list)  # of an open loop, in the window, before _sends_until_ns
     _sends_until_ns: int = 2**62
     _raw: list[RawRecords] = field(default_factory=list)
 

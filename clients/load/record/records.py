@@ -31,7 +31,7 @@ class Records:
         self.outcomes = array("B")
         self.firsts = array("q")
         self.connected_at = array("q")  # ns; when each connection was made
-        self.connect_ns = array("q")  # how long that took
+        self.connect_ns = array("q")  # ns; duration of making each connection
         self.unconnected: Counter[int] = Counter()  # failed attempts to connect, by outcome
         self.started = 0
         """Number of requests begun, counted at the send and not at the end of a request."""

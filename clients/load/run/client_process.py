@@ -177,7 +177,7 @@ def settle(plan: LoadPlan) -> None:
     if plan.real_time:
         priority.take_real_time()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio needs several for each connection
+    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio needs several of them a connection
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.collect()
     gc.freeze()

@@ -196,7 +196,7 @@ class Updater:
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:
         self._loads = loads
         self._client = client
-        self._connections: dict[int, Connection] = {}  # by line
+        self._connections: dict[int, Connection] = {}  # by the line's number
         self._line_of: dict[int, int] = {}
         self._plans: dict[int, LoadPlan] = {}
         for line in lines(loads):
