@@ -35,7 +35,7 @@ class RemoteExchange:
         """Trades a quantity of a stock. Gives the stock's new volume, or the reason of a refusal.
 
         A quantity or side that the message cannot hold is sent as the nearest value that the message can hold. The
-        service refuses this value as it would refuse the given value.
+        service refuses this value like the given value.
         """
         request = stock_pb2.TradeRequest(
             name=_text("name", name),

@@ -42,7 +42,7 @@ class RetryingExchange:
     raises the last fault.
 
     ``retried`` counts requests that were sent again. A method blocks for all tries, each within ``timeout_s``, and for
-    the waits between the tries. For one thread at a time. The caller that makes this exchange closes it.
+    the waits between the tries. For one thread at a time. The caller that makes this exchange closes the exchange.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_REASONS) -> tuple[Path, Path]:
-    """Writes the page in both forms into a folder, and returns the files' paths. Makes the folder if it is missing.
+    """Writes the page in both forms into a folder, and returns the files' paths. Makes a missing folder.
 
     ``found``: the content of each folder of results. ``why``: reasons for missing results, by the study's name.
     """
@@ -86,7 +86,7 @@ def recordings() -> Iterator[Path]:
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
     """Folders of results. A given folder with a sweep is yielded itself. A given folder without a sweep, such as the
-    folder of ``run all``, is replaced by the folders with a sweep directly inside it, if there are any."""
+    folder of ``run all``, is replaced by its subfolders with a sweep, if there are any."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside

@@ -10,7 +10,7 @@ With a ``?`` after FOLDERS the recording may be missing: the page then has the t
 - ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks. An arm is a server under a load;
 - or one of ``QUANTITIES``.
 
-With ``--check`` the command writes nothing, and prints the pages that it would change.
+With ``--check`` the command writes nothing, and prints the names of pages that would change.
 """
 
 import argparse

@@ -200,8 +200,8 @@ def _changed(found: Version) -> str:
 
 
 def _hindrance(folder: Path) -> str:
-    """Reason why ``run`` would refuse to resume an interrupted recording; empty where ``run`` would resume it. Blocks
-    for some 0.5 s."""
+    """Reason why ``run`` would refuse to resume an interrupted recording; empty where ``run`` would resume the
+    recording. Blocks for some 0.5 s."""
     found = _version(folder)
     if not found.is_this:
         return _changed(found)

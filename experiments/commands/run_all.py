@@ -24,7 +24,8 @@ from stock_service.rpc.errors import StockServiceError, UsageError
 ALL = "all"
 
 Measure = Callable[[str, Path], Content]
-"""Function that measures a study's main part into a folder, or resumes it there, and writes the report. Blocks."""
+"""Function that measures a study's main part into a folder, or resumes the measurement there, and writes the report.
+Blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,7 +288,7 @@ def _epilog() -> str:
 
 def _words(of: Factor) -> str:
     """Help on a factor: its levels and its default, in lines of at most 80 characters. Lines break after a level."""
-    default = "" if callable(of.default) else f" (default: {shown(of.default)})"  # else it depends on the transport
+    default = "" if callable(of.default) else f" (default: {shown(of.default)})"  # else set by the transport
     words = f"{of.name}={of.kind.levels}{default}".replace("|", "| ")
     filled = textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     return filled.replace("| ", "|")

@@ -90,7 +90,7 @@ class Side:
     """99th percentile of response times. None where there are too few requests for this percentile; likewise
     ``p50_us``."""
     server_cpu_us: float | None
-    """Processor time of the server for each request; None where it cannot be read."""
+    """Processor time of the server for each request; None if unknown."""
     p99_needs: int | None
     """Number of requests that a 99th percentile needs, if this side has too few requests; else None."""
     requests: int

@@ -74,7 +74,7 @@ def screen(said: str) -> list[str]:
 
 
 def picture(lines: Sequence[str]) -> str:
-    """Picture of the lines in a terminal, in SVG. The picture loads no other file: it uses the fonts of the reader."""
+    """Picture of the lines in a terminal, in SVG. The picture loads no other file, and uses the fonts of the reader."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), highlight=False, markup=False, emoji=False)
     for line in lines:
         console.print(line, soft_wrap=False)

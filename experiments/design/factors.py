@@ -4,7 +4,7 @@ An **arm** is a server under a load. A **level** is a value of a factor: a text,
 changes either the options of a server's command, or the fields of the load plan. A new factor is one entry in the
 table. The new factor then is a column of the results and a word of ``compare``, and stands in the name of every arm
 whose level is not the default. An older recording is read with the factor's default. The table does not say which
-levels can be combined. A server or a load plan refuses a combination that it does not support.
+levels can be combined. Servers and load plans refuse combinations that they do not support.
 """
 
 import shlex

@@ -8,8 +8,8 @@ kernel kills a program when the thread that started the program ends, also after
 (``rpc/process/lifeline.py``). So start programs from the main thread.
 
 A server may have several processes. The descendants that have the server's port open at the ready line are measured as
-parts of the server. Other descendants are left out, and may end. The processor time is that of each process's CPU clock
-(``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended threads, in
+parts of the server. Other descendants are left out, and may end. The processor time is read from each process's CPU
+clock (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended threads, in
 nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
 
 ``finished`` runs a program that ends by itself, such as a load program. ``running`` keeps such a program running for

@@ -5,7 +5,7 @@ loaded once, so that a disturbance by other programs hits all levels alike. A le
 under the best rate is not loaded again. The rounds end once the rates of each level agree, or ``BUDGET_S`` is over.
 
 The server's processor time is the time of the processes that listen on the port, and of their child processes. The
-processor time is None where this user may not read it, and for a server on another machine.
+processor time is None where this user has no right to read it, and for a server on another machine.
 """
 
 import contextlib
@@ -51,8 +51,8 @@ TRIES = 3
 """Largest number of tries of a window, if other processes take the cores."""
 
 BUDGET_S = 15.0
-"""Limit in seconds from the start of the first round. A further round begins only if it is expected to end within the
-limit. The first round has no limit."""
+"""Limit in seconds from the start of the first round. A further round begins only if the expected end of this round is
+within the limit. The first round has no limit."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
 """Shortest and longest counted time of a load, in seconds. Between these limits a load lasts ``RESPONSES`` response
@@ -118,7 +118,7 @@ class Server:
     pids: tuple[int, ...]
 
     def processor_s(self) -> float | None:
-        """Processor time of all processes so far, in seconds; None where it cannot be read."""
+        """Processor time of all processes so far, in seconds; None if unknown."""
         if not self.pids:
             return None
         try:

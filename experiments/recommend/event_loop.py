@@ -31,7 +31,7 @@ CLOCK_S = 0.001
 """Unit of epoll's timeout, in seconds."""
 
 TURNS_BEFORE, TURNS_AFTER = 8, 6
-"""Number of turns of a request before its wait and after it, on the asyncio server of grpcio 1.85."""
+"""Number of turns of a request before and after the request's wait, on the asyncio server of grpcio 1.85."""
 
 REPLIED_AFTER = 2
 """Number of turns after the wait until the reply is sent. Later turns clean up."""
@@ -41,7 +41,7 @@ _STARTS = 3
 simulations and dissolve in others."""
 
 _REPLIES = 2_000
-"""Number of counted replies in each simulation. The warm-up before them has a tenth of this number."""
+"""Number of counted replies in each simulation. The warm-up before these replies has a tenth of this number."""
 
 
 @lru_cache(maxsize=256)

@@ -124,7 +124,7 @@ def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
 
     Constant times (variation 0) reach ``bound_hz``. Exponential times (variation 1) reach ``exponential_hz``. Between
     the two, the throughput is ``bound - sqrt(variation) * (bound - exponential)``. The square root fits simulated
-    throughputs; no theory gives it.
+    throughputs; no theory gives this formula.
     """
     return bound_hz - math.sqrt(min(1.0, variation)) * (bound_hz - exponential_hz)
 
@@ -161,8 +161,8 @@ def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
 
 
 def processor_hz(demands: Demands, count: int, cores: float) -> float:
-    """Requests a second that the processor completes while ``count`` requests are always at it; inf for requests that
-    need no processor time.
+    """Requests a second that the processor completes while ``count`` requests are always at the processor; inf for
+    requests that need no processor time.
 
     A state of the chain is the number of requests that need the GIL. One of these requests has the GIL, the rest wait.
     """

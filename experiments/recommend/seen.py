@@ -46,7 +46,7 @@ class Load:
     throughput_hz: float
     p99_s: float
     processor_s: float | None
-    """Processor time of the server for each request; None where it cannot be read."""
+    """Processor time of the server for each request, in seconds; None if unknown."""
     client_share: float
     """Share of a core that the client took. Over ``CLIENT_CPU_LIMIT`` the client, too, limits the throughput."""
     is_disturbed: bool = False
@@ -68,7 +68,7 @@ class Level:
 
     @property
     def busy_cores(self) -> float | None:
-        """Median number of cores that the server kept busy; None where its processor time cannot be read."""
+        """Median number of cores that the server kept busy; None if the server's processor time is unknown."""
         read = [load.processor_s * load.throughput_hz for load in self.rounds if load.processor_s is not None]
         return median(read) if read else None
 
@@ -133,7 +133,7 @@ class Found:
     alone_s: float
     """Time of a single request, in seconds: in its worker, or until its reply to our client."""
     processor_s: float | None
-    """Processor time of a request at the highest rate, in seconds; None where it cannot be read."""
+    """Processor time of a request at the highest rate, in seconds; None if unknown."""
     tails: tuple[Tail, ...] = ()
     """Measured p99. The last p99 is of the advised pool."""
 
@@ -200,7 +200,7 @@ def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
 
 def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wish: Wish) -> Found:
     """Findings on connections to a running server. ``levels``: the level with one connection comes first. ``floor_s``:
-    the response time of a server that does nothing, as our client measures it."""
+    the response time that our client measures on a server that does nothing."""
     best, alone_s = best_of(levels), 1 / levels[0].throughput_hz
     limited_by = limit(best, enough(levels) is levels[-1], program)
     chosen = enough([level for level in levels if level.at_once <= max(POOLS)], wish.rate_hz)
@@ -239,5 +239,5 @@ def limit(best: Level, grows: bool, program: Program) -> Limit:
 
 
 def _processor_s(level: Level) -> float | None:
-    """Processor time of a request at a level, in seconds; None where it cannot be read."""
+    """Processor time of a request at a level, in seconds; None if unknown."""
     return None if level.busy_cores is None else level.busy_cores / level.throughput_hz

@@ -85,7 +85,7 @@ def _words(template: str, values: Mapping[str, int | None]) -> list[str]:
 @contextmanager
 def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
     """Context of a started server, which may not listen yet. The end of the context stops the server. ``port``: None
-    for a server that chooses its port and prints it."""
+    for a server that chooses and prints its port."""
     path = shutil.which(words[0]) or words[0]
     program = Program([*(() if port is None else _SILENCED), path, *words[1:]])
     try:

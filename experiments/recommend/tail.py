@@ -27,8 +27,8 @@ SWITCH_S = 0.005
 """Seconds for which a thread keeps a GIL that other threads want: CPython's ``sys.getswitchinterval()``."""
 
 REQUESTS = 20_000
-"""Number of simulated requests that count; 200 of them are over the 99th percentile. The warm-up has a tenth of this
-number of requests."""
+"""Number of simulated requests that count; 200 of these requests are over the 99th percentile. The warm-up has a tenth
+of this number of requests."""
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class _Simulation:
             self._begin(request, request.part + 1)
 
     def _next_holder(self, process: int) -> None:
-        """Gives a free GIL to the thread that has waited for it longest, for one turn of at most ``SWITCH_S``."""
+        """Gives a free GIL to the thread that has waited longest for the GIL, for one turn of at most ``SWITCH_S``."""
         wanting = self._wanting[process]
         if self._held[process] or not wanting:
             return

@@ -44,7 +44,8 @@ def load_cores() -> Cores:
 
 
 def no_real_time() -> str:
-    """Reason why load and server cannot both have real-time priority, with a remedy. Empty where both can have it."""
+    """Reason why load and server cannot both have real-time priority, with a remedy. Empty where both can have this
+    priority."""
     if server_cores() is None:
         return "no second core here, for a load at real-time priority beside a server: use a machine with two"
     return "" if priority.allowed() else "no right to real-time priority here: run it on Linux as root"

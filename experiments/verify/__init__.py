@@ -8,8 +8,8 @@ study. A **look** is a number of blocks after which a sweep is judged. A recordi
 - The sweep ended at the first look that decided every headline comparison, or at the last look.
 - The folder has every text that is computed from the blocks, and every other measurement of the part.
 
-The recording is judged by the limits that it states. Limits that differ from this version's limits are named. A
-recording may lack factors that were added later. Left out: a proof that the blocks were measured at all.
+The recording is judged by the recorded limits. Limits that differ from this version's limits are named. A recording may
+lack factors that were added later. Left out: a proof that the blocks were measured at all.
 """
 
 from collections import Counter

@@ -5,7 +5,7 @@ agree:
 
 - The slices have the order that is drawn from seed, number and attempt.
 - The sums of the slices equal the sums of the histograms.
-- Each block begins after the block before it has ended, and no two blocks are equal.
+- Each block begins after the end of the preceding block, and no two blocks are equal.
 - The stolen time of all rounds agrees with the machine's count before and after the sweep.
 - A request on gRPC has more bytes on the wire than an equal request on sockets.
 

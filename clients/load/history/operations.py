@@ -94,8 +94,8 @@ def contended(operations: Sequence[Operation]) -> float:
     one stock, and at least one of them is a commit.
 
     A history with a low share shows little, because most of its operations ran one after another. An operation with an
-    unknown outcome counts as not overlapping, because it would overlap all later operations. The caller first merges
-    all uses of a request id into one operation (``retries.py``). The share of an empty history is 0.
+    unknown outcome counts as not overlapping, because such an operation would overlap all later operations. The caller
+    first merges all uses of a request id into one operation (``retries.py``). The share of an empty history is 0.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}

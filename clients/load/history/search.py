@@ -139,8 +139,8 @@ class _Search:
         return []
 
     def _choices(self, state: _State, highest: int) -> list[tuple[int, _State]]:
-        """Requests that may be taken next, each with the stock's state after it. Requests with known outcomes come
-        first."""
+        """Requests that may be taken next, each with the stock's state after the request. Requests with known outcomes
+        come first."""
         certain, unsure, passed = list[tuple[int, _State]](), list[tuple[int, _State]](), list[int]()
         end, deadline_ns, first_to_return = len(self._asked), NEVER_NS, -1
         place = self._next[end]

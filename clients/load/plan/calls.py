@@ -186,8 +186,8 @@ def _explained(error: grpc.Call, call: str, where: str) -> Exception:
 
 
 class _Reflection:
-    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError if
-    it fails."""
+    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError
+    after a failure."""
 
     def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
         self._stub = stub

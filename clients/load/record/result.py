@@ -1,8 +1,8 @@
 """The result of one load run: the sum of all clients' measurements.
 
 Histograms are merged and counts are added. No value is averaged over clients. A ``LoadResult`` has counts and times,
-and computes every other number of the run from them. So a program that reads the JSON can compute every number again,
-and can merge results.
+and computes every other number of the run from these counts and times. So a program that reads the JSON can compute
+every number again, and can merge results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -161,8 +161,8 @@ class LoadResult:
         return self.requests[ALL].throughput_hz
 
     def answered_hz(self, name: str) -> float:
-        """Throughput of one request type or of ``all``, as the screen and ``--fail-if`` use it. In an open loop,
-        replies within the window count. In a closed loop, replies to requests sent in the window count."""
+        """Throughput of one request type or of ``all``, for the screen and for ``--fail-if``. In an open loop, replies
+        within the window count. In a closed loop, replies to requests sent in the window count."""
         if name == ALL or self.loop == "closed" or not self.duration_s:
             return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
         return self.parts[name].completed / self.duration_s

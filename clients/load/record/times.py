@@ -2,8 +2,8 @@
 
 A histogram goes from 1 ns to 60 s with three digits: a bucket is at most 0.1 % wide. A value outside this range is
 counted, never dropped or clipped. Histograms are merged by adding the counts of their buckets; percentiles are never
-averaged. Mean, standard deviation, least and greatest value are exact: they come from the values themselves, not from
-the buckets.
+averaged. Mean, standard deviation, least and greatest value are exact: these numbers are computed from the values
+themselves, not from the buckets.
 """
 
 import base64

@@ -5,8 +5,8 @@ the least cost that Python allows.
 
 A client's times on this server are the client's own share of every time: the floor (``floor.py``). One thread sleeps in
 epoll. The server reads no request's method or message. All replies are equal, apart from the call or stream number.
-Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract: it prints
-``ready HOST:PORT``, and after SIGTERM or SIGINT answers the requests that have arrived, and exits with 0.
+Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract: the server
+prints ``ready HOST:PORT``, and after SIGTERM or SIGINT answers the requests that have arrived, and exits with 0.
 
 The server closes the connection of a client that does not read.
 """
