@@ -2,8 +2,9 @@
 
 A condition names a fault: a run for which the condition holds has failed. At least ten replies must lie beyond a
 percentile. A run with fewer replies has failed too, since such a run cannot show that the limit was kept. Throughput is
-the number of replies a second within the window, as in the summary's column ``per s``. ``errors`` counts the whole run,
-warm-up and connecting included; ``lookup.errors`` counts the requests that were due in the window.
+the number of replies a second within the window, as in the summary's column ``per s``. ``errors`` counts the errors of
+the whole run, warm-up and connecting included; ``lookup.errors`` counts the errors of requests that were due in the
+window.
 """
 
 import operator

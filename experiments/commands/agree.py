@@ -2,8 +2,8 @@
 
 A whole run ended at a look (a declared number of blocks), and so has verdicts. The command reads folders of results and
 measures nothing. ``judge/agreement.py`` computes the numbers of the table, and this module writes the table as text or
-as Markdown. An incomplete run, or a run of another sweep, is refused in one line. The table lists runs of several
-versions, but does not combine these runs. Lines below the table name the differences between versions.
+as Markdown. An incomplete run, or a run of another sweep, is refused with a message of one line. The table lists runs
+of several versions, but does not combine these runs. Lines below the table name the differences between versions.
 """
 
 import argparse

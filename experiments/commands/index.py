@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_REASONS) -> tuple[Path, Path]:
-    """Writes the page in both forms into a folder, and returns the files' paths. Makes a missing folder.
+    """Writes the page in both forms into a folder, and returns the files' paths. Creates a missing folder.
 
     ``found``: the content of each folder of results. ``why``: reasons for missing results, by the study's name.
     """
@@ -95,9 +95,9 @@ def swept(given: Sequence[Path]) -> Iterator[Path]:
 def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_REASONS) -> Index:
     """Index of the content of folders of results, with links that are relative to the page's folder ``at``.
 
-    If a study's main part is missing, the part takes its place that measures the same servers by numbers of clients
-    (``run all --clients``). Raises UsageError where the main part of a study is given twice, and where a further part
-    of a study is given without the main part.
+    A missing main part of a study is replaced by the part that measures the same servers by numbers of clients (``run
+    all --clients``). Raises UsageError where the main part of a study is given twice, and where a further part of a
+    study is given without the main part.
     """
     mains: dict[str, tuple[Path, Content]] = {}
     further: dict[str, list[tuple[Path, Content]]] = {}

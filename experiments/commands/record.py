@@ -3,9 +3,9 @@
 A recording is a folder of results that the repository keeps. A study has a recording of its main part, named ``quick``.
 Each part that is not measured with the main part has its own recording. The stock study has a second recording of its
 main part, ``quick-2``, which is made last. ``run`` measures each recording into ``results/record``, so that the working
-tree does not change meanwhile. At the end the new recordings replace the recordings in ``experiments/studies``, and
-``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``. If the sources, the commit
-or the machine have changed since that recording began, the recording is begun again.
+tree does not change during the measurements. At the end the new recordings replace the recordings in
+``experiments/studies``, and ``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``.
+If the sources, the commit or the machine have changed since that recording began, the recording is begun again.
 """
 
 import argparse

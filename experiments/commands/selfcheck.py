@@ -1,4 +1,4 @@
-"""``selfcheck``: checks the instrument against results that are known beforehand."""
+"""``selfcheck``: checks the load client and the statistics against results that are known beforehand."""
 
 import argparse
 from pathlib import Path

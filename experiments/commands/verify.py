@@ -107,9 +107,9 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
 
 
 def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]]:
-    """Sets of numbers of clients that ``run`` may have got. A set has the sweep's numbers of connections, from the
-    least to any larger number. Further sets leave out the numbers that the part adds by itself: with such a number in
-    ``--clients``, the part would have further arms."""
+    """Sets of numbers of clients that ``run`` may have got. A set has the sweep's smallest numbers of connections: only
+    the smallest number, the two smallest numbers, and so on. Further sets leave out the numbers that the part adds by
+    itself: with such a number in ``--clients``, the part would have further arms."""
     counts, own = sorted({arm.connections for arm in sweep.arms}), list[int]()
     with suppress(ValueError, UsageError):  # as in ``_designs``
         of_all = part.sweep(replace(scale, clients=tuple(counts))).arms

@@ -96,10 +96,10 @@ def _check_mix(of: Setting) -> None:
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
     """Mean response time of the slower side in a closed loop, in seconds; 0 where no server is measured.
 
-    Measured are servers that are not ours, and every server under a load program; no server where the load is an open
-    loop. Our own client loads these servers and checks every reply. If a server answers that it does not know a stock,
-    a line to ``said`` names the server. Blocks for some 0.5 s a server. Raises ProgramFailed or a Fault where a server
-    does not answer.
+    Servers that are not ours are measured, and under a load program every server. In an open loop no server is
+    measured. Our own client loads these servers and checks every reply. If a server answers that it does not know a
+    stock, a line to ``said`` names the server. Blocks for some 0.5 s a server. Raises ProgramFailed or a Fault where a
+    server does not answer.
     """
     asked = (
         each

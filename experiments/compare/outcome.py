@@ -87,7 +87,7 @@ class Side:
     mean_us: float | None
     p50_us: float | None
     p99_us: float | None
-    """99th percentile of response times. None where there are too few requests for this percentile; likewise
+    """99th percentile of response times. None where there are too few requests for this percentile. The same holds for
     ``p50_us``."""
     server_cpu_us: float | None
     """Processor time of the server for each request; None if unknown."""
@@ -128,7 +128,7 @@ class Outcome:
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
-    """None where the comparison did not end at a declared look, or where the load was the limit."""
+    """Verdict in words; None where the comparison did not end at a declared look, or where the load was the limit."""
     blocks_needed: int | None
     """Total number of blocks that decides the comparison with 80 % power; None unless the verdict is INCONCLUSIVE."""
     refusals: tuple[str, ...]

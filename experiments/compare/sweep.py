@@ -29,7 +29,7 @@ ROUNDS, WINDOW_ROUNDS = 30, 4
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
 """Limits of a window's length. ``WINDOW_RESPONSES``: smallest number of mean response times. ``WINDOW_S_MAX``: largest
-number of seconds, which comes first."""
+number of seconds, even for fewer response times."""
 
 LOOKS = (10, 14, 20)
 """Declared looks: numbers of blocks after which the sweep is judged."""

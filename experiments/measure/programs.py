@@ -8,9 +8,9 @@ kernel kills a program when the thread that started the program ends, also after
 (``rpc/process/lifeline.py``). So start programs from the main thread.
 
 A server may have several processes. The descendants that have the server's port open at the ready line are measured as
-parts of the server. Other descendants are left out, and may end. The processor time is read from each process's CPU
-clock (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended threads, in
-nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
+parts of the server. Other descendants are left out, and may end at any time. The processor time is read from each
+process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended
+threads, in nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
 
 ``finished`` runs a program that ends by itself, such as a load program. ``running`` keeps such a program running for
 the time of a ``with`` block.
@@ -395,6 +395,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Runs a program to its end, and returns its output. Blocks. Raises ProgramFailed, also after ``timeout_s``."""
+    """Runs a program to its end, for ``timeout_s`` at most, and returns its output. Blocks. Raises ProgramFailed."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

@@ -39,7 +39,7 @@ GROWS = 1.05
 """Smallest factor that counts as growth: the best rate of the last two levels ÷ the best rate of the levels before."""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
-"""Fewest and most rounds. After the fewest rounds, the measurement ends once the rounds agree."""
+"""Smallest and largest number of rounds. After ``ROUNDS_LEAST`` rounds, the measurement ends once the rounds agree."""
 
 AGREE = 1.06
 """Largest factor between the highest and the lowest rate of a level whose rounds agree."""
@@ -62,7 +62,7 @@ RESPONSES = 20
 """Length of a load, in response times of one connection."""
 
 LONGER = 5
-"""Factor on the length of a window, for its repetition after a window without a reply and without an error."""
+"""Factor on the length of a window that is repeated. A window without a reply and without an error is repeated."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
 """Seconds of warm-up before a window. ``WARM_UP_S``: of a closed loop. ``OPEN_WARM_UP_S``: of an open loop, whose
@@ -129,7 +129,7 @@ class Server:
     def has_gil(self) -> bool:
         """True if the server runs on a Python with a GIL, or if this user may not read which program the server is.
 
-        False for a Python without a GIL, and for a program that is no Python.
+        False for a Python without a GIL, and for a program that is not Python.
         """
         try:
             programs = [Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace") for pid in self.pids]
@@ -161,7 +161,8 @@ def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
 
 
 def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
-    """Response time with one connection, in seconds. Blocks for a window. Raises the errors of ``loaded``."""
+    """Response time with one connection, in seconds. Blocks for the time of a window. Raises the errors of
+    ``loaded``."""
     watch("1 connection")
     return 1 / loaded(asked, server, 1, WINDOW_S).throughput_hz
 
@@ -172,7 +173,7 @@ def window_s(response_s: float) -> float:
 
 
 def has_stopped(rates_hz: Sequence[float]) -> bool:
-    """True where the rates of the last two levels are not ``GROWS`` times the best rate before. ``rates_hz``: the rates
+    """True where no rate of the last two levels reaches ``GROWS`` times the best earlier rate. ``rates_hz``: the rates
     of the levels, in ascending order of the levels."""
     return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
 

@@ -79,8 +79,8 @@ class _Loop:
         return _REPLIES / (self._replied_at[_REPLIES + skipped - 1] - self._replied_at[skipped - 1])
 
     def _look(self) -> None:
-        """Makes the requests ready that have arrived, or whose wait has ended. Without a ready request the clock first
-        advances to the next arrival or timer."""
+        """Makes requests ready: requests that have arrived, and requests whose wait has ended. Without a ready request
+        the clock first advances to the next arrival or timer."""
         if not self._ready:
             next_s = self._arriving[0] if self._arriving else math.inf
             if self._timers:
@@ -94,7 +94,8 @@ class _Loop:
             self._ready.append((TURNS_BEFORE, heapq.heappop(self._timers)[1]))
 
     def _turn(self, turns: int, slowness: float) -> None:
-        """Runs the next turn of a request. ``turns``: the number of turns before. ``slowness``: see ``_drawn``."""
+        """Runs the next turn of a request. ``turns``: number of turns that the request has had. ``slowness``: see
+        ``_drawn``."""
         self._now_s += self._turn_s * slowness
         turns += 1
         if turns == TURNS_BEFORE and self._demands.wait_s:

@@ -19,7 +19,8 @@ from clients.load.record.result import CLIENT_CPU_LIMIT
 from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, Choice, Kind, Wish
 
 WAIT_LEAST_S = 0.0003
-"""Shortest wait of a request that counts, in seconds. A shorter wait may be the time in which threads wake up."""
+"""Shortest time that counts as a wait of a request, in seconds. A shorter wait may be the time in which threads wake
+up."""
 
 BUSY = 0.75
 """Smallest share of the GIL, or of the free cores, that a busy server uses. Free cores are the cores that the client
@@ -109,8 +110,7 @@ class Tail:
     """A p99, measured in an open loop."""
 
     workers: int
-    """Number of workers of the measured pool; for a server that runs, whose own pool is measured, the advised
-    number."""
+    """Number of workers of the measured pool. For a server that runs, with a pool of its own: the advised number."""
     rate_hz: float
     p99_s: float
 

@@ -133,6 +133,6 @@ def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple
 
 
 def connections(workers: int, response_s: float) -> int:
-    """Number of connections that load a server: ``CONNECTIONS``, or fewer where requests would queue for long. Always
-    at least twice the ``workers`` of all processes."""
+    """Number of connections that load a server: ``CONNECTIONS``, or fewer where requests would queue for long. The
+    number is at least twice ``workers``, the number of workers of all processes."""
     return min(max(CONNECTIONS, 2 * workers), max(2 * workers, round(QUEUED_S / response_s)))

@@ -7,7 +7,7 @@ time, since a sleep ends some 60 µs late. With one connection in a closed loop 
 time. A's response time is measured first, in a block of its own. The number of blocks is fixed, so there is no
 correction for looks.
 
-The version of minutes has a triple of each transport. The version for a night has 60 triples, of both transports in
+The version for minutes has one triple of each transport. The version for a night has 60 triples, of both transports in
 turn. With 5 % of false differences, more than six A/A pairs are called different in 3 of 100 nights.
 """
 

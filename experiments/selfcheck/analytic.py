@@ -15,7 +15,7 @@ which three standard errors are 5 % + 100 µs. S is the mean service time, c the
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
 The first queue takes 250 requests a second, so one queue would need eight minutes. A server process therefore hosts
-several queues, each with its own part of the Poisson process. The version of minutes has the first line of the table;
+several queues, each with its own part of the Poisson process. The version for minutes has the first line of the table;
 5 % + 100 µs are some four standard errors there. The version for a night has the second line, at three standard errors
 and more.
 """

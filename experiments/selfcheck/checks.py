@@ -1,4 +1,5 @@
-"""``python -m experiments selfcheck``: checks the instrument on this machine against results that are known beforehand.
+"""``python -m experiments selfcheck``: checks the load client and the statistics, on this machine, against results that
+are known beforehand.
 
 Every check gives findings. A finding is a measured value beside the required value. The command prints the findings,
 writes the findings and a description of the machine into a report, and exits with 1 if a finding failed. A check that

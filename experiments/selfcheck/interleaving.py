@@ -5,7 +5,8 @@ pair is measured alone, and among other servers: together ``SERVERS_MAX`` server
 turns. A **condition** is one length, alone or among others. The conditions take turns block by block, so that a slow
 hour affects all conditions. The ratio of a condition is divided by the ratio of the condition "20 ms, alone" in the
 same turn. The mean of this quotient over the turns must be within 5 % of 1. The version for a night has one more
-condition: slices of 10 s, one server after the other. The instrument uses short slices in place of such long slices.
+condition: slices of 10 s, one server after the other. The project measures in short slices in place of such long
+slices.
 """
 
 import math

@@ -15,8 +15,8 @@ exchangeable, so that a drawn value has either sign with equal probability.
 
 ¹ In half of the cases, where the arms are to be equal.
 
-Left out: requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure, except
-``recorded``.
+Left out: times of single requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure,
+except ``recorded``.
 """
 
 from collections.abc import Callable, Sequence

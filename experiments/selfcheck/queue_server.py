@@ -73,7 +73,7 @@ def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
 class Log:
     """Log of a queue server: columns with a value for every request, in order of arrival.
 
-    Times are of ``time.perf_counter_ns``.
+    Times are readings of ``time.perf_counter_ns``.
     """
 
     connection: NDArray[np.int64]

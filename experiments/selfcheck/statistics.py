@@ -1,10 +1,10 @@
 """Check of the statistics on synthetic experiments whose true ratios are known.
 
 The noise of the experiments is resampled from the project's own recordings, in six families (``noise.py``). Every
-experiment is a sweep with five comparisons: an A/A pair (equal arms), and four headline comparisons. Two of these have
-equal arms, and two have arms that differ by 3 % and by 20 %. The values are treated as in a measured sweep: robbed
-rounds lose pairs, each block has a trimmed mean, and a gate drops blocks. Then the project's own judging code runs, at
-the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the A/A pair.
+experiment is a sweep with five comparisons: an A/A pair (equal arms), and four headline comparisons. Two headline
+comparisons have equal arms. In the remaining two, the arms differ by 3 % and by 20 %. The values are treated as in a
+measured sweep: robbed rounds lose pairs, each block has a trimmed mean, and a gate drops blocks. Then the project's own
+judging code runs, at the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the A/A pair.
 
 Where the arms differ in their noise, the typical ratio is not the injected ratio. The true ratio is then the mean of
 all block values of the family. Coverage is the share of intervals that contain the true ratio. The bounds of coverage

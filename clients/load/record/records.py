@@ -59,7 +59,8 @@ class Records:
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:
-        """Empties all records. The hot loops' arrays and the count of begun requests stay."""
+        """Empties all records. The arrays remain the same objects, since the hot loops use them. The count of begun
+        requests stays."""
         for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
             del column[:]
         self.unconnected.clear()
