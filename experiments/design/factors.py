@@ -73,8 +73,8 @@ EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "th
 """Names of executors for readers, by level. An executor that is missing here is named by its level, without hyphens."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
-"""Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: both may use every core.
-``auto``: the server chooses a core."""
+"""Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: server and load may use
+every core. ``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
 """Limit for each kind of work in a request, such as waiting, in milliseconds. With this much work or more an arm is

@@ -46,8 +46,8 @@ class Limits:
     def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
         """True if the hypervisor and foreign processes took so much time of a round that the round is left out.
 
-        ``lost_ticks`` is the number of taken ticks of 10 ms. ``cores`` is the number of cores for servers and load
-        together. The measured response times have no influence.
+        ``lost_ticks`` is the number of ticks of 10 ms that were taken. ``cores`` is the number of cores for servers and
+        load together. The measured response times have no influence.
         """
         return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
 

@@ -29,8 +29,8 @@ TIMED_MAX = 1_000_000
 the first message, which does not count."""
 
 EXTRA_S = 30.0
-"""Spare time of a client, in seconds. A client with a rate may send this much longer than planned. A client is killed
-this much later than its sends may end."""
+"""Spare time of a client, in seconds. A client with a rate may send this much longer than planned. A client that still
+runs this much later than its last allowed send is killed."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:

@@ -70,7 +70,7 @@ class HttpSeen:
     received_bytes: int
     sent_bytes: int
     cpu_s: float
-    """Processor time of the client during ``elapsed_s``."""
+    """Processor time of the client during ``elapsed_s``, in seconds."""
     elapsed_s: float
     began_ns: int
     ended_ns: int

@@ -14,8 +14,8 @@ name         speaks    what it is
 Each program sends one request again and again in a closed loop. ``grpc-go`` can also send in an open loop. A program
 measures a request from its send; in an open loop, from the time at which the request was due. The programs send the
 server the timeout of our own client. ``grpc-go`` sends a timeout only on demand: its library sends the time that is
-left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text is one line on the
-way to get the program. The time of every request after the warm-up is read if the program reports these times. No build
+left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text says in one line
+how to get the program. The time of every request after the warm-up is read if the program reports these times. No build
 needs a network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 

@@ -61,7 +61,7 @@ _STDERR_LINES = 5
 
 
 class ProgramFailed(StockServiceError):
-    """Failure of a program that did not start, broke the process contract or ended early. Has the standard error."""
+    """Failure of a program that did not start, broke the process contract or ended early, with its standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)

@@ -3,9 +3,9 @@
 A window is a load of one arm by its own clients, and is longer than a slice (``slices.py``). Windows are for loads that
 slices cannot measure: open loops, whose queues must settle; a new connection for each request; a worker for each
 connection; over 64 connections; other load programs than our client; clients of peers. The clients start and connect
-before the window, and end with the window. All servers of the block run all the time. With ``Windows.in_turn``, only
-the servers of the window's group run. The order is drawn as for slices, and a block of windows has the form of a block
-of slices.
+before the window, and end with the window. All servers of the block run all the time; but with ``Windows.in_turn``, the
+servers of a group run only during the group's windows. The order is drawn as for slices, and a block of windows has the
+form of a block of slices.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ class Seen:
     """Rates and lateness of the window. None if the load could not run."""
     duration_ns: int
     requests: int
-    """Number of answered requests. The number includes the warm-up if the load reports the requests of the warm-up."""
+    """Number of answered requests, including the warm-up if the load reports the requests of the warm-up."""
     server_cpu_ns: int
     client_cpu_ns: int
     wire_bytes: int = 0

@@ -17,7 +17,7 @@ With ``--real-time`` no program of usual priority delays the thread when the thr
 (``clients/load/run/priority.py``).
 
 Left out: stalls, for which the check ``stalls`` stops a server from outside; limits of connections and queues, since
-only the instrument loads this server. A log with over ``LOG_MAX`` requests ends the process with an error.
+only the checks load this server. A log with over ``LOG_MAX`` requests ends the process with an error.
 """
 
 import gc
@@ -53,7 +53,7 @@ GRACE_S = 5.0
 """Longest time after SIGTERM in which the server waits for the remaining departures, in seconds."""
 
 LOG_MAX = 1 << 22
-"""Largest number of requests in a log: 200 MB."""
+"""Largest number of requests in a log. Such a log has 200 MB."""
 
 _COLUMNS = 6
 
