@@ -166,7 +166,7 @@ class _Interrupts:
         self.look()
 
     def look(self) -> None:
-        """Raises KeyboardInterrupt if a signal has come. Raises once only."""
+        """Raises KeyboardInterrupt if a signal has come, but only once."""
         if self._came and not self.over:
             self.over = True
             raise KeyboardInterrupt

@@ -5,7 +5,7 @@ The method's message types come from the server (gRPC server reflection), or fro
 Both sources give one ``FileDescriptorSet``. A reply is valid if its bytes decode as the method's response.
 
 Left out: streaming methods, questions by reflection over TLS or with metadata, and the check of a reply's content.
-Protocols: gRPC's ``doc/server-reflection.md``, version v1alpha, as grpcio speaks it; protobuf's JSON mapping.
+Protocols: gRPC's ``doc/server-reflection.md``, in grpcio's version v1alpha; protobuf's JSON mapping.
 """
 
 import re
