@@ -42,8 +42,8 @@ _OWN_KEYS = re.compile(
 """Keys of metadata that the user may not set. The protocol or another option sets such a key, or its value is bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
-"""Largest size of all metadata of a request, in bytes, and the bytes that count for an entry beside its key and value
-(as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
+"""Largest size of all metadata of a request, in bytes, and the number of bytes that each entry has in addition to its
+key and value (as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",

@@ -85,8 +85,8 @@ def recordings() -> Iterator[Path]:
 
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
-    """Folders of results. A given folder with a sweep is yielded itself. A given folder without a sweep, such as the
-    folder of ``run all``, is replaced by its subfolders with a sweep, if there are any."""
+    """Folders of results. A given folder with a sweep is kept. A given folder without a sweep, such as the folder of
+    ``run all``, is replaced by its subfolders with a sweep, if there are any."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside

@@ -261,7 +261,7 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 
 
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
-    """Sweep that is measured before a part. Only for a part with ``first``."""
+    """Sweep that is measured before a part. The part must have ``first``."""
     assert part.first is not None
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 

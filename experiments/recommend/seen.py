@@ -135,7 +135,7 @@ class Found:
     processor_s: float | None
     """Processor time of a request at the highest rate, in seconds; None if unknown."""
     tails: tuple[Tail, ...] = ()
-    """Measured p99. The last p99 is of the advised pool."""
+    """Measurements of the p99. The last measurement is of the advised pool."""
 
     @property
     def best(self) -> Level:

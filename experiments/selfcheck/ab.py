@@ -167,7 +167,7 @@ def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def described(one: Triple) -> str:
-    """A triple in one line of text."""
+    """Text of a triple, in one line."""
     return f"{one.transport}: A/A {_text(one.same.typical)}, A/B {_text(one.slowed.typical)}"
 
 
