@@ -42,8 +42,8 @@ _OWN_KEYS = re.compile(
 """Keys of metadata that the user may not set. The protocol or another option sets such a key, or its value is bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
-"""Largest size of all metadata of a request, in bytes, and the bytes that count for an entry beside its key and value
-(as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
+"""Largest size of all metadata of a request, in bytes, and the number of bytes that each entry has in addition to its
+key and value (as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -59,7 +59,7 @@ _ADVICE = {
 
 def exits(of_ok: str, of_fault: str) -> dict[int, str]:
     """Table of exit codes with their meanings, for a client that sends requests of the stock service. ``of_ok`` and
-    ``of_fault`` are the meanings of 0 and of ``FAULT_EXIT``."""
+    ``of_fault`` are the meanings of the codes 0 and ``FAULT_EXIT``."""
     return {
         0: of_ok,
         OTHER_EXIT: "some outcome was not OK",
@@ -138,8 +138,8 @@ def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
-    """The client's credentials, with the authority that the client trusts. ``address`` None: the address of the
-    options.
+    """The client's credentials, with the authority that the client trusts. Without ``address``, the address of the
+    options counts.
 
     Raises UsageError for a file that cannot be used, and for a token that would travel to another machine without TLS.
     """

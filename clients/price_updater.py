@@ -3,8 +3,8 @@ the number of updates.
 
 The intervals are exponential with a given mean. So the updates are a Poisson process as long as replies are fast.
 Stocks and prices are uniform. Intervals, stocks and prices are drawn from one seed. After SIGTERM or SIGINT the updater
-waits for the reply under way, and ends. A fault ends the updater too: a measurement that runs with a silent updater
-would be wrong.
+waits for the reply under way, and ends. A fault ends the updater too: a measurement would be wrong if the updates
+stopped unnoticed.
 
 The first line on standard output, after connecting, is the updater's plan. The last line has the number of updates, and
 their outcomes. Advice on stocks that the server lacks goes to standard error. The exit code is 0 if all outcomes were

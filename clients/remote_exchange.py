@@ -17,8 +17,8 @@ class RemoteExchange:
     """Lookup, Trade and Update over a connection, each within ``timeout_s``.
 
     Every method blocks until the reply is there. A method raises a Fault if no reply comes, and InternalFault for a
-    reply that the method never gives. For one thread at a time, as the connection is. The maker of the connection
-    closes it.
+    reply that the method never gives. For one thread at a time, like the connection. The caller that made the
+    connection closes the connection.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:
@@ -35,7 +35,7 @@ class RemoteExchange:
         """Trades a quantity of a stock. Gives the stock's new volume, or the reason of a refusal.
 
         A quantity or side that the message cannot hold is sent as the nearest value that the message can hold. The
-        service refuses this value as it would refuse the given value.
+        service refuses this value like the given value.
         """
         request = stock_pb2.TradeRequest(
             name=_text("name", name),

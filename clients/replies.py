@@ -25,7 +25,7 @@ _UPDATE_REFUSALS = {_UNKNOWN, int(Status.INVALID_PRICE)}
 
 
 def lookup(payload: bytes) -> stock_pb2.LookupResponse:
-    """A valid reply to Lookup. Raises InternalFault."""
+    """Decodes a reply to Lookup. Raises InternalFault for a wrong reply."""
     try:
         reply = stock_pb2.LookupResponse.FromString(payload)
     except DecodeError as error:
@@ -40,7 +40,7 @@ def lookup(payload: bytes) -> stock_pb2.LookupResponse:
 
 
 def trade(payload: bytes) -> stock_pb2.TradeResponse:
-    """A valid reply to Trade. Raises InternalFault."""
+    """Decodes a reply to Trade. Raises InternalFault for a wrong reply."""
     try:
         reply = stock_pb2.TradeResponse.FromString(payload)
     except DecodeError as error:
@@ -57,7 +57,7 @@ def trade(payload: bytes) -> stock_pb2.TradeResponse:
 
 
 def update(payload: bytes) -> stock_pb2.UpdateResponse:
-    """A valid reply to Update. Raises InternalFault."""
+    """Decodes a reply to Update. Raises InternalFault for a wrong reply."""
     try:
         reply = stock_pb2.UpdateResponse.FromString(payload)
     except DecodeError as error:

@@ -7,6 +7,7 @@ No other module retries, and no measurement retries. The table shows the faults 
     Update    RESOURCE_EXHAUSTED, and UNAVAILABLE if the server has said that it did not begin the request
 
 An Update is sent again only if the first try had no effect: a second effect might undo another client's later update.
+After a failed connect every request is tried again.
 
 Before each retry the exchange waits: exponential backoff with jitter. The wait doubles with every retry, up to
 ``WAIT_MAX_S``, and is then shortened by a random share. So clients that failed together do not retry together. After a
@@ -41,8 +42,8 @@ class RetryingExchange:
     """The methods of ``RemoteExchange``, with up to ``retries`` retries for each request. After the last retry a method
     raises the last fault.
 
-    ``retried`` counts requests that were sent again. A method blocks for all tries, each within ``timeout_s``, and for
-    the waits between the tries. For one thread at a time. The caller that makes this exchange closes it.
+    ``retried`` counts the retries. A method blocks for all tries, each within ``timeout_s``, and for the waits between
+    the tries. For one thread at a time. The caller that makes this exchange closes the exchange.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class RetryingExchange:
         rng: random.Random | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """``connect`` makes a connection, or raises a Fault; the first request calls it."""
+        """``connect`` makes a connection, or raises a Fault. The first request calls ``connect``."""
         self.retried = 0
         self._connect = connect
         self._timeout_s = timeout_s
@@ -68,8 +69,8 @@ class RetryingExchange:
         return self._sent(lambda exchange: exchange.lookup(name), _PASSING)
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        """Sends a trade; see ``RemoteExchange.trade``. A trade without an id gets a unique id, unless ``retries`` is 0:
-        with its id, the service does the trade once in all tries."""
+        """Sends a trade; see ``RemoteExchange.trade``. A trade without an id gets a unique id, unless ``retries`` is 0.
+        By its id, the service does the trade once, for any number of tries."""
         own_id = request_id or (uuid.uuid4().hex if self._retries else "")
         return self._sent(lambda exchange: exchange.trade(name, quantity, side, own_id), _PASSING)
 

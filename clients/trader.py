@@ -5,10 +5,10 @@
     python -m clients.trader update GameStart 16.50
     python -m clients.trader --seed 1 --requests 12 --stocks GameStart FishCo
 
-The trader prints one reply a line. A line begins with the outcome and the assignment's code. The exit code is 0 if all
-outcomes were OK, 1 for another outcome, 2 for bad usage, and 3 for a fault. Standard error has a fault in one line, and
-advice on stocks that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and the trader
-prints the number of retries.
+The trader prints each reply on its own line. A line begins with the outcome and the assignment's code. The exit code is
+0 if all outcomes were OK, 1 for another outcome, 2 for bad usage, and 3 for a fault. Standard error has a fault in one
+line, and advice on stocks that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and the
+trader prints the number of retries.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def _parser() -> Parser:
 
 
 def _requests(options: argparse.Namespace) -> Iterator[Request]:
-    """Requests of the command line: one request, or those of a session."""
+    """Requests of the command line: one request, or the requests of a session."""
     match options.command:
         case "lookup":
             yield _lookup(options.name)
@@ -132,7 +132,7 @@ def _trade(name: str, quantity: int, side: Side, request_id: str = "") -> Reques
 
 
 def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
-    """Sends the requests one after another, and prints each reply at once."""
+    """Sends the requests one after another, and prints each reply at once. Returns the exit code."""
     code, lacking = 0, False
     with closing(RetryingExchange(lambda: connect(options), options.timeout_s, options.retries)) as exchange:
         try:

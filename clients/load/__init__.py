@@ -1,2 +1,1 @@
-"""The load client: it sends requests from many clients, records their times, and states the uncertainty of its
-numbers."""
+"""The load client: sends requests from many clients, records their times, and states the uncertainty of its numbers."""

@@ -60,15 +60,16 @@ PROBE_S = 1.0
 the clients start."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""Two limits of the lateness of sends in a trial: µs, and a share of the median response time. A trial fails if the
-99th percentile of the lateness is over both limits.
+"""Two limits of the lateness of sends in a trial: in µs, and as a share of the median response time. A trial fails if
+the 99th percentile of the lateness is over both limits.
 
 Sends are late if the client is too slow, or if the server allows no more calls on the connections. The lateness alone
-does not tell which of the two it was.
+does not tell the cause.
 """
 
 KEPT_UP = 0.99
-"""A trial fails if its window has fewer replies than this share of the due requests: the server fell behind."""
+"""Smallest share of the due requests that must have a reply in a trial's window. With fewer replies the trial fails:
+the server fell behind."""
 
 LATE = (
     "sent late: try more --clients, separate --cpus or a quieter machine; "
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lean.check(plans[0])
     except UsageError as error:
         refuse(PROGRAM, error)
-    except Fault as fault:  # of a server that is asked for the method of --call
+    except Fault as fault:  # fault of a server that is asked for the method of --call
         print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
         return FAULT_EXIT
     session = _Session(options)
@@ -110,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Fault as fault:
             print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
             code = FAULT_EXIT
-        except UsageError as error:  # of the hosts
+        except UsageError as error:  # an error of the hosts
             print(f"{PROGRAM}: {error}", file=sys.stderr)
             code = USAGE_EXIT
         except StockServiceError as error:
@@ -165,7 +166,7 @@ class _Interrupts:
         self.look()
 
     def look(self) -> None:
-        """Raises KeyboardInterrupt if a signal has come. Raises once only."""
+        """Raises KeyboardInterrupt if a signal has come, but only once."""
         if self._came and not self.over:
             self.over = True
             raise KeyboardInterrupt

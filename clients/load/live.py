@@ -39,8 +39,8 @@ def _left(progress: Progress) -> str:
 
 
 class _Plain:
-    """Progress as plain lines: one at the begin of the warm-up, one at the begin of the window, and further ones at
-    intervals."""
+    """Progress as plain lines: a line at the start of the warm-up, a line at the start of the window, and further lines
+    at intervals."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console = console

@@ -39,10 +39,10 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import QUANTITY_MAX
 
 POISSON: Arrivals = "poisson"
-"""Arrival process of an open loop, unless the user gives another."""
+"""Default arrival process of an open loop."""
 
 ZIPF_S = 1.0
-"""Exponent of the Zipf distribution of the stocks, unless the user gives another."""
+"""Default exponent of the Zipf distribution of the stocks."""
 
 ERROR_EXIT = 1
 """Exit code if requests ended in errors."""
@@ -54,7 +54,7 @@ REFUSED_EXIT = 5
 """Exit code if a run on several hosts was refused because of one of the hosts."""
 
 INTERRUPTED_EXIT = 130
-"""Exit code if Ctrl-C or SIGTERM ended the run: the code that shells give."""
+"""Exit code if Ctrl-C or SIGTERM ended the run. Shells use the same code."""
 
 EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",

@@ -40,7 +40,7 @@ _MS_NS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A finished run: the plan, the result, and the floor (the client's times on a server that does nothing)."""
+    """A finished run: its plan and its result, with the floor (the client's times on a server that does nothing)."""
 
     plan: LoadPlan
     result: LoadResult
@@ -123,7 +123,7 @@ def write(path: Path, text: str) -> None:
         try:
             file.write(text)
             file.flush()
-            os.chmod(file.name, mode)  # a temporary file is the user's alone
+            os.chmod(file.name, mode)  # only the user may read a temporary file
             os.replace(file.name, place)
         except BaseException:
             os.unlink(file.name)

@@ -27,10 +27,10 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; restart the server, or give it a "
     "--catalog of higher limits",
 }
-"""Advice on a run in which every reply has the same outcome, and the outcome is not OK. By outcome."""
+"""Advice by outcome, for a run in which every reply has this outcome, which is not OK."""
 
 BEYOND_MIN = 10
-"""Fewest requests beyond a percentile that is shown."""
+"""Smallest number of requests that must lie beyond a percentile that is shown."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
@@ -130,13 +130,13 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
 
 
 def show_verdict(found: Verdict, console: Console) -> None:
-    """Prints what ``--check`` found."""
+    """Prints the finding of ``--check``."""
     _print(console, verdict(found), None if found.finding == "linearizable" else "bold red")
     console.print()
 
 
 def verdict(found: Verdict) -> str:
-    """Line on what ``--check`` found. Has advice if too few requests overlapped."""
+    """Line on the finding of ``--check``, with advice if too few requests overlapped."""
     said = f"checked: {found.requests:,} requests, {found.contended:.0%} of them overlapped a conflicting request"
     if found.unknown:
         said += f", {found.unknown:,} of unknown outcome"
@@ -212,8 +212,8 @@ def told(percentile_us: float | None, count: int, beyond: float) -> float | None
 
 
 def replies_for(beyond: float) -> int:
-    """Fewest replies with which a percentile is shown: ten lie above it. ``beyond`` is the share of replies above the
-    percentile."""
+    """Smallest number of replies with which a percentile is shown: ten replies lie above the percentile. ``beyond`` is
+    the share of replies above the percentile."""
     return math.ceil(round(BEYOND_MIN / beyond, 6))
 
 

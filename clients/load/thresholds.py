@@ -2,8 +2,9 @@
 
 A condition names a fault: a run for which the condition holds has failed. At least ten replies must lie beyond a
 percentile. A run with fewer replies has failed too, since such a run cannot show that the limit was kept. Throughput is
-the number of replies a second within the window, as in the summary's column ``per s``. ``errors`` counts the whole run,
-warm-up and connecting included; ``lookup.errors`` counts the requests that were due in the window.
+the number of replies a second within the window, as in the summary's column ``per s``. ``errors`` counts the errors of
+the whole run, warm-up and connecting included; ``lookup.errors`` counts the errors of requests that were due in the
+window.
 """
 
 import operator
@@ -75,13 +76,14 @@ def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]
 
 
 def replies_needed(conditions: Sequence[Condition]) -> int:
-    """Fewest replies with which a run can decide all conditions on percentiles."""
+    """Smallest number of replies with which a run can decide all conditions on percentiles."""
     shares = (PERCENTILES[condition.what][1] for condition in conditions if condition.what in PERCENTILES)
     return max(map(replies_for, shares), default=1)
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """Text on how a run met the condition; None if the run did not meet it."""
+    """Text on how a run met the condition, or why the run cannot decide the condition. None if the run did not meet the
+    condition."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what])

@@ -2,8 +2,8 @@
 
 A whole run ended at a look (a declared number of blocks), and so has verdicts. The command reads folders of results and
 measures nothing. ``judge/agreement.py`` computes the numbers of the table, and this module writes the table as text or
-as Markdown. An incomplete run, or a run of another sweep, is refused in one line. The table lists runs of several
-versions, but does not combine these runs. Lines below the table name the differences between versions.
+as Markdown. An incomplete run, or a run of another sweep, is refused with a message of one line. The table lists runs
+of several versions, but does not combine these runs. Lines below the table name the differences between versions.
 """
 
 import argparse
@@ -40,7 +40,7 @@ LEGEND = (
     ("a further run", f"{CONFIDENCE:.0%} prediction interval for the true ratio of one more run"),
     ("contradictions", "pairs of runs with opposite verdicts"),
 )
-"""Meaning of each column after the first."""
+"""Meaning of each column of the table, except the first column."""
 
 SEVERAL_VERSIONS = "of several versions"
 
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 def earlier_run(folder: Path) -> EarlierRun:
     """Record of a folder's whole run for the file of ``--keep``. Raises UsageError for a run without verdicts.
 
-    The record has the mean log-ratio of each headline comparison, with its variance, where two blocks or more have one.
+    The record has the mean log-ratio and its variance for each headline comparison with a value in two blocks or more.
     """
     judgement, of = whole_run(folder), environment.load(folder)
     logs = {each.comparison.name: list(each.log_ratios.values()) for each in judgement.comparisons("headline")}
@@ -129,8 +129,8 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
-    """Sentences that count comparisons: those that every run decided, those whose runs are of several versions and are
-    therefore not compared, and those whose runs contradict each other."""
+    """Sentences that count three groups of comparisons: comparisons that every run decided; comparisons whose runs are
+    of several versions, and are therefore not compared; comparisons whose runs contradict each other."""
     decided, apart = sum(each.decided == runs for each in found), sum(bool(each.apart) for each in found)
     against = sum(bool(each.contradictions) for each in found)
     told = [f"Every one of the {runs} runs decided {decided} of the {counted(len(found), 'comparison')}."]
@@ -147,7 +147,7 @@ def _has(number: int) -> str:
 
 
 def whole_run(folder: Path) -> Judgement:
-    """Judgement of a folder's run. Raises UsageError for a run that did not end at a look: such a run has no
+    """Judgement on a folder's run. Raises UsageError for a run that did not end at a look: such a run has no
     verdicts."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     judgement = judge(sweep, blocks)
@@ -183,7 +183,7 @@ def _tau_words(pooled: Pooled) -> str:
 
 
 def _text(lines: Sequence[tuple[str, ...]]) -> str:
-    """Table as plain text in aligned columns, for a terminal."""
+    """Text of the table in aligned columns, for a terminal."""
     table = [HEAD, *lines]
     widths = [max(len(line[place]) for line in table) for place in range(len(HEAD))]
     return "".join(
@@ -192,5 +192,5 @@ def _text(lines: Sequence[tuple[str, ...]]) -> str:
 
 
 def _legend(line: str) -> str:
-    """Legend of the table, a line for each column. ``line``: format string for a column's name and meaning."""
+    """Legend of the table, one line for each column. ``line``: format string for a column's name and meaning."""
     return "".join(f"{line}\n".format(name, meaning) for name, meaning in LEGEND)

@@ -49,6 +49,7 @@ def _window_s(arm: Arm, of: Windows) -> float:
 
 
 def after_s(after: Mapping[str, Sweep], runs: Sequence[Plan] = ()) -> float:
-    """Estimated seconds after a part's own sweep: for the sweeps and runs that follow, and for the report."""
+    """Estimated seconds after a part's own sweep: for the sweeps ``after``, for the further ``runs``, and for the
+    report."""
     swept = sum(each.looks[-1] * block_s(each) for each in after.values())
     return REPORT_S + swept + sum(each.lasts_s for each in runs)

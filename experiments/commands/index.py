@@ -27,7 +27,7 @@ HERE = Path(experiments.studies.__file__).parent
 ROOT = HERE.parents[1]
 
 RECORDED = "quick"
-"""Folder name of the recording that the page shows for a study's main part."""
+"""Folder name of the recording of a study's main part that the page shows."""
 
 OUT = Path("results/index")
 
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_REASONS) -> tuple[Path, Path]:
-    """Writes the page in both forms into a folder, and returns the files' paths. Makes the folder if it is missing.
+    """Writes the page in both forms into a folder, and returns the files' paths. Creates a missing folder.
 
     ``found``: the content of each folder of results. ``why``: reasons for missing results, by the study's name.
     """
@@ -85,8 +85,8 @@ def recordings() -> Iterator[Path]:
 
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
-    """Folders of results. A given folder with a sweep stands for itself. A given folder without a sweep, such as the
-    folder of ``run all``, is replaced by the folders inside it that have a sweep, if there are any."""
+    """Folders of results. A given folder with a sweep is kept. A given folder without a sweep, such as the folder of
+    ``run all``, is replaced by its subfolders with a sweep, if there are any."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
@@ -95,9 +95,9 @@ def swept(given: Sequence[Path]) -> Iterator[Path]:
 def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_REASONS) -> Index:
     """Index of the content of folders of results, with links that are relative to the page's folder ``at``.
 
-    Where a study's main part is missing, the part that measures the same servers by numbers of clients
-    (``run all --clients``) takes its place. Raises UsageError where the main part of a study is given twice, and where
-    a further part of a study is given without the main part.
+    A missing main part of a study is replaced by the part that measures the same servers by numbers of clients (``run
+    all --clients``). Raises UsageError where the main part of a study is given twice, and where a further part of a
+    study is given without the main part.
     """
     mains: dict[str, tuple[Path, Content]] = {}
     further: dict[str, list[tuple[Path, Content]]] = {}

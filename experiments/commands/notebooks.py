@@ -1,4 +1,4 @@
-"""Notebooks with their outputs: every cell is run, and the value of its last line is kept in Jupyter's format.
+"""Notebooks with their outputs: every cell is run, and the value of its last expression is kept in Jupyter's format.
 
 The cells run in this process, which takes seconds; one kernel for each notebook would take minutes. The files have no
 execution counts, times or Python version. Two machines draw slightly different pixels. So a new picture replaces the
@@ -34,8 +34,8 @@ METADATA = {
 PICTURE, WORDS, MARKDOWN = "image/png", "text/plain", "text/markdown"
 
 LEVELS, SHARE = 48, 1 / 1000
-"""Limits of ``alike``. A pixel counts as different if its brightness (0 to 255) differs by more than ``LEVELS``. Of
-alike pictures, at most the share ``SHARE`` of the pixels is different."""
+"""Limits of ``alike``. A pixel counts as different if its brightness (0 to 255) differs by more than ``LEVELS``. At
+most the share ``SHARE`` of the pixels of alike pictures is different."""
 
 
 def open_folder(folder: str) -> Notebook:
@@ -72,7 +72,7 @@ def filled(file: Path) -> str:
 
 
 def _run(source: str, file: Path, names: dict[str, object]) -> object:
-    """Runs a cell. Returns the value of its last line; None where the last line is not an expression."""
+    """Runs a cell. Returns the value of its last statement; None where the last statement is not an expression."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), file.name, "exec"), names)
@@ -80,8 +80,8 @@ def _run(source: str, file: Path, names: dict[str, object]) -> object:
 
 
 def _outputs(shown: object, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Outputs of a cell in the format of Jupyter's files. ``shown``: the value of the cell's last line. ``before``: the
-    outputs that the file has; a picture among them is kept if the new picture is alike."""
+    """Outputs of a cell in the format of Jupyter's files. ``shown``: the value that ``_run`` returned. ``before``: the
+    outputs in the file. A picture among these outputs is kept if the new picture is alike."""
     match shown:
         case None:
             return []
@@ -101,7 +101,7 @@ def _picture(shown: Drawn, before: dict[str, Any]) -> dict[str, Any]:
 
 
 def alike(png: bytes, kept: str) -> bool:
-    """True where two pictures differ by no more than drawings of one figure on two machines do. ``png``: bytes of the
-    new PNG file. ``kept``: the kept PNG file in Base64."""
+    """True where two pictures differ as little as drawings of one figure on two machines. ``png``: bytes of the new PNG
+    file. ``kept``: the kept PNG file in Base64."""
     one, other = (np.asarray(Image.open(BytesIO(each)).convert("L"), int) for each in (png, b64decode(kept)))
     return one.shape == other.shape and bool((np.abs(one - other) > LEVELS).mean() <= SHARE)

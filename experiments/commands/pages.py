@@ -10,7 +10,7 @@ With a ``?`` after FOLDERS the recording may be missing: the page then has the t
 - ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks. An arm is a server under a load;
 - or one of ``QUANTITIES``.
 
-With ``--check`` the command writes nothing, and prints the pages that it would change.
+With ``--check`` the command writes nothing, and prints the names of pages that would change.
 """
 
 import argparse
@@ -48,7 +48,7 @@ MEASURING = ("compare", "recommend")
 """Commands that measure, and whose README may have marked texts."""
 
 WIDTH = 118
-"""Most characters in a line of the answers that the command writes into a page."""
+"""Largest number of characters in a line of the answers that the command writes into a page."""
 
 NOT_YET = "not recorded yet"
 
@@ -58,7 +58,7 @@ BRACKETS = "Brackets: the interval over blocks."
 """Sentence that explains the brackets after a ratio."""
 
 Runs = Sequence[tuple[Path, Content]]
-"""Folder and content of each recording that a marker names. The first recording is the first by name."""
+"""Folder and content of each recording that a marker names, in the order of the folders' names."""
 
 
 def add_options(parser: Parser) -> None:
@@ -67,8 +67,9 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the pages that change, and prints their paths; with ``--check`` prints the paths alone. Returns the exit
-    code: ``DIFFERS_EXIT`` where ``--check`` found such a page. Blocks for a minute. Raises UsageError, OSError."""
+    """Writes the pages that change, and prints their paths; with ``--check`` only prints the paths. Returns the exit
+    code: ``DIFFERS_EXIT`` where ``--check`` found a page that would change. Blocks for a minute. Raises UsageError,
+    OSError."""
     changed = {page: text for page, text in chain(written(), notebooks.written()) if text != _text(page)}
     for page, text in changed.items():
         if not options.check:
@@ -106,7 +107,7 @@ def filled(text: str, page: Path) -> str:
 
 
 def _said(folders: str, quantity: str, page: Path) -> str:
-    """Text between the markers of a quantity. ``page``: the page that a UsageError names."""
+    """Text between the markers for a quantity. ``page``: the page, for the text of a UsageError."""
     study, _, name = folders.removesuffix("?").partition("/")
     found = sorted(HERE.glob(f"./{study}/recorded/{name}/{SWEEP_FILE}"))
     if not found and folders.endswith("?"):
@@ -122,7 +123,7 @@ def _said(folders: str, quantity: str, page: Path) -> str:
 
 
 def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
-    """Mean latency of an arm's requests, or mean duration of a stage that the server stamped, as text with a unit.
+    """Mean latency of an arm's requests, or mean duration of a stage that the server recorded, as text with a unit.
     Raises UsageError where the arm has no such time."""
     sweep, blocks = judgement.sweep, judgement.blocks
     means_us: list[float] = []
@@ -155,12 +156,14 @@ def _ratio(runs: Runs, quantity: str, page: Path) -> str:
 
 
 def _minutes(runs: Runs) -> str:
-    """Duration of each run in minutes, rounded up: from the first record of the machine's state to the last."""
+    """Duration of each run in whole minutes, rounded up. A run lasts from the first record of the machine's state to
+    the last record."""
     return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
 
 
 def _took_s(folder: Path) -> float:
-    """Duration of a run, and of the runs inside its folder. UsageError for a folder without a record of the machine."""
+    """Duration in seconds of a run, together with the runs inside its folder. UsageError for a folder without a record
+    of the machine."""
     seen = [environment.load(file.parent) for file in folder.glob(f"**/{environment.ENVIRONMENT_FILE}")]
     moments = [datetime.fromisoformat(at.at) for each in seen for at in (each.before, each.after) if at is not None]
     if not moments:
@@ -174,7 +177,7 @@ def _versions(runs: Runs) -> str:
 
 
 def _first(runs: Runs) -> str:
-    """The first answer of the first run. UsageError for a part without answers."""
+    """First answer of the first run. Raises UsageError for a part without answers."""
     folder, content = runs[0]
     if not content.answers:
         raise UsageError(str(folder), "first", "a recording of a part with answers")
@@ -182,8 +185,8 @@ def _first(runs: Runs) -> str:
 
 
 def _answers(runs: Runs) -> str:
-    """Lines with every answer of the first run. With several runs, the least and the greatest ratio over all runs
-    follow each answer."""
+    """Lines with every answer of the first run. If there are several runs, the least and the greatest ratio over all
+    runs follow each answer."""
     (_, first), *others = runs
     lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
     for place, answer in enumerate(first.answers, 1):
@@ -205,16 +208,16 @@ def _begun(runs: Runs) -> str:
 
 
 def _changes(runs: Runs) -> Iterator[str]:
-    """Sentence on the sources that have changed since the runs: the first such source, and the number of others. The
-    reports list all. Empty where no source has changed."""
+    """Sentence on the sources that have changed since the runs: the first such source, and the number of further
+    sources. Yields nothing where no source has changed."""
     first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
     if first:
         yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """Least and greatest ratio of a comparison over the runs, as text. The number of runs follows if some runs have no
-    value."""
+    """Least and greatest ratio of a comparison over the runs, as text. If some runs have no value, the number of runs
+    with a value follows."""
     every = [content.judgement.judged.get(judged.comparison.name) for _, content in runs]
     ratios = [each.typical.value for each in every if each is not None]
     return spread_words(ratios) + f" (of {counted(len(ratios), 'run')})" * (len(ratios) < len(runs))
@@ -232,14 +235,14 @@ QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
 """Functions that write the quantities other than ratios and times.
 
 ``answers``: all answers of the first run. ``first``: the first of these answers, in one line. ``version``: the versions
-of the runs. ``minutes``: their durations. ``runs``: their number. ``pairs``: a table of A/A pairs. ``recordings``: a
-table of the runs' folders and versions.
+of the runs. ``minutes``: the runs' durations. ``runs``: the number of runs. ``pairs``: a table of A/A pairs.
+``recordings``: a table of the runs' folders and versions.
 """
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:
-    """Lines of the table of A/A pairs (two servers with one setting): a pair of the first run, and its least and
-    greatest ratio over all runs."""
+    """Lines of the table of A/A pairs (two servers with one setting). Each line has a pair of the first run, and the
+    least and the greatest ratio of this pair over all runs."""
     for each in runs[0][1].judgement.judged.values():
         if each.comparison.kind == "same":
             yield each.comparison.title.removeprefix("A/A: "), _in_all(each, runs)

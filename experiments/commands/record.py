@@ -3,9 +3,9 @@
 A recording is a folder of results that the repository keeps. A study has a recording of its main part, named ``quick``.
 Each part that is not measured with the main part has its own recording. The stock study has a second recording of its
 main part, ``quick-2``, which is made last. ``run`` measures each recording into ``results/record``, so that the working
-tree does not change meanwhile. At the end the new recordings replace the recordings in ``experiments/studies``, and
-``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``. If the sources, the commit
-or the machine have changed since that recording began, the recording is begun again.
+tree does not change during the measurements. At the end the new recordings replace the recordings in
+``experiments/studies``, and ``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``.
+If the sources, the commit or the machine have changed since that recording began, the recording is begun again.
 """
 
 import argparse
@@ -40,7 +40,7 @@ AGAIN = ("stock", "quick-2")
 """Study whose main part is recorded twice, and name of the second recording."""
 
 SCRATCH = Path("results/record")
-"""Folder where recordings are measured, and where they stay until the last recording has ended."""
+"""Folder where recordings are measured. A measured recording stays there until all chosen recordings are measured."""
 
 _LEFT_OUT = shutil.ignore_patterns(report.HTML, "*.png", "*.tmp")
 """Filter for ``shutil.copytree``, which leaves out the files of a folder of results that git does not keep."""
@@ -154,7 +154,7 @@ def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[st
 
 
 def _span_s(recording: Recording) -> tuple[float, float]:
-    """Least and most estimated seconds of a recording."""
+    """Least and greatest estimated duration of a recording, in seconds."""
     parser = Parser("run", "")
     add_run_options(parser)
     options = parser.parse_args([recording.part, "--seed", "1"])
@@ -164,7 +164,7 @@ def _span_s(recording: Recording) -> tuple[float, float]:
 
 def age(recording: Recording) -> str:
     """Text on the kept recording: the version of its servers, its age in days, and the sources that have changed since
-    it was made."""
+    the recording was made."""
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     found = _version(recording.folder)
@@ -179,9 +179,9 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Version of the servers that a folder and the folders inside it measured. If some of these versions differ from
-    the present sources: the first such version. ``UNKNOWN`` for a folder without results, and for a folder that cannot
-    be read: its recording is made again."""
+    """Version of the servers that were measured in a folder and in the folders inside it. If some of these versions
+    differ from the present sources: the first such version. ``UNKNOWN`` for a folder without results, and for a folder
+    that cannot be read."""
     try:
         settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
         found = [version.of(each, settings) for each in _environments(folder)] if settings else []
@@ -200,8 +200,8 @@ def _changed(found: Version) -> str:
 
 
 def _hindrance(folder: Path) -> str:
-    """Reason why ``run`` would refuse to resume an interrupted recording; empty where ``run`` would resume it. Blocks
-    for some 0.5 s."""
+    """Reason why ``run`` would refuse to resume an interrupted recording; empty where ``run`` would resume the
+    recording. Blocks for some 0.5 s."""
     found = _version(folder)
     if not found.is_this:
         return _changed(found)
@@ -211,16 +211,16 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """True where the recording's ``scratch`` is complete, and measured the present sources."""
+    """True where the recording in ``scratch`` is complete, and its servers are of the present sources."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 
 def measure(recording: Recording) -> int:
     """Measures a recording, or resumes its measurement. Returns the exit code of ``run``. Blocks.
 
-    A recording that ``run`` would refuse to resume is begun again. A recording whose sources were changed meanwhile
-    gets no mark. Raises KeyboardInterrupt after Ctrl-C, once ``run`` has ended too. A second Ctrl-C ends ``run`` at
-    once.
+    A recording that ``run`` would refuse to resume is begun again. A recording whose sources were changed during the
+    measurement gets no mark. Raises KeyboardInterrupt after Ctrl-C, once ``run`` has ended too. A second Ctrl-C ends
+    ``run`` at once.
     """
     recording.mark.unlink(missing_ok=True)
     if recording.scratch.exists() and (why := _hindrance(recording.scratch)):
@@ -228,7 +228,7 @@ def measure(recording: Recording) -> int:
         shutil.rmtree(recording.scratch)
     command = [sys.executable, "-m", "experiments", "run", recording.part, "--out", str(recording.scratch)]
     command += ["--resume"] * recording.scratch.exists()
-    with subprocess.Popen(tied(command), process_group=0) as measuring:  # Ctrl-C reaches `run` below alone
+    with subprocess.Popen(tied(command), process_group=0) as measuring:  # so that Ctrl-C does not reach `run`
         try:
             code = measuring.wait()
         except KeyboardInterrupt:
@@ -242,9 +242,9 @@ def measure(recording: Recording) -> int:
 
 def put(recording: Recording) -> None:
     """Replaces the kept recording by the complete recording in ``scratch``. After an interruption the complete
-    recording still has its mark, so that the next ``record`` replaces the kept recording. Raises OSError."""
+    recording still has its mark, so that the next ``record`` repeats the replacement. Raises OSError."""
     recording.folder.parent.mkdir(parents=True, exist_ok=True)
-    study = recording.folder.parents[1]  # for the copy: on the same disk, and where no page finds half a recording
+    study = recording.folder.parents[1]  # folder of the copy: on the same disk, and no page finds half a copy there
     with tempfile.TemporaryDirectory(prefix=".record-", dir=study) as near:
         fresh = shutil.copytree(recording.scratch, Path(near, recording.name), ignore=_LEFT_OUT)
         shutil.rmtree(recording.folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Content of a folder of results, and the parts that are measured beside its part, for all commands."""
+"""Content of a folder of results, and the further parts that belong to the folder's part, for all commands."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from stock_service.rpc.process.command_line import Parser
 
 AFTER_BLOCKS, FIRST_BLOCKS = 3, 1
 """Numbers of blocks of a sweep without verdicts: ``AFTER_BLOCKS`` for a sweep that is measured after a part's own
-sweep, ``FIRST_BLOCKS`` for a sweep that is measured before it."""
+sweep, ``FIRST_BLOCKS`` for a sweep that is measured before a part's own sweep."""
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
@@ -31,9 +31,9 @@ def read(folder: Path) -> Content:
 
 
 def recorded_beside(folder: Path) -> Mapping[str, Path]:
-    """Folders of the further parts whose results decide some claims of the folder's part, by the names of the further
-    parts. A further part's folder lies next to the given folder, or among the recordings of the further part's study.
-    Parts without such a folder are left out."""
+    """Folders of further parts, by the names of these parts. The results of further parts decide some claims of the
+    folder's part. A further part's folder lies next to the given folder, or among the recordings of the further part's
+    study. Further parts without such a folder are left out."""
     name = read_sweep(folder).part
     if name not in PARTS:
         return {}
@@ -47,6 +47,6 @@ def recorded_beside(folder: Path) -> Mapping[str, Path]:
 
 
 def beside(part: Part) -> tuple[str, ...]:
-    """Names of the parts that are measured before and after a part, each into a folder of its name inside the part's
-    folder."""
+    """Names of the parts that are measured before and after a part. Each of these parts is measured into a folder of
+    its own name inside the part's folder."""
     return (*([part.first] if part.first else []), *part.also, *part.after)

@@ -49,11 +49,11 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import Parser, address, integer
 
 RESULTS = Path("results")
-"""Folder for the folders of results, where ``--out`` is not given."""
+"""Folder for new folders of results, if ``--out`` is not given."""
 
 BUSY_SHARE = 0.04
-"""Largest share of the cores' time that other processes may take without a warning. The services of an idle machine
-took 1 to 2 % here."""
+"""Largest share of the cores' time that other processes and the hypervisor together may take without a warning. The
+services of an idle machine took 1 to 2 % here."""
 
 BY_CLIENTS = "{name} has fixed loads. In place of these, each of its servers gets the numbers of --clients."
 """Line that is printed where ``--clients`` is given for a part with fixed loads."""
@@ -146,7 +146,8 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
-    """Measures a part, and the parts before and after it, into a folder. Writes the report."""
+    """Measures a part into a folder, together with the parts that are measured before and after it. Writes the
+    report."""
     study, part = PARTS[name]
     on = bench(CATALOG, seed=options.seed)
     if options.cluster is not None:
@@ -160,8 +161,8 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 
 
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
-    """Plan for measuring a part into a folder: its sweep, and its estimated duration. The sweep uses the predictions
-    that the folder has."""
+    """Plan for measuring a part into a folder: its sweep, and its estimated duration. The sweep uses the predictions in
+    the folder. The plan has no sweep where the options do not fit the part."""
     study, part = PARTS[name]
     unmeasured = tuple(each for each in study.parts if each not in (name, *beside(part)))
     scale = scale_of(study, part, options)
@@ -212,8 +213,8 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
 
 
 def conclusion(found: Content) -> list[str]:
-    """Lines that print the answers: a question, its answer, and for an undecided answer the command that would decide
-    the question."""
+    """Lines that print the answers: each question, its answer, and for an undecided answer the command that would
+    decide the question."""
     lines = [""]
     for answer in found.answers:
         lines += [answer.question, f"  {answer.sentence}"]
@@ -246,8 +247,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
 
 
 def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> Scale:
-    """Measures the part that ``part.first`` names, and returns the scale with the predictions that follow from the
-    results. Returns the given scale for a part without predictions."""
+    """Measures the part that ``part.first`` names. Returns the scale with the predictions that follow from the results.
+    Returns the given scale for a part without predictions."""
     if part.first is None or part.foretell is None:
         return scale
     if not resume:
@@ -260,7 +261,7 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 
 
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
-    """Sweep that is measured before a part. Only for a part with ``first``."""
+    """Sweep that is measured before a part. The part must have ``first``."""
     assert part.first is not None
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
@@ -277,7 +278,7 @@ def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress:
 
 
 def _say_busy(progress: Progress, first: Block) -> None:
-    """Prints a warning after the first block, if the machine is too busy to show small differences."""
+    """Prints a warning if the first block shows that the machine is too busy to show small differences."""
     stolen_s = sum(each.steal_ticks for each in first.rounds) * TICK_S
     foreign_s = sum(each.foreign_ticks or 0 for each in first.rounds) * TICK_S
     lasted_s = sum(each.duration_s for each in first.rounds) * first.cores
@@ -292,7 +293,7 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 def part_for(name: str, options: argparse.Namespace) -> str:
     """Name of the part to measure: ``name``, or the part with the same servers by numbers of clients (``by_clients``).
-    The part by numbers of clients is measured with ``--cluster``, and with ``--clients`` where ``name`` has fixed
+    The part by numbers of clients is chosen with ``--cluster``, and with ``--clients`` where ``name`` has fixed
     loads."""
     study, part = PARTS[name]
     by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
@@ -314,8 +315,8 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """Sweep of a part at a scale. Raises UsageError where this number of blocks or clients decides nothing, and where
-    no peer of the part is built."""
+    """Sweep of a part at a scale. Raises UsageError where this number of blocks or clients decides nothing, or where no
+    peer of the part is built."""
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:

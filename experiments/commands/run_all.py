@@ -1,8 +1,8 @@
 """``run all``: the main parts of all studies, one after the other; then the index of all studies.
 
-A main part includes the parts that are measured before and after it. Each study has its own folder, so that it can be
-resumed. After a failed study the next study begins: the error is printed in one line, and the exit code is 1. The
-module ``run`` hands over the function that measures a study. The other parts of the studies are not measured.
+A main part includes the parts that are measured before and after it. The further parts of the studies are not measured.
+Each study has its own folder, so that its measurement can be resumed. After a failed study the next study begins: the
+error is printed in one line, and the exit code is 1. The module ``run`` hands over the function that measures a study.
 """
 
 import sys
@@ -24,7 +24,8 @@ from stock_service.rpc.errors import StockServiceError, UsageError
 ALL = "all"
 
 Measure = Callable[[str, Path], Content]
-"""Function that measures a study's main part into a folder, or resumes it there, and writes the report. Blocks."""
+"""Function that measures a study's main part into a folder, or resumes the measurement there, and writes the report.
+Blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,13 @@ class Planned:
     name: str
     """Name of the part to be measured: the study's name, with a suffix where the part is by numbers of clients."""
     least_s: float
-    """Estimated seconds, if the first look decides."""
+    """Estimated duration in seconds, if the first look decides."""
     most_s: float
-    """Estimated seconds, if only the last look decides."""
+    """Estimated duration in seconds, if only the last look decides."""
     others: tuple[str, ...]
     """Names of the study's parts that are not measured."""
     sweep: Sweep | None = None
-    """The sweep to be measured; None where the options do not fit the part. The measurement then prints the reason."""
+    """Sweep to be measured; None where the options do not fit the part. The measurement then prints the reason."""
     beside: tuple[str, ...] = ()
     """Names of the files and folders that the measurement leaves, in addition to the files of the sweep."""
 
@@ -125,12 +126,13 @@ def check_new(folder: Path) -> None:
 
 
 def span(least_s: float, most_s: float) -> str:
-    """Two durations as text, or one if both have the same text."""
+    """Text of two durations; only one duration if both have the same text."""
     least, most = duration(least_s), duration(most_s)
     return least if least == most else f"{least} to {most}"
 
 
 def _line(error: Exception) -> str:
-    """Text of an error in one line. The type stands before the text of an error whose cause is inside this program."""
+    """Text of an error in one line. If the cause of the error is inside this program, the error's type stands before
+    its text."""
     said = " ".join(str(error).split())
     return said if isinstance(error, StockServiceError | OSError) else f"{type(error).__name__}: {said}"

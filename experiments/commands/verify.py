@@ -1,6 +1,7 @@
 """``verify``: recomputes a recording, and names the differences.
 
-The command makes again all that a folder's part gives: its texts, and the sweeps that it could have.
+The command recomputes everything that follows from a folder's part: the part's texts, and the sweeps that are possible
+for the part.
 """
 
 import argparse
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def expected(folder: Path) -> Expected:
-    """Texts and designs that ``verify`` expects in a folder, recomputed. For a sweep of ``compare`` the design is made
+    """Recomputed texts and designs that ``verify`` expects in a folder. For a sweep of ``compare`` the design is made
     from the two sides of the comparison. For a sweep of an unknown part nothing is expected. Raises UsageError."""
     sweep = read_sweep(folder)
     if sweep.part == COMPARED:
@@ -63,7 +64,8 @@ def expected(folder: Path) -> Expected:
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
     """Recomputed texts of a folder's report, figures and predictions, by file name. Each text is computed when its
-    function is called. Without the first measurements of a part there are no predictions."""
+    function is called. Predictions are recomputed only where the folder has the measurements that are made before the
+    part."""
     found = read(folder)
     sweep, told = found.judgement.sweep, dict[str, Callable[[], str]]()
     part = PARTS[sweep.part][1]
@@ -75,7 +77,8 @@ def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """True where a folder holds a part that was measured before or after the part of the folder around it."""
+    """True where a folder lies inside the folder of another part, and its part was measured before or after that
+    part."""
     around = folder.resolve().parent
     if not (around / SWEEP_FILE).exists() or (main := read_sweep(around).part) not in PARTS:
         return False
@@ -104,17 +107,18 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
 
 
 def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]]:
-    """Numbers of clients that ``run`` may have got: the sweep's numbers of connections, from the least on. Then the
-    same without the numbers that the part adds of itself: given such a number, the part would have further arms."""
+    """Sets of numbers of clients that ``run`` may have got. A set has the sweep's smallest numbers of connections: only
+    the smallest number, the two smallest numbers, and so on. Further sets leave out the numbers that the part adds by
+    itself: with such a number in ``--clients``, the part would have further arms."""
     counts, own = sorted({arm.connections for arm in sweep.arms}), list[int]()
-    with suppress(ValueError, UsageError):  # as above
+    with suppress(ValueError, UsageError):  # as in ``_designs``
         of_all = part.sweep(replace(scale, clients=tuple(counts))).arms
         own = [each for each in counts if all(arm in sweep.places for arm in of_all if arm.connections == each)]
     yield from dict.fromkeys(tuple(each[:most]) for each in (counts, own) for most in range(1, len(each) + 1))
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
-    """Looks of a part where the part is measured before or after another part, without verdicts."""
+    """Looks of a part that is measured, without verdicts, before or after another part."""
     for other in study.parts.values():
         if study.parts.get(other.first or "") is part:
             yield (min(FIRST_BLOCKS, scale.looks[-1]),)
@@ -123,8 +127,8 @@ def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, .
 
 
 def _foretold(folder: Path, sweep: Sweep, foretell: Callable[[Setting], Foretold]) -> str:
-    """Text of the file of predictions: the predictions of a part for its arms. ``foretell`` gives the prediction for an
-    arm's setting."""
+    """Text of the file of predictions for the arms of a sweep. ``foretell`` gives the prediction for an arm's
+    setting."""
     told = [foretell(arm.setting) for arm in sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)

@@ -84,7 +84,7 @@ ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more than the threads, to tell them apart."
 )
-"""Hint where A and B differ, or may differ, only in their thread pools: one connection does not fill a pool."""
+"""Hint for one connection, where A and B can differ only in their thread pools: one connection does not fill a pool."""
 
 ON_DISK = (
     "A stock server that was started by hand keeps its stocks on disk. A server that is started here keeps them in "
@@ -94,7 +94,7 @@ ON_DISK = (
 """Hint where trades go to a server that runs already."""
 
 _OF_A_POOL = {"workers", "executor"}
-"""Factors of a thread pool. They have an effect only with several concurrent requests."""
+"""Factors of a thread pool. These factors have an effect only under several concurrent requests."""
 
 _DEFAULTS = dict(setting().levels)
 
@@ -177,8 +177,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
-    """Lines before the first block. The first line names the servers that are started. Other lines warn of unequal
-    conditions, and of a load that may not tell A and B apart."""
+    """Lines before the first block. The first line names the servers that are started. Further lines warn of unequal
+    conditions, and of a load under which A and B can hardly differ."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:
@@ -263,7 +263,7 @@ def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> Clien
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
-    """The request of ``--call``: the full name of the method, and the payload. Raises UsageError.
+    """Request of ``--call``: the full name of the method, and the payload. Raises UsageError.
 
     ``--proto`` or the server's reflection describes the method. For reflection a server that does not run yet is
     started, and stopped again.
@@ -287,8 +287,8 @@ def _epilog() -> str:
 
 
 def _words(of: Factor) -> str:
-    """Help on a factor: its levels and default, in lines of at most 80 characters that break after a level."""
-    default = "" if callable(of.default) else f" (default: {shown(of.default)})"  # else the transport decides
+    """Help on a factor: its levels and its default, in lines of at most 80 characters. Lines break after a level."""
+    default = "" if callable(of.default) else f" (default: {shown(of.default)})"  # else set by the transport
     words = f"{of.name}={of.kind.levels}{default}".replace("|", "| ")
     filled = textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     return filled.replace("| ", "|")

@@ -1,8 +1,8 @@
-"""The load of both sides: the check that both servers can take the load, and a first measurement of response times.
+"""Load of both sides: a check that both servers can take the load, and a first measurement of response times.
 
-A side is A or B. Both sides always get equal loads. ``lean`` and ``library`` are kinds of our own client. The other
+A side is A or B. Both sides always get equal loads. ``lean`` and ``library`` are kinds of our own client. All other
 clients are load programs, for servers so fast that our client would be the limit. A load program repeats one request in
-a closed loop, on persistent connections. A load that a load program cannot send is refused, with the option's name.
+a closed loop, on persistent connections. A load that the load program cannot send is refused, with the option's name.
 """
 
 from collections.abc import Sequence
@@ -34,10 +34,11 @@ ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswit
 """Names of the requests that are sent to routes of HTTP/1.1, in JSON."""
 
 NAMED = "Requests name the stocks of --catalog: give the catalog that the server has."
-"""Advice where a server does not know a stock."""
+"""Advice for a server that does not know a stock."""
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
-"""Seconds of a first measurement. ``LOOK_S`` is tried first; ``LOOK_S_MAX`` follows if no reply came in ``LOOK_S``."""
+"""Durations of the first measurement, in seconds. ``LOOK_S`` is tried first; ``LOOK_S_MAX`` follows if no reply came in
+``LOOK_S``."""
 
 
 def option(factor: str) -> str:
@@ -95,9 +96,10 @@ def _check_mix(of: Setting) -> None:
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
     """Mean response time of the slower side in a closed loop, in seconds; 0 where no server is measured.
 
-    Servers that are not ours are measured, and every server under a load program. Our own client loads these servers
-    and checks every reply. A line to ``said`` names a server that answers that it does not know a stock. Blocks for
-    some 0.5 s a server. Raises ProgramFailed or a Fault where a server does not answer.
+    Servers that are not ours are measured, and under a load program every server. In an open loop no server is
+    measured. Our own client loads these servers and checks every reply. If a server answers that it does not know a
+    stock, a line to ``said`` names the server. Blocks for some 0.5 s a server. Raises ProgramFailed or a Fault where a
+    server does not answer.
     """
     asked = (
         each

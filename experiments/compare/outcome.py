@@ -1,7 +1,7 @@
 """Result of a comparison: one sentence, a small table, JSON, and an exit code for CI.
 
-``show.sentences`` makes the sentence. Table and verdict use all blocks except the blocks that a gate left out. A gate
-is a check of a block's measurements.
+``show.sentences`` makes the sentence. Table and verdict use all blocks that passed the gates. A gate is a check of a
+block's measurements.
 """
 
 import math
@@ -49,10 +49,11 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
         7: "its processor time",
     },
 }
-"""Numbers of the gates that cannot check a load program, and the values that the program does not record."""
+"""For each load program: numbers of the gates that cannot check its load, each with the value that the program does not
+record."""
 
 LOST_SAID = 0.02
-"""Share of lost slices over which a line of the table names the shares."""
+"""Share of lost slices. Above this share, a line below the table states the shares of both sides."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 """Exit codes of ``--fail-if``. ``BEYOND_EXIT``: the whole interval is beyond the limit. ``UNDECIDED_EXIT``: the limit
@@ -74,21 +75,22 @@ class Limit:
         return at.low > self.ratio if self.ratio > 1 else at.high < self.ratio
 
     def is_inside(self, at: Estimate) -> bool:
-        """True where the limit lies inside the interval, so that the result is not known."""
+        """True where the limit lies inside the interval, so that the comparison does not decide the limit."""
         return at.low <= self.ratio <= at.high
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Numbers of one side, over all blocks."""
+    """Numbers of one side, over all blocks that count."""
 
     server: str
     mean_us: float | None
     p50_us: float | None
     p99_us: float | None
-    """99th percentile. None, as for the median ``p50_us``, where there are too few requests for the percentile."""
+    """99th percentile of response times. None where there are too few requests for this percentile. The same holds for
+    ``p50_us``."""
     server_cpu_us: float | None
-    """Processor time of the server for each request; None where it cannot be read."""
+    """Processor time of the server for each request; None if unknown."""
     p99_needs: int | None
     """Number of requests that a 99th percentile needs, if this side has too few requests; else None."""
     requests: int
@@ -112,11 +114,11 @@ class Outcome:
     seed: int
     """Seed that drew cores, requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
-    """Blocks that are left out of all numbers, each with the reason."""
+    """Sentences on the blocks that are left out of all numbers, each with the reason."""
     rounds: str
     """Sentence on the rounds that are left out of all numbers, since other processes took the cores."""
     not_checked: tuple[str, ...]
-    """Gates that could not check, each with the measurement that the load does not record."""
+    """Gates that could not check the load, each with the value that the load program does not record."""
     confidence: float
     ratio: float | None
     low: float | None
@@ -126,9 +128,9 @@ class Outcome:
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
-    """None where the comparison did not end at a declared look, and where the load was the limit."""
+    """Verdict in words; None where the comparison did not end at a declared look, or where the load was the limit."""
     blocks_needed: int | None
-    """Total number of blocks that decides with 80 % power; None unless the verdict is INCONCLUSIVE."""
+    """Total number of blocks that decides the comparison with 80 % power; None unless the verdict is INCONCLUSIVE."""
     refusals: tuple[str, ...]
     sentence: str
     environment: Environment
@@ -179,7 +181,7 @@ def outcome(judgement: Judgement, environment: Environment) -> Outcome:
 
 
 def sentence(judgement: Judgement) -> str:
-    """Answer in a few sentences, without a verdict where the comparison did not end at a declared look."""
+    """Answer in a few sentences. The answer has no verdict where the comparison did not end at a declared look."""
     judged, blocks = judgement.judged.get(COMPARED), counted(len(judgement.blocks), "block")
     if judged is None:
         return " ".join((f"Nothing to compare after {blocks}.", *_left_out(judgement)[:1]))
@@ -197,7 +199,7 @@ def sentence(judgement: Judgement) -> str:
 
 
 def table(of: Outcome) -> Iterator[str]:
-    """Lines of the table: a heading, a line for each side, then the further facts."""
+    """Lines of the table: a heading, a line for each side, then lines with further facts."""
     yield f"{'':2}{'mean':>10}{'p50':>10}{'p99':>10}{'server CPU':>13}   server"
     for name, side in (("A", of.a), ("B", of.b)):
         numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
@@ -221,7 +223,8 @@ def table(of: Outcome) -> Iterator[str]:
 
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:
-    """Sentence on the number of blocks that would decide an undecided limit; empty for a decided limit."""
+    """Sentence on the number of blocks that would decide an undecided limit; empty for a decided limit, and without a
+    verdict."""
     judged = judgement.judged.get(COMPARED)
     if limit is None or judged is None or not judged.rulings or judged.refusals or not limit.is_inside(judged.typical):
         return ""
@@ -254,7 +257,7 @@ def save(of: Outcome, file: Path) -> None:
 
 
 def _side(point: points.Point | None, of: Setting) -> Side:
-    """Numbers of one side; without numbers if the arm has no point, since no block counts."""
+    """Numbers of one side. Without a ``point``, where no block counts, the numbers are None or 0."""
     if point is None:
         return Side(_served(of), None, None, None, None, None, 0, 0, 1.0, None)
     count, p99_us = point.times.count, point.percentile_us(99)
@@ -280,7 +283,7 @@ def _served(of: Setting) -> str:
 
 def _load(of: Setting) -> str:
     """Words for a load: the client, then the factors that are not at their defaults. With ``--call`` the method's name
-    stands in place of the mix."""
+    takes the place of the mix."""
     own = dict(of.of("load"))
     called = "/" in of.text("mix")
     words = (
@@ -292,12 +295,12 @@ def _load(of: Setting) -> str:
 
 
 def _comparison(judgement: Judgement) -> Comparison:
-    """The comparison of A and B, with or without a value."""
+    """Comparison of A and B in the plan of the sweep."""
     return next(each for each in judgement.sweep.comparisons if each.name == COMPARED)
 
 
 def _left_out(judgement: Judgement) -> list[str]:
-    """A sentence for each block that is left out of all numbers, with the reason."""
+    """Sentences, one for each block that is left out of all numbers, with the reason."""
     judged, comparison = judgement.judged.get(COMPARED), _comparison(judgement)
     found = []
     for block in judgement.blocks:
@@ -318,7 +321,7 @@ def _time(value_us: float | None) -> str:
 
 
 def _numbers(of: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    """Value of an estimate and both ends of its interval. A missing number is None."""
+    """Value of an estimate and both ends of its interval. Missing numbers are None."""
     if of is None:
         return None, None, None
     return (of.value, of.low, of.high) if has_interval(of) else (of.value, None, None)

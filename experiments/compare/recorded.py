@@ -1,9 +1,9 @@
-"""``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, and keeps the
-screen as text and as a picture.
+"""``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, and keeps the screen
+as text and as a picture.
 
-``compare`` rewrites one line while it measures. The text has this line as of the end of the second block and of the
-last block, then the final output. The text goes to standard output. The picture of the text, which ``README.md`` shows,
-goes into the file. Left out: the screen between these moments.
+``compare`` rewrites one line while it measures. The text has two states of this line, at the end of the second block
+and at the end of the last block; then the final output. The text goes to standard output. The picture of the text,
+which ``README.md`` shows, goes into the file.
 """
 
 import os
@@ -65,7 +65,8 @@ def in_terminal(command: Sequence[str]) -> tuple[str, int]:
 
 
 def screen(said: str) -> list[str]:
-    """Lines of the text: the rewritten line at the ends of the second and the last block, then the final output."""
+    """Lines of the text: the rewritten line at the end of the second block and of the last block, then the final
+    output."""
     *states, end = said.replace("\r\n", "\n").split(REWRITTEN)
     last_of = {match[1]: state.strip() for state in states if (match := _BLOCK.match(state))}
     seen = list(last_of.values())
@@ -73,7 +74,7 @@ def screen(said: str) -> list[str]:
 
 
 def picture(lines: Sequence[str]) -> str:
-    """Picture of the lines in a terminal, in SVG. The picture loads no other file: it uses the fonts of the reader."""
+    """Picture of the lines in a terminal, in SVG. The picture loads no other file, and uses the fonts of the reader."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), highlight=False, markup=False, emoji=False)
     for line in lines:
         console.print(line, soft_wrap=False)

@@ -1,11 +1,11 @@
-"""The sweep of ``compare``: the pair of A and B, and an A/A pair of each transport.
+"""Sweep of ``compare``: the pair of A and B, and an A/A pair of each transport.
 
-Every round measures the pair of A and B once. With one transport on both sides a round measures the pair twice, since
-the ratio may then be near 1. An A/A pair is one setting as two processes, under equal loads. For a server that is given
-by its address, the A/A pair is two loads on one process.
+Every round measures the pair of A and B once, or twice if both sides have one transport: the ratio may then be near 1.
+An A/A pair is one setting as two processes, under equal loads. For a server that is given by its address, the A/A pair
+is two loads on one process.
 
-Both sides are measured in slices of 20 ms. Both sides are measured in windows if the load of a side needs windows, or
-if a side takes 5 ms or more to answer. A window lasts twenty mean response times, from half a second to three seconds.
+Both sides are measured in slices of 20 ms, or in windows. Windows are used if the load of a side needs windows, or if a
+side takes 5 ms or more to answer. A window lasts twenty mean response times, from half a second to three seconds.
 """
 
 import re
@@ -25,13 +25,14 @@ COMPARED = "headline"
 """Name of the comparison of A and B, and of its family."""
 
 ROUNDS, WINDOW_ROUNDS = 30, 4
-"""Rounds of a block: ``ROUNDS`` in slices, ``WINDOW_ROUNDS`` in windows."""
+"""Numbers of rounds in a block: ``ROUNDS`` in slices, ``WINDOW_ROUNDS`` in windows."""
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
-"""Length of a window. ``WINDOW_RESPONSES``: least number of mean response times. ``WINDOW_S_MAX``: most seconds."""
+"""Limits of a window's length. ``WINDOW_RESPONSES``: smallest number of mean response times. ``WINDOW_S_MAX``: largest
+number of seconds, even for fewer response times."""
 
 LOOKS = (10, 14, 20)
-"""Declared numbers of blocks after which the sweep is judged."""
+"""Declared looks: numbers of blocks after which the sweep is judged."""
 
 
 def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
@@ -79,7 +80,7 @@ def sweep(
 
 
 def again(of: Sweep) -> Sweep:
-    """Plan of a recorded sweep, made again from the recorded sides and the recorded length of the windows."""
+    """Plan of a recorded sweep, made again from the recorded sides and the recorded windows."""
     headline = next(each for each in of.comparisons if each.family == "headline")
     looks = of.looks if of.fixed else LOOKS
     made = sweep(headline.below.setting, headline.above.setting, looks, of.seed, of.apart_from)

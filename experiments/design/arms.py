@@ -1,4 +1,4 @@
-"""Arms, groups and comparisons: servers under loads, the order in which they are measured, and ratios of two arms.
+"""Arms, groups and comparisons: servers under loads, arms that are measured together, and ratios of two arms.
 
 - An **arm** is a server under a load.
 - A **group** has one to six arms. In a round, the arms of a group are measured one directly after another.
@@ -30,7 +30,7 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 
 Measure = Literal["response", "cpu", "wall"]
 """Measured quantity of a request. ``response``: mean response time. ``cpu``: processor time of the server. ``wall``:
-1 ÷ throughput, which is the elapsed time ÷ the number of requests of all clients together."""
+elapsed time ÷ number of requests of all clients together, which is 1 ÷ throughput."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 """Key of a server process: the levels of its factors, and a copy number. Processes with equal levels have different
@@ -39,7 +39,8 @@ copy numbers."""
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A server under a load. ``copy`` distinguishes server processes with equal settings, and is 0 for the first."""
+    """A server under a load. ``copy`` is the number of the server process among processes with equal settings, from
+    0."""
 
     setting: Setting
     copy: int = 0
@@ -65,7 +66,7 @@ class Arm:
 class Group:
     """Arms that are measured directly one after another.
 
-    Every ``every``-th round has the group. Such a round measures the whole group ``times`` times.
+    The group is measured in every ``every``-th round, and ``times`` times in such a round.
 
     Raises ValueError unless the group has 1 to 6 different arms, and ``times`` and ``every`` are 1 or more.
     """
@@ -116,8 +117,8 @@ class Comparison:
 
     @property
     def tests(self) -> int:
-        """Number of statistical tests of the comparison. A ``growth`` has two: against 1, and against the ratio of the
-        numbers of connections. Every other kind has one."""
+        """Number of statistical tests of the comparison. A ``growth`` has two tests: against 1, and against the ratio
+        of the numbers of connections. Every other kind has one test."""
         return 2 if self.kind == "growth" else 1
 
 

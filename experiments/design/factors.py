@@ -4,7 +4,7 @@ An **arm** is a server under a load. A **level** is a value of a factor: a text,
 changes either the options of a server's command, or the fields of the load plan. A new factor is one entry in the
 table. The new factor then is a column of the results and a word of ``compare``, and stands in the name of every arm
 whose level is not the default. An older recording is read with the factor's default. The table does not say which
-levels can be combined. A server or a load plan refuses a combination that it does not support.
+levels can be combined. Servers and load plans refuse combinations that they do not support.
 """
 
 import shlex
@@ -73,15 +73,15 @@ EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "th
 """Names of executors for readers, by level. An executor that is missing here is named by its level, without hyphens."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
-"""Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: both may use every core.
-``auto``: the server chooses a core."""
+"""Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: server and load may use
+every core. ``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
-"""Least milliseconds of one kind of work in a request, such as waiting, with which an arm is measured in windows of
-half a second. With less work an arm is measured in slices of 20 ms."""
+"""Limit for each kind of work in a request, such as waiting, in milliseconds. With this much work or more an arm is
+measured in windows of half a second, with less work in slices of 20 ms."""
 
 SLICED_LEN_MAX = 2000
-"""Length of the longest array that can be measured in slices. Our sorts take 5 ms for this length."""
+"""Largest length of an array to sort that can be measured in slices. Our sorts take 5 ms for this length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class Factor:
 
     name: str
     of: Literal["server", "load"]
-    """Side that the factor changes. Each level of a factor of the server needs a server process of its own."""
+    """Side that the factor changes. For each level of a factor of the server, a server process of its own is
+    started."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
     """Level if no level is given: fixed, or computed from the earlier factors of the table."""
@@ -104,8 +105,8 @@ class Factor:
     windows: Callable[[Level], bool] = field(default=lambda _: False)
     """Function that is true for a level that must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
-    """Function that compares an arm's levels with the observations of a block. Gives a fault in words if the arm did
-    not have its level of this factor, and otherwise None."""
+    """Function that compares an arm's levels with the observations of a block. The function gives a fault in words if
+    the observations contradict the level of this factor, and otherwise None."""
 
     def read(self, text: str, option: str | None = None) -> Level:
         """The level that is written as ``text``. Raises UsageError that names ``option``, or by default the factor."""
@@ -183,7 +184,8 @@ def _timeout(level: Level) -> Mapping[str, object]:
 
 
 def _work(name: str, text: str) -> Factor:
-    """Factor for one kind of work that every request does, in milliseconds. The times of several kinds add up."""
+    """Factor for one kind of work that every request does, in milliseconds. If a request does several kinds of work,
+    their times add up."""
     option = f"--{name.replace('_', '-')}"
     kind, least = number(0, WORK_MS_MAX), SLICED_MS_MAX
     return Factor(name, "server", kind, 0.0, text, _option(option), windows=lambda level: float(str(level)) >= least)
@@ -375,4 +377,4 @@ FACTORS: Mapping[str, Factor] = {
         ),
     )
 }
-"""Every factor by its name. Names of arms, and columns of tables, have the factors in this order."""
+"""All factors, by name. Names of arms, and columns of tables, have the factors in this order."""

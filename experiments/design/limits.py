@@ -39,14 +39,14 @@ class Limits:
     determine the latency, and the server gets no verdict (gate 7)."""
     steal_ticks: int = 1
     """Number of ticks of 10 ms that the hypervisor and foreign processes may take from a round. A round is left out if
-    they took more than ``steal_ticks``, and more than ``steal_share`` of the cores' time."""
+    more ticks were taken than ``steal_ticks``, and also more than ``steal_share`` of the cores' time."""
     steal_share: float = 0.1
     """Share of the cores' time that the hypervisor and foreign processes may take from a round."""
 
     def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
         """True if the hypervisor and foreign processes took so much time of a round that the round is left out.
 
-        ``lost_ticks`` is the number of ticks of 10 ms that they took. ``cores`` is the number of cores for servers and
+        ``lost_ticks`` is the number of ticks of 10 ms that were taken. ``cores`` is the number of cores for servers and
         load together. The measured response times have no influence.
         """
         return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)

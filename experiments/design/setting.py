@@ -21,7 +21,7 @@ Words:
   level    a value of a factor, such as grpc
   arm      a server under a load, with a level of every factor
   block    a start of all servers, and then measurements of every arm; an interval is over blocks"""
-"""Terms of an experiment, a line each, for the help of the commands that use these terms."""
+"""Terms of an experiment, one line for each term, for the help of the commands that use these terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class Setting:
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels. It is computed only once, since a judgement uses a setting's hash some 100,000 times."""
+    """Hash of the levels. The hash is computed only once, since a judgement uses a setting's hash some 100,000
+    times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))

@@ -3,11 +3,11 @@
 An **arm** is a server under a load. A **slice** is a short load of one arm. The order depends only on the sweep's seed,
 the block's number and the attempt, so that the order can be computed again. A round has all groups that are due, in
 random order. The arms of a group follow one another, in random order. All times are offsets from the block's start. All
-client processes read one clock, so that they change to the next arm without messages.
+client processes read one clock, so that they change to the next arm together, without messages to one another.
 
 A slice has three parts. In the lead the load settles. Requests that are sent in the counted part count. In the reserve
-late replies arrive. For a slow arm the lead lasts at least 3 mean response times, the counted part 20, and the
-reserve 6. But the counted part is not made longer than ``COUNTED_S_MAX``.
+late replies arrive. For a slow arm each part has a least length, in mean response times of the arm: 3 for the lead, 20
+for the counted part, 6 for the reserve. But no counted part is made longer than ``COUNTED_S_MAX``.
 """
 
 import random
@@ -22,10 +22,11 @@ LEAD_RESPONSES, COUNTED_RESPONSES, RESERVE_RESPONSES = 3, 20, 6
 """Shortest lengths of the lead, the counted part and the reserve of a slice, in mean response times of the arm."""
 
 _WARM_UP_NS = 60_000_000
-"""Length of each arm's warm-up in nanoseconds, before the first slice."""
+"""Length of each arm's warm-up before the first slice, in nanoseconds."""
 
 COUNTED_S_MAX = 0.25
-"""Longest counted part of a slice for a slow arm, in seconds. A slower arm is measured in windows."""
+"""Largest length of the counted part of a slow arm's slice, in seconds. An arm that needs longer should be measured in
+windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ class Slot:
 
 
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
-    """Slices or windows of a block, in the order that is drawn from ``seed``. Each has three numbers: its round, the
-    appearance of its group in the block, and the index of its arm in ``Sweep.arms``."""
+    """Slices or windows of a block, in the order that is drawn from ``seed``. Each slice or window is given as three
+    numbers: its round, the appearance of its group in the block, and the index of its arm in ``Sweep.arms``."""
     rng, appearance = random.Random(seed), 0
     for number in range(sweep.rounds):
         due = [group for group in sweep.groups if number % group.every == 0 for _ in range(group.times)]
@@ -64,7 +65,8 @@ def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
 
 
 def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -> tuple[Slot, ...]:
-    """Every slice of a block, in the order of time. ``response_s`` has each arm's mean response time in the warm-up.
+    """All slices of a block, in the order of time. ``response_s``: each arm's mean response time in the warm-up, in
+    seconds.
 
     A round that would end after ``slices.block_s`` is left out, except the first ``ROUNDS_MIN`` rounds.
     """
@@ -81,8 +83,8 @@ def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -
 
 
 def warm_up(sweep: Sweep) -> tuple[Slot, ...]:
-    """Slices before the first round, one of every arm. Such a slice warms up the arm's server, and measures the arm's
-    mean response time, which determines the length of the arm's later slices."""
+    """Slices before the first round, one slice of each arm. Such a slice warms up the arm's server, and measures the
+    arm's mean response time. This time determines the length of the arm's later slices."""
     moments = range(0, _WARM_UP_NS * len(sweep.arms), _WARM_UP_NS)
     return tuple(
         Slot(

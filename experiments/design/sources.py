@@ -21,7 +21,7 @@ from experiments.services import NULL, OURS, PLAIN, STOCK
 from stock_service.rpc.transports import TRANSPORTS
 
 When = Callable[[Levels], bool]
-"""Function that is true for the levels of an arm if the arm runs a row's files."""
+"""Function that is true for the levels of an arm that runs a row's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _or(*any_of: When) -> When:
 _GRPC = ("grpc", "grpc_static", "grpc_aio")
 _GRPCIO = ("grpc", "grpc_aio")
 _CORE = ("sockets", "http1", "grpc_static")
-"""Transports on our server core."""
+"""Transports of our own server (``stock_service/rpc/server_core``)."""
 
 _STOCKS = _both(_our_server, _at(service=STOCK))
 _PYTHON = "experiments.peers.python"
@@ -181,7 +181,8 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""Every row. If the patterns of two rows match one file, the more special row stands first, and gets the file."""
+"""All rows. If the patterns of two rows match one file, the row with the more special pattern stands first, and has the
+file."""
 
 NO_SOURCES = ("_test.go",)
 """Endings of the names of files that match a row's pattern, but that no arm runs."""
@@ -209,7 +210,7 @@ VERSIONS: Mapping[str, When] = MappingProxyType(
 
 
 def counted(setting: Setting) -> Iterator[str]:
-    """Parts of an arm's fingerprint: the patterns of its rows, then the names of other projects' programs."""
+    """Parts of an arm's fingerprint: the patterns of the arm's rows, then the names of other projects' programs."""
     levels = dict(setting.levels)
     yield from (each.files for each in SOURCES if each.when(levels))
     yield from (name for name, when in VERSIONS.items() if when(levels))

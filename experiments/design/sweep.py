@@ -6,8 +6,8 @@ looks are declared before the first block. The sweep ends at the first look at w
 divided by the number of looks (Bonferroni). So further looks do not raise the probability that equal arms are called
 different.
 
-A sweep is refused if even the clearest data could not decide at its first look. With n blocks, the least p of the exact
-sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
+A sweep with verdicts is refused if even the clearest data could not decide at its first look. With n blocks, the least
+p of the exact sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
 """
 
 from collections import Counter
@@ -29,25 +29,27 @@ SLICED_MAX = 64
 """Largest number of connections of an arm that is measured in slices."""
 
 BLOCKS_MIN = 6
-"""Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5."""
+"""Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5, which is
+0.06."""
 
 REPEATED_SHARE = 5
-"""Number of planned blocks for each block that may be repeated. A sweep of ten blocks may repeat two blocks."""
+"""Number of planned blocks for which one block may be repeated. A sweep of ten blocks may repeat two blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Lengths of the three parts of a slice, and of all slices of a block. Slices of slow arms are longer
+    """Lengths of the three parts of a slice, and of all slices of a block, in seconds. Slices of slow arms are longer
     (``slots.py``)."""
 
     counted_s: float = 0.02
-    """Shortest length of the counted part."""
+    """Smallest length of the counted part."""
     lead_s: float = 0.003
-    """Shortest length of the part before the counted part, in which the load settles."""
+    """Smallest length of the part before the counted part, in which the load settles."""
     reserve_s: float = 0.006
-    """Shortest length of the part after the counted part, in which the last counted requests are answered."""
+    """Smallest length of the part after the counted part, in which the last counted requests are answered."""
     block_s: float = 60.0
-    """Longest time of all slices of a block. With slow arms a block has fewer rounds, at least ``ROUNDS_MIN``."""
+    """Largest time of all slices of a block. With slow arms a block has fewer rounds, but at least ``ROUNDS_MIN``
+    rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Windows:
     duration_s: float = 0.5
     """Length of the window, in seconds."""
     calls: int = 1000
-    """Number of calls of each client, if a peer's own client makes a closed loop. With a rate, the client makes the
+    """Number of calls of each client, if a peer's own client makes a closed loop. In an open loop, the client makes the
     calls that are due in ``duration_s``."""
     in_turn: bool = False
     """True if servers run only while their group is measured, so that a sweep may have more than ``SERVERS_MAX``
@@ -89,24 +91,24 @@ class Sweep:
     """Number of rounds in each block. In a round every group that is due is measured."""
     looks: tuple[int, ...]
     """Numbers of blocks after which the sweep is judged, ascending. If the first number is below 6, the sweep has no
-    verdicts, and its report says so."""
+    verdicts, and the sweep's report says so."""
     seed: int = 1
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
     """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if no interval
-    of the family ``headline`` contains this ratio."""
+    of a comparison in the family ``headline`` contains this ratio."""
     fixed: bool = False
-    """True if the user has fixed the number of blocks, instead of the looks of the study's part."""
+    """True if the user has chosen the number of blocks. False for the looks of the study's part."""
     timeline: bool = False
     """True if servers record the stages of each request. The recording costs about 1 µs a request, so only sweeps
-    without verdicts use it."""
+    without verdicts record the stages."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
     """Every arm once, in the order of the groups."""
     places: Mapping[Arm, int] = field(init=False, repr=False, compare=False)
     """Index of each arm in ``arms``."""
     servers: tuple[ServerKey, ...] = field(init=False, repr=False, compare=False)
-    """Keys of all server processes of a block, each once."""
+    """Keys of all server processes of a block, each key once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", tuple(dict.fromkeys(arm for group in self.groups for arm in group.arms)))

@@ -81,7 +81,8 @@ class Bench:
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
-        """The bench for a server at these levels: with pinning if the placement is ``apart``, otherwise without."""
+        """The bench for a server at these levels: with pinning if the placement is ``apart``, otherwise without
+        pinning."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
@@ -121,8 +122,9 @@ def running_at(server: ServerKey) -> Address | None:
 def exits(server: ServerKey) -> tuple[int, ...]:
     """Exit codes with which a server may end after SIGTERM. Any other exit code is a failure of the server.
 
-    Our servers exit with 0. A user's command may also be ended by the signal, since grpcio's servers do not handle
-    signals by default. Shells and the JVM then exit with 128 plus the signal's number.
+    Our servers, and peers in other languages, exit with 0. All other servers, such as a user's command, may also be
+    ended by the signal: grpcio's servers do not handle signals by default. Shells and the JVM then exit with 128 plus
+    the signal's number.
     """
     levels = dict(server[0])
     ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, SERVICER, *SERVICES)
@@ -134,7 +136,7 @@ def server_command(
 ) -> Sequence[str]:
     """Command that starts the server of an arm.
 
-    The server is one of our services, with an option for each level that is not the default; a peer; or a user's
+    The server is one of three: our service, with an option for each level that is not the default; a peer; or a user's
     command, which is unchanged. ``listen`` is the address at which our service listens for load from other machines.
     With None, our service listens at the loopback address. Our service writes a timeline of its requests into the file
     ``timeline``, or no timeline for None. Raises UsageError for a missing program, or for a level that the program does
@@ -191,7 +193,7 @@ _stores = count()
 
 @cache
 def _store_folder() -> Path:
-    """Folder of stores in the working folder, since /tmp may be in memory. Deleted at the end of this process."""
+    """Folder for stores inside the working folder, since /tmp may be in memory. Deleted at the end of this process."""
     folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -22,7 +22,7 @@ from experiments.peers import PEER_CLIENT
 from stock_service.trading.model import Status
 
 RUN_S = 600.0
-"""Longest time for the calls of a run: a hundred times the time of 10,000 calls on gRPC."""
+"""Longest time for the calls of a run, in seconds: a hundred times the time of 10,000 calls on gRPC."""
 
 
 def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:

@@ -1,10 +1,10 @@
 """Observes delivery runs: starts a peer's server and client, and reads the reports of both.
 
 A peer is a server of another language or project. A peer's server with its ``report`` option prints lines of JSON when
-it stops: for each of the first messages ``{"what":"message","answer_ns":…,"cycle_ns":…}``, and for each second since
-the first message ``{"what":"second","messages":…,"bytes":…}``. The peer's client prints the lines that ``peer_clients``
-reads. Without replies the client prints ``{"what":"sent","messages":…}``. A cell is a setting and a time
-(``kinds/delivery.py``).
+it stops. A timed message, one of the first messages, has a line ``{"what":"message","answer_ns":…,"cycle_ns":…}``. Each
+second since the first message has a line ``{"what":"second","messages":…,"bytes":…}``. The peer's client prints the
+lines that ``peer_clients`` reads. Without replies the client prints ``{"what":"sent","messages":…}``. A cell is a
+setting and a time (``kinds/delivery.py``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from experiments.measure.programs import Program, ProgramFailed, finished
 from experiments.peers import PEERS, client_command, peer_of
 
 SPARE_S = 0.2
-"""Further seconds for which a client without a rate sends, so that the last second is whole."""
+"""Extra time in seconds for which a client without a rate sends, so that the last second is whole."""
 
 CALLS_HZ_MAX = 100_000
 """Largest number of calls per second of a client without a rate. Some 20,000 per second are usual."""
@@ -29,7 +29,8 @@ TIMED_MAX = 1_000_000
 the first message, which does not count."""
 
 EXTRA_S = 30.0
-"""Longest time, in seconds, by which a client may end later than planned. Then the client is killed."""
+"""Spare time of a client, in seconds. A client with a rate may send this much longer than planned. A client that still
+runs this much later than its last allowed send is killed."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
@@ -42,7 +43,7 @@ def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivere
 
 
 def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
-    """Runs a cell's server and client to their end, and gives the reports of both as one observation."""
+    """Runs a cell's server and client to their end, and gives the reports of both as a single observation."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     if isinstance(rate_hz := of["rate_hz"], float):
@@ -62,7 +63,7 @@ def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
 def _agreed(cell: DeliveryCell, command: Sequence[str], came: Sequence[Line], sent: Sequence[Line]) -> Delivered:
     """Observation from the receiver's report ``came`` and the sender's report ``sent``.
 
-    Raises ProgramFailed if the reports contradict each other, or if the messages came for too short a time.
+    Raises ProgramFailed if the reports contradict each other, or if messages came for fewer seconds than the cell has.
     """
     seconds = [each for each in came if each.what == "second"]
     messages = [each for each in came if each.what == "message"][1:]

@@ -60,7 +60,7 @@ def fold(
     reports: Sequence[TurnRecords],
     robbed: Collection[int] = (),
 ) -> tuple[SliceColumns, list[ArmSeen]]:
-    """Slices and arms of a block, from the records of its client processes.
+    """Slices and arms of a block, from the records of the block's client processes.
 
     A turn has the times and the load of one slice. ``order`` has the round and the appearance of each turn. ``loads``
     are the loads of all arms, in the sweep's order. ``robbed`` has the numbers of the robbed rounds.
@@ -111,15 +111,16 @@ def mean_responses_s(slices: SliceColumns) -> list[float]:
     """Mean response time of each slice in seconds, also of slices that are not kept.
 
     If no request was sent in the counted part, a request from before the counted part took longer than the counted
-    part. Such a slice gives the time from its start until its last reply. A slice without requests gives 0.
+    part. For such a slice the value is the time from the slice's start until its last reply. For a slice without
+    requests the value is 0.
     """
     columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
     return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]
 
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
-    """Every request, with its slice. A client that is late may still send to the server of the slice before. Such a
-    request is left out."""
+    """All requests, each with its slice. A late client may still send to the server of the preceding slice. Such
+    requests are left out."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -143,7 +144,7 @@ def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[Tu
 
 
 def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.NDArray[np.int64]:
-    """Fate of each slice, the first that applies of these four.
+    """Fate of each slice: the first of these four fates that applies.
 
     - ``SILENT``: no request was sent in the counted part.
     - ``ANSWERED_LATE``: a counted request was answered after the end of the slice.
@@ -200,10 +201,11 @@ def _answered(sent: Sent, chosen: npt.NDArray[np.bool_]) -> Answered:
 
 
 def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> float:
-    """Effective sample size of these requests for the 99th percentile: their number ÷ the design effect.
+    """Effective sample size of these requests for the 99th percentile: number of requests ÷ design effect. 0 without
+    requests.
 
     ``clusters`` has the slice of each request. The requests of one slice are not independent. The design effect is the
-    factor by which their dependence enlarges a variance. 0 without requests.
+    factor by which this dependence enlarges a variance.
     """
     if not len(response_ns):
         return 0.0
@@ -214,7 +216,8 @@ def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> floa
 
 
 def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Sums over all slices and connections, in nanoseconds: of the think times between counted requests, and of spans.
+    """Two sums over all slices and connections, in nanoseconds: the think times between counted requests, and the
+    spans.
 
     A span is the time from a connection's first counted send to its last counted reply in a slice.
     """
@@ -254,8 +257,9 @@ def _updates(
 
 
 def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:
-    """Number of requests in each slice, or sum of their ``weights``. ``slices`` has the slice of each request, and
-    ``number`` is the number of slices. Sums below 2^53 ns (a hundred days) are exact."""
+    """Number of requests in each slice; with ``weights``, the sum of the requests' weights in each slice. ``slices``
+    has the slice of each request, and ``number`` is the number of slices. Sums below 2^53 ns (a hundred days) are
+    exact."""
     return np.bincount(slices, weights=weights, minlength=number).astype(np.int64)
 
 

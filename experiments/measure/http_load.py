@@ -22,7 +22,7 @@ further 60 s for each 10,000 requests."""
 @dataclass(frozen=True, slots=True)
 class HttpAsk:
     """Options of the client, which sends in a closed loop. The load ends after ``requests`` requests or after
-    ``seconds`` seconds: exactly one of both is over 0."""
+    ``seconds`` seconds: exactly one of these two fields is over 0."""
 
     address: Address
     request: str
@@ -53,15 +53,15 @@ class HttpAsk:
 
 @dataclass(frozen=True, slots=True)
 class HttpSeen:
-    """Report of the client. ``response_us`` and ``connect_us`` are means over the counted requests. All values are 0
-    without an answered request."""
+    """Report of the client. ``response_us`` and ``connect_us`` are means over the counted requests with the right
+    reply; 0 without such a request."""
 
     requests: int
-    """Number of requests with the right reply."""
+    """Number of counted requests with the right reply."""
     errors: int
-    """Number of errors, including the warm-up."""
+    """Number of errors, including errors of the warm-up."""
     all_requests: int
-    """Number of answered requests, including the warm-up."""
+    """Number of requests with the right reply, including the warm-up."""
     total_s: float
     """Time from the start of the first counted request to the end of the last counted request."""
     throughput_hz: float
@@ -70,12 +70,12 @@ class HttpSeen:
     received_bytes: int
     sent_bytes: int
     cpu_s: float
-    """Processor time of the client during ``elapsed_s``."""
+    """Processor time of the client during ``elapsed_s``, in seconds."""
     elapsed_s: float
     began_ns: int
     ended_ns: int
-    """End of the load. Like ``began_ns``, a time of ``CLOCK_MONOTONIC``, which ``time.monotonic_ns()`` reads on
-    Linux."""
+    """End of the last counted request. ``began_ns`` is the start of the first counted request. Both are times of
+    ``CLOCK_MONOTONIC``, which ``time.monotonic_ns()`` reads on Linux."""
     reply: str
     """Body of the first reply, in hexadecimal digits."""
 

@@ -14,8 +14,8 @@ name         speaks    what it is
 Each program sends one request again and again in a closed loop. ``grpc-go`` can also send in an open loop. A program
 measures a request from its send; in an open loop, from the time at which the request was due. The programs send the
 server the timeout of our own client. ``grpc-go`` sends a timeout only on demand: its library sends the time that is
-left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text is one line on the
-way to get the program. The time of every request after the warm-up is read if the program reports these times. No build
+left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text says in one line
+how to get the program. The time of every request after the warm-up is read if the program reports these times. No build
 needs a network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 
@@ -55,7 +55,7 @@ TIMEOUT_MS = 5000
 for every client."""
 
 BUILD_S = 120.0
-"""Longest time for the build of a program. The first build of Go's own library takes 20 s."""
+"""Longest time for the build of a program, in seconds. The first build of Go's own library takes 20 s."""
 
 EXTRA_S = 30.0
 """Longest time in seconds that a program may take beyond its load, for its start, report and end."""
@@ -84,7 +84,7 @@ class Ask:
     per_request: bool = False
     """True for a new connection for each request."""
     in_flight: int = 1
-    """Concurrent calls on each connection. Only ``grpc-go`` uses this field and the following fields."""
+    """Number of concurrent calls on each connection. Only ``grpc-go`` uses this field and the following fields."""
     headers: str = SAME
     """Headers of the calls: a level of the factor ``headers``."""
     deadline_s: float | None = None
@@ -107,8 +107,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Results of a program for the requests after its warm-up. A request's time begins at its send, or in an open loop
-    when the request was due."""
+    """Results of a program for the requests after its warm-up. The time of a request begins at its send, or in an open
+    loop when the request was due."""
 
     requests: int
     """Number of answered requests. Without answered requests, the throughput and both percentiles are 0."""
@@ -146,8 +146,8 @@ class LoadProgram:
 
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
-    """The named load programs, and for a missing program the reason. ``go``, ``c`` and ``c-http`` are built, and are
-    deleted at the end of the ``with`` block."""
+    """Context of the named load programs. A missing program is ``Absent``, with the reason. ``go``, ``c`` and
+    ``c-http`` are built, and are deleted at the end of the context."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}
@@ -155,8 +155,8 @@ def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterat
 
 @contextmanager
 def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadProgram]]:
-    """The load programs among these levels of the factor ``client``, built if necessary. Raises UsageError that names
-    ``option`` for a missing program."""
+    """Context of the load programs among these levels of the factor ``client``. The programs are built if necessary.
+    Raises UsageError that names ``option`` for a missing program."""
     with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
         for name, program in found.items():
@@ -282,7 +282,8 @@ def _found(name: str, scratch: Path) -> LoadProgram | Absent:
 
 
 def _built(name: str, scratch: Path) -> LoadProgram | Absent:
-    """One of our own load programs, compiled into the folder ``scratch``. Absent without a compiler."""
+    """One of our own load programs, compiled into the folder ``scratch``. Absent without a compiler, or if the build
+    fails."""
     language, _, speaks = name.partition("-")
     program = scratch / f"{name}-client"
     if language == "go":

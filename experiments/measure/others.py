@@ -28,8 +28,8 @@ from stock_service.rpc.errors import Unavailable
 S = TypeVar("S")
 
 _PARENT, _CHILDREN_USER, _CHILDREN_KERNEL = 1, 13, 14
-"""Indices of words in ``/proc/PID/stat`` after the program's name (proc(5)). ``_PARENT`` is the parent's id. The other
-two are ticks of ended children, in user and in kernel mode."""
+"""Indices of words in ``/proc/PID/stat`` after the program's name (proc(5)). ``_PARENT``: id of the parent process.
+``_CHILDREN_USER``, ``_CHILDREN_KERNEL``: ticks of ended children in user mode and in kernel mode."""
 
 
 class MachineWatch:
@@ -50,14 +50,14 @@ class MachineWatch:
         self._before = self._edge()
 
     def seen(self) -> RoundSeen:
-        """Ends the present round, gives its length and its stolen and foreign time, and begins the next round."""
+        """Ends the present round, returns its length and its stolen and foreign time, and begins the next round."""
         before, self._before = self._before, self._edge()
         lasted_s, stolen, foreign = (now - then for now, then in zip(self._before, before, strict=True))
         return RoundSeen(lasted_s, round(stolen), max(0, round(foreign)) if self._tells_foreign else None)
 
     def _edge(self) -> tuple[float, int, float]:
-        """Present time in seconds, stolen ticks so far, and foreign ticks so far plus an unknown constant. The constant
-        disappears in the difference of two readings."""
+        """Present time in seconds, stolen ticks so far, and foreign ticks so far plus an unknown constant. This
+        constant disappears in the difference of two readings."""
         own = self._own_ticks() if self._tells_foreign else 0.0
         at_s, every = self._clock_s(), self._core_ticks()
         apart = (IDLE, IOWAIT, STEAL, *((IRQ, SOFTIRQ) if any(ticks[IRQ] for ticks in every) else ()))
@@ -85,7 +85,8 @@ class MachineWatch:
 
 
 def watched(places: Iterable[int], observe: Callable[[int], S]) -> Iterator[Run[S]]:
-    """Observes these places of a plan, one after another. Each step of the iterator waits for one observation.
+    """Observes cells, which are given by their indices ``places``, one after another. Each step of the iterator waits
+    for one observation.
 
     Each observation comes with the stolen and foreign time from its start to its end.
     """

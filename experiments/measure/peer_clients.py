@@ -1,12 +1,12 @@
 """Runs a peer's own load client: a new process that connects, makes calls one after another, and reports the times.
 
 A peer is a server of another language or project. At its end the client prints a line of JSON for each time:
-``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. Each of
-several clients has a ``connect`` and a ``first call``. A call may have ``at_ns``, the time of its send after the first
-send. The program may also report sums over the calls after the first call: ``{"what":"client",…}`` for each client, and
-``{"what":"total",…}`` for all clients. Sums have ``calls``, ``wall_ns`` and ``processor_ns``. In the total,
-``processor_ns`` is the processor time of the whole program. A line of JSON with another ``what`` is ignored. The
-clients check every reply, and exit with a code other than 0 after a wrong reply.
+``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. If the
+program has several clients, each client has a ``connect`` and a ``first call``. A call may have ``at_ns``, the time of
+its send after the first send. The program may also report sums over the calls after the first call:
+``{"what":"client",…}`` for each client, and ``{"what":"total",…}`` for all clients. Sums have ``calls``, ``wall_ns``
+and ``processor_ns``. In the total, ``processor_ns`` is the processor time of the whole program. A line of JSON with
+another ``what`` is ignored. The clients check every reply, and exit with a code other than 0 after a wrong reply.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,12 @@ CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""
 
 LATE_CALLS_MIN = 100
-"""Smallest number of calls in a window from which the 99th percentile of the lateness of sends is computed."""
+"""Smallest number of calls from which the 99th percentile of the lateness of sends is computed."""
 
 
 class Line(msgspec.Struct):
-    """A line of the report of a peer's client or server. A line has some of these fields. Other fields are ignored."""
+    """A line of the report of a peer's client or server. A line has only some of these fields. Fields with other names
+    are ignored."""
 
     what: str
     ns: int = 0
@@ -61,17 +62,17 @@ class PeerRun:
     """Times that a peer's clients measured, in nanoseconds."""
 
     connect_ns: npt.NDArray[np.int64]
-    """Time of connecting of each client."""
+    """Time that each client took to connect."""
     first_ns: npt.NDArray[np.int64]
-    """Time of the first call of each client."""
+    """Time of each client's first call."""
     calls_ns: npt.NDArray[np.int64]
-    """Times of all clients' calls after the first call, in the order of the program's report."""
+    """Times of all clients' later calls, in the order of the program's report."""
     clients: tuple[Line, ...] = ()
-    """Sums over the later calls of each client. Empty if the program does not report sums."""
+    """Sums over each client's later calls. Empty if the program does not report sums."""
     total: Line | None = None
-    """Sums over all clients. None if the program does not report sums."""
+    """Sums over the later calls of all clients. None if the program does not report sums."""
     sent_ns: npt.NDArray[np.int64] | None = None
-    """Time from the first send to the send of each later call. None if the program does not report sends."""
+    """Time from the first send to the send of each later call. None if the program does not report these times."""
 
 
 def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
@@ -105,8 +106,8 @@ def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, 
     """Sent calls per second, and the 99th percentile of the lateness of sends in µs.
 
     ``sent_ns`` has the time from the first send to the send of each later call. The rate is the number of these calls
-    divided by the last of these times. The percentile is None for fewer than 100 calls, since it would depend on the
-    latest call alone.
+    divided by the last of these times. For fewer than 100 calls the percentile is None, since a single late call would
+    determine the percentile.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
     late_ns = np.maximum(sent_ns - due_ns, 0)

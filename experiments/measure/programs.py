@@ -8,9 +8,9 @@ kernel kills a program when the thread that started the program ends, also after
 (``rpc/process/lifeline.py``). So start programs from the main thread.
 
 A server may have several processes. The descendants that have the server's port open at the ready line are measured as
-parts of the server. Other descendants are left out, and may end. The processor time is that of each process's CPU clock
-(``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended threads, in
-nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
+parts of the server. Other descendants are left out, and may end at any time. The processor time is read from each
+process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended
+threads, in nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
 
 ``finished`` runs a program that ends by itself, such as a load program. ``running`` keeps such a program running for
 the time of a ``with`` block.
@@ -76,7 +76,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """Failure of a program that refuses its options or files: it prints a reason, and exits with 2, not yet ready."""
+    """Refusal of options or files: before its ready line, the program prints a reason, and exits with 2."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]
@@ -89,7 +89,7 @@ class Program:
     def __init__(
         self, command: Sequence[str], cpus: tuple[int, ...] | None = None, exits: Sequence[int] = (0,)
     ) -> None:
-        """Starts the program on the cores ``cpus``; None: on every core. Raises ProgramFailed for a missing program.
+        """Starts the program on these cores; None: on any core. Raises ProgramFailed for a missing program.
 
         ``exits`` has the allowed exit codes after SIGTERM. A negative code is the number of a signal.
         """
@@ -190,7 +190,7 @@ class Program:
             raise self._failed("has ended") from error
 
     def user_and_kernel_s(self) -> tuple[float, float]:
-        """Processor time so far in user mode, and in kernel mode. Sampled by clock ticks of at most 10 ms."""
+        """Processor time so far in user mode and in kernel mode, in seconds, counted in ticks of at most 10 ms."""
         every = self._of_each(psutil.Process.cpu_times)
         return sum(times.user for times in every), sum(times.system for times in every)
 
@@ -200,7 +200,7 @@ class Program:
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Resident memory in MiB. A shared page counts for each process, so that other programs do not change it."""
+        """Resident memory in MiB. A shared page counts in each process, so other programs do not change this number."""
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
@@ -243,7 +243,7 @@ class Program:
             self._stderr.close()
 
     def ended(self, timeout_s: float = STOP_S) -> str:
-        """Stops the program like ``stop``, and gives the program's output after its first line. Blocks."""
+        """Stops the program like ``stop``. Returns the output after the first line. Blocks. Raises ProgramFailed."""
         self._signal(signal.SIGTERM)
         try:
             said, _ = self._process.communicate(timeout=timeout_s)
@@ -279,8 +279,8 @@ class Program:
 
 
 def _has_open(process: psutil.Process, port: int) -> bool:
-    """True if the process has a socket with this port. False for an ended process, or one that this user may not
-    read."""
+    """True if the process has a socket with this port. False for an ended process, and for a process that this user may
+    not read."""
     try:
         return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
     except psutil.Error:
@@ -294,7 +294,7 @@ def _begun(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a new session, on these cores. None: every core. Raises ProgramFailed."""
+    """Starts a program in a new session, on these cores. None: on any core. Raises ProgramFailed."""
     try:
         with kept_to(cpus):
             return subprocess.Popen(
@@ -316,7 +316,7 @@ def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
     """Pins this thread to these cores for the time of a ``with`` block. Programs that this thread starts inherit the
     cores.
 
-    None, or a system without pinning: every core. Raises OSError for a missing core.
+    With None, or on a system without pinning, the thread keeps its cores. Raises OSError for a missing core.
     """
     if cpus is None or not hasattr(os, "sched_setaffinity"):
         yield
@@ -369,7 +369,7 @@ def running(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Running]:
-    """Runs a program on these cores for the time of a ``with`` block. None: every core.
+    """Runs a program on these cores for the time of a ``with`` block. None: on any core.
 
     The program is killed if the ``with`` block ends earlier, as after Ctrl-C, or if this process ends
     (``rpc/process/lifeline.py``). ``variables`` are added to the program's environment. Raises ProgramFailed if the
@@ -395,6 +395,6 @@ def finished(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Runs a program to its end, and gives its output. Blocks. Raises ProgramFailed, also if ``timeout_s`` is over."""
+    """Runs a program to its end, for ``timeout_s`` at most, and returns its output. Blocks. Raises ProgramFailed."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)

@@ -22,8 +22,8 @@ class Progress:
     def __init__(
         self, sweep: Sweep, stream: TextIO, after_s: float = 0.0, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """``after_s`` is the estimated time in seconds of the measurements after the sweep. The shown remaining time
-        includes ``after_s``."""
+        """Prepares the display. ``after_s`` is the estimated time of the measurements after the sweep, in seconds. The
+        shown remaining time includes ``after_s``."""
         self._sweep = sweep
         self._stream = stream
         self._after_s = after_s
@@ -58,7 +58,7 @@ class Progress:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Prints a text on a line of its own, which later progress does not overwrite."""
+        """Prints a text on its own line, which later progress does not overwrite."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")
         self._stream.flush()
 
@@ -73,7 +73,8 @@ class Progress:
         return f"block {self._done + 1} of {of}"
 
     def _left(self, share: float) -> str:
-        """Text of the remaining times: until the next look, and until the last look. Empty during the first block."""
+        """Text of the remaining times: until the next look, and until the last look. Empty before the end of the first
+        block."""
         if not self._measured:
             return ""
         each_s = self._spent_s / self._measured

@@ -1,4 +1,5 @@
-"""Runs the blocks of a sweep, or of a run of another kind, until the caller needs no more. Writes each block at once.
+"""Runs the blocks of a sweep, or of a run of another kind, until the caller needs no more blocks. Writes each block at
+once.
 
 A sweep is a measurement in blocks. A block starts all servers, and measures every arm. An arm is a server under a load.
 Functions of the caller decide if another block is needed, and if a block is **robbed**: if the block lost too much time
@@ -38,7 +39,7 @@ B = TypeVar("B", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[B]):
-    """Functions of the caller, which are called while blocks are measured."""
+    """Functions of the caller, which ``run_sweep`` and ``run_beside`` call during the measurement."""
 
     goes_on: Callable[[Sequence[B]], bool]
     """True if another block is needed. For a sweep, called at each declared number of blocks (look) except the last."""
@@ -47,11 +48,11 @@ class Asked(Generic[B]):
     is_robbed: Callable[[B], bool] = lambda _: False
     """True for a block that lost too much time to other processes, and so must be measured again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each block that counts, with all blocks so far that count."""
+    """Called after each block that counts, with all counting blocks so far."""
     again: Callable[[B], None] = lambda _: None
     """Called with a block that lost too much time to other processes, before the block is measured again."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each attempt at a block, with all attempts at all blocks so far."""
+    """Called after each attempt at a block, with the attempts so far at all blocks."""
 
 
 def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:

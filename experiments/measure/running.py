@@ -22,7 +22,7 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 
 _LISTENS = "0A"
-"""State of a listening socket (proc(5))."""
+"""Code for the state of a listening socket (proc(5))."""
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 

@@ -149,8 +149,8 @@ def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelin
 
 
 def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple[TurnLoad, ...]:
-    """Loads of all arms, in the order of ``Sweep.arms``. Each has a load plan, the server's process ids, and the
-    updater's mean pause."""
+    """Loads of all arms, in the order of ``Sweep.arms``. Each load has a load plan, the ids of the server's processes,
+    and the mean pause of the updater."""
     return tuple(
         TurnLoad(
             load_plan(arm, servers.addresses[arm.server], bench, seed),

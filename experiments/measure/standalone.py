@@ -33,8 +33,8 @@ CALL_S = 10.0
 """Longest time in seconds for connecting and the first call of a connection. A millisecond is usual."""
 
 _SPARE = 64
-"""Number of connections that the server allows beyond the held connections. This process needs equally many file
-descriptors beyond one for each held connection."""
+"""Number of connections that the server allows beyond the held connections. This process needs as many spare file
+descriptors beyond one descriptor for each held connection."""
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:

@@ -3,9 +3,9 @@
 A window is a load of one arm by its own clients, and is longer than a slice (``slices.py``). Windows are for loads that
 slices cannot measure: open loops, whose queues must settle; a new connection for each request; a worker for each
 connection; over 64 connections; other load programs than our client; clients of peers. The clients start and connect
-before the window, and end with the window. All servers of the block run all the time. With ``Windows.in_turn``, only
-the servers of the window's group run. The order is drawn as for slices, and a block of windows has the form of a block
-of slices.
+before the window, and end with the window. All servers of the block run all the time; but with ``Windows.in_turn``, the
+servers of a group run only during the group's windows. The order is drawn as for slices, and a block of windows has the
+form of a block of slices.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ class Seen:
     """Rates and lateness of the window. None if the load could not run."""
     duration_ns: int
     requests: int
-    """Number of answered requests. Includes the warm-up if the load reports these requests."""
+    """Number of answered requests, including the warm-up if the load reports the requests of the warm-up."""
     server_cpu_ns: int
     client_cpu_ns: int
     wire_bytes: int = 0
@@ -154,7 +154,8 @@ def _columns(places: Sequence[Place], seen: Sequence[Seen]) -> SliceColumns:
 
 @contextmanager
 def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, ServerSeen | None]) -> Iterator[Servers]:
-    """Runs these servers for the time of a ``with`` block. ``after`` gets the state of each server at its end."""
+    """Runs these servers for the time of a ``with`` block. At the end of the block ``after`` gets the state of each
+    server."""
     with ExitStack() as running:
         servers = started(keys, bench, running)
         yield servers
@@ -178,8 +179,8 @@ def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -
 def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
     """Runs one window with our own client, to the window's end.
 
-    If other hosts send, the load's processor time is that of the busiest core of any host, and the bytes are unknown.
-    Raises Refused if a host did not send its share.
+    If other hosts send, the load's processor time is the time of the busiest core of any host, and the bytes are
+    unknown. Raises Refused if a host did not send its share.
     """
     cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()
     hosts: Sequence[HostSeen] = ()
@@ -244,13 +245,13 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
 
 
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with the client of a peer, to the client's end. Raises Absent if the peer is not built, and
-    ProgramFailed.
+    """Runs one window with the client of a peer, to the client's end. Raises ProgramFailed; Absent if the peer is not
+    built.
 
     The response times leave out the first call of each client. If the program reports the clients' rates and processor
-    time, these also leave out the first call. If the program reports the times of its sends, the sends are compared
-    with a constant schedule from the first call. The server's processor time includes all calls and connecting. The
-    bytes are unknown.
+    time, these values also leave out the first call. If the program reports the times of its sends, the sends are
+    compared with a constant schedule from the first call. The server's processor time includes all calls and
+    connecting. The bytes are unknown.
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
@@ -282,8 +283,8 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
 
 def arm_seen(arm: int, places: Sequence[Place], seen: Sequence[Seen], robbed: Collection[int]) -> ArmSeen:
-    """Observation of one arm, from its windows. ``robbed`` has the rounds that lost too much time to other programs. A
-    window in these rounds gives only its errors."""
+    """Observation of one arm, from the arm's windows. ``robbed`` has the rounds that lost too much time to other
+    programs. A window in these rounds gives only its errors."""
     own = [(one, round_ in robbed) for (round_, _, of), one in zip(places, seen, strict=True) if of == arm]
     parts = [_errors_alone(one.parts) if is_robbed else one.parts for one, is_robbed in own if one.parts]
     names = dict.fromkeys(name for each in parts for name in each)
@@ -313,7 +314,7 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 def effective(times: Times, windows: Sequence[Times]) -> float:
     """Effective sample size for the 99th percentile: the number of independent requests that would estimate the
-    percentile as exactly as these requests, which depend on one another within a window. 0 without requests."""
+    percentile equally well. Requests of one window depend on one another. 0 without requests."""
     if not times.count:
         return 0.0
     _, highest, counts = times.buckets()

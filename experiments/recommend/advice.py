@@ -1,4 +1,4 @@
-"""Advice on a pool, from the demands of a request and a wish. Pure. ``words`` puts the advice into words.
+"""Advice on a pool, from the demands of a request and a wish. Pure. The module ``words`` puts the advice into words.
 
 Demands are the times that a request needs: with the GIL, without the GIL, and waiting. A wish is a rate and a p99, the
 99th percentile of response times; both are optional. The rule for the advice:
@@ -6,9 +6,9 @@ Demands are the times that a request needs: with the GIL, without the GIL, and w
 - Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool within a few per cent of the best pool.
 - Without a wished rate, pools are compared by their highest rates.
 - With a wished rate, pools that carry the rate are compared by their p99 at this rate, against the largest pool. A pool
-  carries a rate that is at most ``BUSIEST`` of its highest rate.
-- Several processes are advised only for a rate that one process does not carry, or for a p99 that one process does not
-  keep. Asyncio is advised only where 64 threads are too few.
+  carries a rate that is at most ``BUSIEST`` of the pool's highest rate.
+- Several processes are advised only for a wished rate that one process does not carry, or at which one process does not
+  keep the wished p99. Asyncio is advised only where 64 threads are too few.
 
 Under this rule small errors of the demands seldom change the advice.
 """
@@ -24,25 +24,26 @@ from experiments.recommend.tail import tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of threads of the pools that can be advised. Each pool is twice the pool before, since a smaller difference
-is not worth a choice."""
+"""Numbers of threads of the pools that can be advised. Each pool has twice the threads of the pool before: smaller
+steps would change the rate little."""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
-"""Limits within which a smaller pool is preferred. ``RATE_NEAR``: least share of the best pool's highest rate.
+"""Limits within which a smaller pool is preferred. ``RATE_NEAR``: smallest share of the best pool's highest rate.
 ``TAIL_NEAR``: largest factor on the largest pool's p99."""
 
 BUSIEST = 0.8
-"""Largest share of its highest rate that a server should carry. Over this share, small changes make long queues."""
+"""Largest share of a server's highest rate that the server should carry. Over this share, small changes of the rate
+make long queues."""
 
 USUAL = 0.7
-"""Share of the highest rate at which the tail is predicted, where no rate is wished."""
+"""Share of the highest rate at which the p99 is predicted without a wished rate."""
 
 UNLIMITED = 512
 """Number of workers that stands for a server without a pool, which serves any number of concurrent requests."""
 
 SHORT_OF = 0.5
-"""Share of the highest rate of a server without a pool. Threads are too few where 64 threads reach less than this
-share: a program that is rewritten for asyncio should gain much."""
+"""Share of the highest rate of an asyncio server. If 64 threads reach less than this share, threads are too few. A
+smaller gain would not pay for a rewrite of the program for asyncio."""
 
 
 class Kind(StrEnum):
@@ -68,7 +69,7 @@ class Choice:
     """Number and kind of workers, without predictions."""
 
     workers: int
-    """Threads of each process; ``UNLIMITED`` for asyncio."""
+    """Number of threads of each process; ``UNLIMITED`` for asyncio."""
     processes: int
     kind: Kind
 
@@ -86,10 +87,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A server of one size, with its predictions."""
+    """Predictions for a server of one size."""
 
     workers: int
-    """Threads of each process; ``UNLIMITED`` for asyncio."""
+    """Number of threads of each process; ``UNLIMITED`` for asyncio."""
     processes: int
     highest_hz: float
     """Highest number of replies a second."""
@@ -108,7 +109,7 @@ class Advice:
     kind: Kind
     chosen: Size
     pools: tuple[Size, ...]
-    """Every pool, each with the number of processes of ``chosen``."""
+    """Predictions for all pools, each pool with the number of processes of ``chosen``."""
     carried: bool
     """True where the wished rate is carried and the wished p99 is kept. Also true without a wish."""
     highest_in_target_hz: float | None
@@ -141,7 +142,7 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """The choice by the rule.
+    """Choice by the rule.
 
     More processes are tried while the choice does not carry the wished rate, or does not keep the wished p99. If no
     number of processes is enough, but one process carries the rate, the choice has one process.
@@ -160,7 +161,7 @@ def _chosen(demands: Demands, wish: Wish) -> Choice:
 
 
 def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
-    """The choice by the rule, for a given number of processes."""
+    """Choice by the rule, for a given number of processes."""
     choice = Choice(_pool(demands, processes, wish), processes, Kind.PROCESSES if processes > 1 else Kind.THREADS)
     if processes > 1 or (wish.rate_hz is not None and _is_enough(demands, choice, wish)):
         return choice
@@ -170,7 +171,7 @@ def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
 
 
 def _pool(demands: Demands, processes: int, wish: Wish) -> int:
-    """Threads of the smallest pool near the best pool, by the rule."""
+    """Number of threads of the smallest pool near the best pool, by the rule."""
     highest_hz = {workers: capacity_hz(demands, workers, wish.cores, processes) for workers in POOLS}
     least_hz = RATE_NEAR * max(highest_hz.values())
     if wish.rate_hz is not None:
@@ -220,7 +221,7 @@ def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | Non
 
 
 def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """Changes of a demand or of the wish that lead to another advice, each with that advice."""
+    """Yields each change of a demand or of the wish that would change the advice, with the new advice."""
     others = [
         ("requests waited twice as long", replace(demands, wait_s=2 * demands.wait_s), wish),
         ("requests waited half as long", replace(demands, wait_s=demands.wait_s / 2), wish),
@@ -237,7 +238,8 @@ def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str
 
 
 def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """The advice for a Python without a GIL, if the GIL limits the server and the advice differs."""
+    """Yields the advice for a Python without a GIL, if the GIL limits the server and this advice differs from
+    ``choice``."""
     if bounds(demands, choice.workers, wish.cores, choice.processes).limit != "gil":
         return
     then = _chosen(demands.without_gil, wish)

@@ -1,11 +1,11 @@
 """Measurement of a running server: its rate at several numbers of connections, and its processor time.
 
-A level is one number of connections. Each load is a closed loop of the lean client, from one process. The levels take
-turns, so that other programs on the machine disturb no level alone. In a round each level is loaded once. A level far
-from the best level is loaded in the first round only. The rounds end once the rates of each level agree.
+A level is one number of connections. Each load is a closed loop from one client process. In a round each level is
+loaded once, so that a disturbance by other programs hits all levels alike. A level whose rate in the first round is far
+under the best rate is not loaded again. The rounds end once the rates of each level agree, or ``BUDGET_S`` is over.
 
 The server's processor time is the time of the processes that listen on the port, and of their child processes. The
-processor time is None where this user may not read it, and for a server on another machine.
+processor time is None where this user has no right to read it, and for a server on another machine.
 """
 
 import contextlib
@@ -33,26 +33,26 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Levels, ascending."""
+"""Levels in ascending order."""
 
 GROWS = 1.05
-"""Least factor between the rates of higher levels and of lower levels that counts as growth."""
+"""Smallest factor that counts as growth: the best rate of the last two levels ÷ the best rate of the levels before."""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
-"""Fewest and most rounds. After the fewest rounds, the measurement ends once the rounds agree."""
+"""Smallest and largest number of rounds. After ``ROUNDS_LEAST`` rounds, the measurement ends once the rounds agree."""
 
 AGREE = 1.06
 """Largest factor between the highest and the lowest rate of a level whose rounds agree."""
 
 NEAR_BEST = 0.5
-"""Share of the best rate of the first round. A level whose rate is under this share is not loaded again."""
+"""Share of the best rate of the first round. A level whose rate is under this share is not loaded in further rounds."""
 
 TRIES = 3
-"""Most tries of a window in which other processes took the cores."""
+"""Largest number of tries of a window, if other processes take the cores."""
 
 BUDGET_S = 15.0
-"""Limit in seconds from the start of the first round. A further round begins only if it is expected to end within the
-limit. The first round has no limit."""
+"""Limit in seconds from the start of the first round. A further round begins only if the expected end of this round is
+within the limit. The first round has no limit."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
 """Shortest and longest counted time of a load, in seconds. Between these limits a load lasts ``RESPONSES`` response
@@ -62,17 +62,17 @@ RESPONSES = 20
 """Length of a load, in response times of one connection."""
 
 LONGER = 5
-"""Factor on the length of a window that is repeated, since it had no reply and no failed request."""
+"""Factor on the length of a window that is repeated. A window without a reply and without an error is repeated."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
-"""Seconds of warm-up before a window. ``WARM_UP_S``: of a closed loop. ``OPEN_WARM_UP_S``: of an open loop, whose first
-queue must drain meanwhile."""
+"""Seconds of warm-up before a window. ``WARM_UP_S``: of a closed loop. ``OPEN_WARM_UP_S``: of an open loop, whose
+initial queue drains during the warm-up."""
 
 TIMEOUT_S = 10.0
 """Longest time for a reply, in seconds. Slower servers cannot be measured here."""
 
 NO_GIL = re.compile(r"python3\.\d+t\b")
-"""Part of the name of a program or library of a Python without a GIL."""
+"""Pattern in the path of a program or a library of a Python without a GIL."""
 
 Watch = Callable[[str], None]
 """Function that is called with a few words before each step of the measurement."""
@@ -118,7 +118,7 @@ class Server:
     pids: tuple[int, ...]
 
     def processor_s(self) -> float | None:
-        """Processor time of all processes so far, in seconds; None where it cannot be read."""
+        """Processor time of all processes so far, in seconds; None if unknown."""
         if not self.pids:
             return None
         try:
@@ -129,7 +129,7 @@ class Server:
     def has_gil(self) -> bool:
         """True if the server runs on a Python with a GIL, or if this user may not read which program the server is.
 
-        False for a Python without a GIL, and for a program that is no Python.
+        False for a Python without a GIL, and for a program that is not Python.
         """
         try:
             programs = [Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace") for pid in self.pids]
@@ -141,7 +141,7 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """Processes that listen at the address, and their child processes. Empty where this user may not read their
+    """Processes that listen at the address, and their child processes. No processes where this user may not read their
     processor time."""
     found: dict[int, None] = {}
     for pid in listening(address).pids:
@@ -153,15 +153,16 @@ def server_at(address: Address) -> Server:
 
 
 def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
-    """Measures the levels in ascending order, until the rate stops growing, then by turns. Blocks for about half a
-    minute. Raises the errors of ``loaded``."""
+    """Measures the levels in ascending order until the rate stops growing, then the levels near the best level by
+    turns. Blocks for about half a minute. Raises the errors of ``loaded``."""
     long_s = alone_s(asked, server, watch)
     load = partial(loaded, asked, server, window_s=window_s(long_s))
     return by_turns(CONNECTIONS, load, "connections", watch, is_over=has_stopped)
 
 
 def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
-    """Response time with one connection, in seconds. Blocks for a window. Raises the errors of ``loaded``."""
+    """Response time with one connection, in seconds. Blocks for the time of a window. Raises the errors of
+    ``loaded``."""
     watch("1 connection")
     return 1 / loaded(asked, server, 1, WINDOW_S).throughput_hz
 
@@ -172,8 +173,8 @@ def window_s(response_s: float) -> float:
 
 
 def has_stopped(rates_hz: Sequence[float]) -> bool:
-    """True where the last two levels gained nothing over the levels before. ``rates_hz``: the rates of the levels, in
-    ascending order of the levels."""
+    """True where no rate of the last two levels reaches ``GROWS`` times the best earlier rate. ``rates_hz``: the rates
+    of the levels, in ascending order of the levels."""
     return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
 
 
@@ -188,8 +189,8 @@ def by_turns(
     until the rounds agree or ``BUDGET_S`` is over. Blocks. Raises the errors of ``load``.
 
     ``load`` loads a level for one window. ``what``: unit of the levels, for ``watch``. ``is_over`` gets the rates of
-    the levels so far. A call without ``is_over`` is for servers that this command started: only for these servers can
-    the processor time of other programs be told from that of the servers.
+    the levels so far. Give no ``is_over`` for servers that this command started: without ``is_over``, all other
+    processes count as other programs.
     """
     load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()
@@ -214,7 +215,8 @@ def by_turns(
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
     """Loads a level until no other process took the cores in the window, ``TRIES`` times at most. The last load may be
-    disturbed. ``is_alone``: true where this command started every server, so that foreign processes are known."""
+    disturbed. ``is_alone``: true where this command started every server, so that all other processes count as other
+    programs."""
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
         found, others = load(level), machine.seen()
@@ -232,8 +234,8 @@ def _agree(rounds: Sequence[Load]) -> bool:
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
     """Loads the server for one window, in an open loop if ``rate_hz`` is given. Blocks for the window and the warm-up.
 
-    A window without any reply or error is repeated, longer, since the machine stood still. Raises Unavailable where no
-    server answers, KeyboardInterrupt after Ctrl-C.
+    A window without any reply or error is repeated with a longer time. Raises Unavailable where no server gives a valid
+    reply, KeyboardInterrupt after Ctrl-C.
     """
     before_s = server.processor_s()
     result = fleet.run(asked.plan(connections, window_s, rate_hz))

@@ -1,7 +1,7 @@
 """The command ``recommend``: advice on the number of workers, for a described service, a running server, or a command.
 
 Standard output has the advice, standard error has the progress. Advice on a running server or a command takes 90 s at
-most. Advice on a described service takes seconds, or longer for a description that is far from any real service.
+most. Advice on a described service takes seconds, or longer for demands that are far from any real service.
 """
 
 import argparse
@@ -38,7 +38,7 @@ IO_VARIATION = 0.5
 as late as others."""
 
 OVERHEAD_S = 0.0001
-"""Seconds of a described request outside the server: in the client, on the wire, and for wake-ups."""
+"""Seconds of a described request outside the server: in the client, on the wire, and for waking threads."""
 
 EXITS = {
     0: "advised",
@@ -48,7 +48,7 @@ EXITS = {
 }
 
 LOOPBACK: Address = ("127.0.0.1", 0)
-"""Address of the servers of ``--start``, whose ports are not known yet."""
+"""Address that stands for the servers of ``--start``, whose ports are not known yet."""
 
 _BESIDE = (
     (("io_share", "gil_share", "io_variation", "rpc_ms"), ("service_ms",)),

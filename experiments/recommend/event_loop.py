@@ -10,11 +10,12 @@ No formula gives this throughput, so the loop is simulated, turn by turn. The si
 grpcio's server on asyncio; a test counts these turns. All turns of a request take equal processor time. The clients
 start together, as in a load.
 
-The error depends on the load of the loop. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16
+The error depends on the number of clients. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16
 requests is within 2 %. On a selector that does not round, 16 clients got 1,390 replies a second in place of 1,200.
-Waves of 32 partly dissolve: 2,330 were measured, 1,940 are predicted. With 64 clients the prediction depends on the
-processor time of each turn. Equal times, as here, predict 4,300. The times that were measured with one client predict
-3,400. The measured throughput was 3,850. Left out: the part of grpcio that runs on another thread.
+Waves of 32 requests partly dissolve: 2,330 replies a second were measured, 1,940 are predicted. With 64 clients the
+prediction depends on the processor time of each turn. Equal times, as here, predict 4,300 replies a second. The times
+that were measured with one client predict 3,400. The measured throughput was 3,850. The simulation leaves out the part
+of grpcio that runs on another thread.
 """
 
 import heapq
@@ -30,21 +31,22 @@ CLOCK_S = 0.001
 """Unit of epoll's timeout, in seconds."""
 
 TURNS_BEFORE, TURNS_AFTER = 8, 6
-"""Turns of a request before its wait and after it, on the asyncio server of grpcio 1.85."""
+"""Number of turns of a request before and after the request's wait, on the asyncio server of grpcio 1.85."""
 
 REPLIED_AFTER = 2
-"""Number of the turn, after the wait, that sends the reply. Later turns clean up."""
+"""Number of turns after the wait until the reply is sent. Later turns clean up."""
 
 _STARTS = 3
-"""Number of simulations, each with another seed: waves may last, or dissolve after some time."""
+"""Number of simulations whose results are averaged. Each simulation has another seed, since waves last in some
+simulations and dissolve in others."""
 
 _REPLIES = 2_000
-"""Replies of each simulation that count. A tenth more is the warm-up before them."""
+"""Number of counted replies in each simulation. The warm-up before these replies has a tenth of this number."""
 
 
 @lru_cache(maxsize=256)
 def event_loop_hz(demands: Demands, clients: int) -> float:
-    """Replies a second to ``clients``, 1 or more, in a closed loop. Raises UsageError.
+    """Predicted replies a second to all ``clients`` together (1 or more), in a closed loop. Raises UsageError.
 
     All processor time of ``demands`` blocks the loop. ``demands.wait_s`` is the delay of the loop's timer. The first
     call with these arguments blocks for some 0.1 s; 256 results are cached.
@@ -77,8 +79,8 @@ class _Loop:
         return _REPLIES / (self._replied_at[_REPLIES + skipped - 1] - self._replied_at[skipped - 1])
 
     def _look(self) -> None:
-        """Makes the requests ready that have arrived, or whose wait has ended. Without a ready request the clock first
-        advances to the next arrival or timer."""
+        """Makes requests ready: requests that have arrived, and requests whose wait has ended. Without a ready request
+        the clock first advances to the next arrival or timer."""
         if not self._ready:
             next_s = self._arriving[0] if self._arriving else math.inf
             if self._timers:
@@ -92,7 +94,8 @@ class _Loop:
             self._ready.append((TURNS_BEFORE, heapq.heappop(self._timers)[1]))
 
     def _turn(self, turns: int, slowness: float) -> None:
-        """Runs the next turn of a request. ``turns``: the number of turns before. ``slowness``: see ``_drawn``."""
+        """Runs the next turn of a request. ``turns``: number of turns that the request has had. ``slowness``: see
+        ``_drawn``."""
         self._now_s += self._turn_s * slowness
         turns += 1
         if turns == TURNS_BEFORE and self._demands.wait_s:
@@ -105,6 +108,6 @@ class _Loop:
             self._ready.append((turns, slowness))
 
     def _drawn(self) -> float:
-        """Random slowness: factor on a request's processor time, 1 on average, with a gamma distribution."""
+        """Draws a request's slowness: a factor on its processor time, 1 on average, with a gamma distribution."""
         variation = self._demands.variation
         return self._random.gammavariate(variation**-2, variation**2) if variation else 1.0

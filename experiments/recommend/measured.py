@@ -1,8 +1,8 @@
-"""Advice from measurements: of a server that runs, or of servers that a command starts, one of every size.
+"""Advice from measurements: of a server that runs, or of servers that a command starts, one server for each size.
 
 A server that runs is loaded by a rising number of connections. A command is started once for each pool size, and the
-servers take turns under load. In both cases ``seen`` derives the advice from the rates. The p99 is measured last, in an
-open loop: of the server that runs, or of the server with the advised pool.
+servers take turns under load. In both cases the module ``seen`` derives the advice from the rates. The p99 is measured
+last, in an open loop: of the server that runs, or of the server with the advised pool.
 """
 
 import math
@@ -22,17 +22,18 @@ TAIL_S = 2.0
 """Duration of the measurement of a p99, in seconds."""
 
 TAIL_NEAR = 1.25
-"""Factor within which the p99 of two pools count as equal. The p99 of two windows of one pool differ by this factor."""
+"""Factor within which the p99 of two pools count as equal. Two p99 of one pool, from different windows, differ by up to
+this factor."""
 
 TAIL_CONNECTIONS = 64
 """Number of connections of the open loop that measures a p99."""
 
 TAIL_HZ_MOST = 20_000.0
 """Highest rate at which a p99 is measured. On gRPC one client process keeps its schedule at 30,000/s. At 45,000/s the
-client's sends were late, and drove a server in C++ into seconds of timeouts."""
+client's sends were late, and a server in C++ had timeouts for seconds."""
 
 IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
-"""Shares of the highest rate, which are tried in this order until the p99 is within the wished p99."""
+"""Shares of the highest rate. They are tried in this order until the measured p99 is within the wished p99."""
 
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
@@ -52,7 +53,7 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
 
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
     """Findings on servers that a command starts. Blocks for up to 90 s. Raises the errors of ``ask``, and
-    ProgramFailed. ``template``: the command. ``asking`` gives the request for the server at an address."""
+    ProgramFailed. ``template``: the command. ``asking`` makes the request for the server at an address."""
     found = _of_processes(template, 1, asking, wish, watch)
     if wish.rate_hz is None or found.carried(wish) or started.PROCESSES not in template:
         return found
@@ -62,7 +63,7 @@ def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, wa
 
 
 def _of_processes(template: str, processes: int, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
-    """Findings on servers of this number of processes, one server for each pool size."""
+    """Findings on servers with this number of processes, one server for each pool size."""
     watch(f"{len(POOLS)} servers are started")
     with started.serving(template, POOLS, processes, asking) as servers:
         levels = started.swept(servers, processes, watch)
@@ -78,7 +79,7 @@ def _of_processes(template: str, processes: int, asking: Callable[[Address], Ask
 
 
 def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings with the smallest pool that carries a rate, and whose p99 is near the p99 of the largest pool.
+    """Findings that advise the smallest pool which carries a rate with a p99 near the largest pool's p99.
 
     ``tail_of`` measures the p99 of a number of workers at a rate.
     """
@@ -94,9 +95,9 @@ def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float]
 
 
 def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings with a p99 at the wished rate, at most ``BUSIEST`` of the highest rate. Without a wished rate, the p99
-    is measured at ``USUAL`` of the highest rate. With a wished p99 and no wished rate, the rate is lowered until the
-    p99 is kept.
+    """Findings with a measured p99. The rate is the wished rate, but at most ``BUSIEST`` of the highest rate. Without a
+    wished rate, the rate is ``USUAL`` of the highest rate. With a wished p99 and no wished rate, the rate is lowered in
+    the steps of ``IN_TARGET``, until the p99 is kept.
 
     No p99 is measured over ``TAIL_HZ_MOST``. ``tail_of`` measures the p99 of a number of workers at a rate.
     """

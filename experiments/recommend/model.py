@@ -36,11 +36,11 @@ from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95
 """Share of the highest throughput of any pool. The smallest pool that reaches this share is useful; larger pools gain
-little."""
+little throughput."""
 
 
 NEVER = 1e-9
-"""Probability up to which a distribution of clients over processes is left out of the mean."""
+"""Largest probability of a number of clients at one process at which the mean leaves out this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Bounds:
     """Response time with a single client, in seconds."""
 
     def throughput_hz(self, clients: int) -> float:
-        """Largest number of replies a second to this number of clients."""
+        """Largest number of replies a second to ``clients`` together."""
         return min(self.capacity_hz, clients / self.response_s)
 
     @property
@@ -79,7 +79,7 @@ class Prediction:
 
 
 def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> Bounds:
-    """The asymptotic bounds of a server on ``cores``, with ``workers`` threads in each of its ``processes``."""
+    """Asymptotic bounds of a server on ``cores`` cores, with ``workers`` threads in each of its ``processes``."""
     busiest = {
         "gil": demands.gil_s / processes,
         "cores": demands.processor_s / cores,
@@ -124,13 +124,13 @@ def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
 
     Constant times (variation 0) reach ``bound_hz``. Exponential times (variation 1) reach ``exponential_hz``. Between
     the two, the throughput is ``bound - sqrt(variation) * (bound - exponential)``. The square root fits simulated
-    throughputs; no theory gives it.
+    throughputs; no theory gives this formula.
     """
     return bound_hz - math.sqrt(min(1.0, variation)) * (bound_hz - exponential_hz)
 
 
 def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, processes: int) -> float:
-    """Replies a second, as the mean over all distributions of clients over processes."""
+    """Replies a second: the mean over all ways in which the clients can be spread over the processes."""
     found_hz = 0.0
     for here in range(1, clients + 1):
         share = math.comb(clients, here) * (1 / processes) ** here * (1 - 1 / processes) ** (clients - here)
@@ -140,12 +140,12 @@ def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, p
 
 
 def _each(cores: float, processes: int) -> float:
-    """Cores of a process: its part of all cores, and at least one core, since other processes may be idle."""
+    """Number of cores of a process: its part of all cores, and at least one core, since other processes may be idle."""
     return max(1.0, cores / processes)
 
 
 def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> float:
-    """Replies a second of one process. The requests beyond ``workers`` queue."""
+    """Replies a second of one process. Requests in excess of ``workers`` queue."""
     rates = inside_hz(demands, clients, cores)
     pooled = [rates[min(there, workers) - 1] for there in range(1, clients + 1)]
     bound_hz = bounds(demands, workers, cores).throughput_hz(clients)
@@ -154,18 +154,19 @@ def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> fl
 
 @cache
 def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
-    """Replies a second of one process, while 1, 2 … ``inside`` requests are in workers at all times."""
+    """Replies a second of one process while a constant number of requests is in workers: a rate for each number from 1
+    to ``inside``."""
     at_processor = [processor_hz(demands, count, cores) for count in range(1, inside + 1)]
     return tuple(alternating_hz(demands.wait_s, at_processor[:count]) for count in range(1, inside + 1))
 
 
 def processor_hz(demands: Demands, count: int, cores: float) -> float:
-    """Requests a second that the processor completes while ``count`` requests are always there; inf for requests that
-    need no processor time.
+    """Requests a second that the processor completes while ``count`` requests are always at the processor; inf for
+    requests that need no processor time.
 
-    A state of the chain is the number of requests that need the GIL. One request has the GIL, and the others wait.
+    A state of the chain is the number of requests that need the GIL. One of these requests has the GIL, the rest wait.
     """
-    ups, downs = [], []  # rates from each state to the next one, and back
+    ups, downs = [], []  # rates from each state to the next state, and back
     for at_gil in range(count + 1):
         holding = min(1, at_gil)
         running = holding + count - at_gil
@@ -181,7 +182,7 @@ def processor_hz(demands: Demands, count: int, cores: float) -> float:
 
 
 def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
-    """Rounds a second of customers who are alternately away and at a station.
+    """Customers a second that a station serves. Each customer is alternately away and at the station.
 
     ``away_s``: mean time away. ``rates``: rates of the station with 1, 2 … customers, up to the number of customers;
     inf for a station that takes no time.
@@ -196,8 +197,8 @@ def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
 
 
 def birth_death(ups: Sequence[float], downs: Sequence[float]) -> list[float]:
-    """Shares of time in the states 0, 1 … of a birth-death chain. ``ups``: rates from each state to the next one.
-    ``downs``: rates back."""
+    """Shares of time in the states 0, 1 … of a birth-death chain. ``ups``: rates from each state to the next state.
+    ``downs``: rates from the next state back."""
     logs = [0.0]
     for up, down in zip(ups, downs, strict=True):
         logs.append(logs[-1] + math.log(up) - math.log(down))

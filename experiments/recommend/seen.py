@@ -1,13 +1,13 @@
-"""The advice from measurements of a server: the smallest pool that is enough, and the limit of the rate. Pure.
+"""Advice from measurements of a server: the smallest pool that is enough, and the cause that limits the rate. Pure.
 
 The model: a server's rate is a function of the number of concurrent requests. A pool of N workers has N concurrent
 requests. N connections in a closed loop also have N concurrent requests, since each connection sends again after its
 reply. So ``--start`` measures the rate of each pool, and ``--address`` the rate of each number of connections. The
 advice is the smallest number whose rate is at least ``RATE_NEAR`` of the best rate. Every stated rate was measured.
 
-In one case connections differ from workers. Where requests only compute, a connection is at the client or on the wire
-for much of the time, so that one busy worker needs several connections. The advice is then one worker where the GIL is
-the limit, and one worker for each core elsewhere.
+In one case connections differ from workers. If requests only compute, a connection is idle at the server for much of
+the time: its next request is still at the client or on the wire. One busy worker then needs several connections. The
+advice is then one worker where the GIL is the limit, and one worker for each core elsewhere.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,24 @@ from clients.load.record.result import CLIENT_CPU_LIMIT
 from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, Choice, Kind, Wish
 
 WAIT_LEAST_S = 0.0003
-"""Shortest wait of a request in seconds: a shorter wait cannot be told from threads that wake up late."""
+"""Shortest time that counts as a wait of a request, in seconds. A shorter wait may be the time in which threads wake
+up."""
 
 BUSY = 0.75
-"""Share of the GIL, or of the free cores, that a busy server uses. If the rate stops growing under this share, the
-limit is not the processor."""
+"""Smallest share of the GIL, or of the free cores, that a busy server uses. Free cores are the cores that the client
+does not use. If the rate stops growing under this share, the limit is not the processor."""
 
 ALL_CORES = 0.85
-"""Share of the free cores that a server with a GIL uses where the cores are the limit. This share is larger than
-``BUSY``, since the kernel computes for one thread while another thread has the GIL."""
+"""Smallest share of the free cores that a server with a GIL uses where the cores are the limit. This share is larger
+than ``BUSY``, since the kernel computes for one thread while another thread has the GIL."""
 
 RATE_FAIR = 0.9
-"""Share of the best rate in the median round. A level under this share is not near the best, whatever its other rounds
-show."""
+"""Share of the best rate in the median round. A level under this share is not near the best level, whatever the rates
+in other rounds are."""
 
 ONE_AT_A_TIME = 1.5
-"""A computed number of concurrent requests under this bound counts as one, since rates have errors of some per cent."""
+"""Bound on a computed number of concurrent requests. A smaller number counts as one request at a time, since rates have
+errors of some per cent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +47,19 @@ class Load:
     throughput_hz: float
     p99_s: float
     processor_s: float | None
-    """Processor time of the server for each request; None where it cannot be read."""
+    """Processor time of the server for each request, in seconds; None if unknown."""
     client_share: float
     """Share of a core that the client took. Over ``CLIENT_CPU_LIMIT`` the client, too, limits the throughput."""
     is_disturbed: bool = False
-    """True where other programs, or the hypervisor, took the cores in this window and in every try before."""
+    """True where other programs, or the hypervisor, took the cores in every try of this window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A number of concurrent requests, and the loads with this number. The loads of several levels take turns."""
+    """A number of concurrent requests, and the loads with this number. Several levels take turns under load."""
 
     at_once: int
-    """Workers of each process, or connections."""
+    """Number of workers of each process, or number of connections."""
     rounds: tuple[Load, ...]
 
     @property
@@ -67,7 +69,7 @@ class Level:
 
     @property
     def busy_cores(self) -> float | None:
-        """Median number of cores that the server kept busy; None where its processor time cannot be read."""
+        """Median number of cores that the server kept busy; None if the server's processor time is unknown."""
         read = [load.processor_s * load.throughput_hz for load in self.rounds if load.processor_s is not None]
         return median(read) if read else None
 
@@ -94,7 +96,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The server's program, and its machine."""
+    """A server's program, and the number of cores of its machine."""
 
     has_gil: bool
     """True for a Python with a GIL."""
@@ -108,7 +110,7 @@ class Tail:
     """A p99, measured in an open loop."""
 
     workers: int
-    """Workers of the advised pool. A server that runs was measured with its own pool."""
+    """Number of workers of the measured pool. For a server that runs, with a pool of its own: the advised number."""
     rate_hz: float
     p99_s: float
 
@@ -123,21 +125,21 @@ class Found:
     """True where each level is a pool that was started. False where each level is a number of connections."""
     levels: tuple[Level, ...]
     highest_hz: float
-    """Measured rate of the advised pool, or of a running server under as many connections, in replies a second. If
-    requests only compute (see the module), the best rate of the running server."""
+    """Measured rate in replies a second: of the advised pool, or of a running server under as many connections as
+    workers are advised. If requests only compute (see the module), the best rate of the running server."""
     limit: Limit
     at_a_time: float
     """Number of concurrent requests at the best rate if each request takes ``alone_s``, by Little's law."""
     alone_s: float
-    """Time of a single request, in seconds: in its worker, or until its reply."""
+    """Time of a single request, in seconds: in its worker, or until its reply to our client."""
     processor_s: float | None
-    """Processor time of a request at the highest rate, in seconds; None where it cannot be read."""
+    """Processor time of a request at the highest rate, in seconds; None if unknown."""
     tails: tuple[Tail, ...] = ()
-    """Measured p99. The last p99 is of the advised pool."""
+    """Measurements of the p99. The last measurement is of the advised pool."""
 
     @property
     def best(self) -> Level:
-        """The level with the highest rate."""
+        """Level with the highest rate."""
         return best_of(self.levels)
 
     def carried(self, wish: Wish) -> bool:
@@ -151,12 +153,12 @@ class Found:
 
 
 def best_of(levels: Sequence[Level]) -> Level:
-    """The level with the highest rate."""
+    """Level with the highest rate."""
     return max(levels, key=lambda level: level.throughput_hz)
 
 
 def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
-    """The smallest level that is near the best rate (``is_near``), or that carries the wished rate ``rate_hz``."""
+    """Smallest level that is near the best level (``is_near``), or that carries the wished rate ``rate_hz``."""
     best = best_of(levels)
     return next(
         level
@@ -168,8 +170,8 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 def is_near(level: Level, best: Level) -> bool:
     """True where a level's rate is near the rate of the level ``best``, so that noise does not count as a gain.
 
-    The median over the rounds of the ratio of the two rates must be ``RATE_NEAR`` at least. ``RATE_FAIR`` is enough if
-    the level's rate reached the other rate in an undisturbed round.
+    The ratio of the two rates is computed in each round. The median of the ratios must be ``RATE_NEAR`` at least.
+    ``RATE_FAIR`` is enough if the level's rate reached the rate of ``best`` in an undisturbed round.
     """
     pairs = list(zip(level.rounds, best.rounds, strict=False))
     middle = median(own.throughput_hz / other.throughput_hz for own, other in pairs)
@@ -197,8 +199,8 @@ def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
 
 
 def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wish: Wish) -> Found:
-    """Findings on connections to a running server. ``levels``: one connection first. ``floor_s``: the response time of
-    a server that does nothing, as our client measures it."""
+    """Findings on connections to a running server. ``levels``: the level with one connection comes first. ``floor_s``:
+    the response time that our client measures on a server that does nothing."""
     best, alone_s = best_of(levels), 1 / levels[0].throughput_hz
     limited_by = limit(best, enough(levels) is levels[-1], program)
     chosen = enough([level for level in levels if level.at_once <= max(POOLS)], wish.rate_hz)
@@ -237,5 +239,5 @@ def limit(best: Level, grows: bool, program: Program) -> Limit:
 
 
 def _processor_s(level: Level) -> float | None:
-    """Processor time of a request at a level, in seconds; None where it cannot be read."""
+    """Processor time of a request at a level, in seconds; None if unknown."""
     return None if level.busy_cores is None else level.busy_cores / level.throughput_hz

@@ -1,4 +1,4 @@
-"""Servers that a command starts, one of every size, and their measurement. A size is a number of workers.
+"""Servers that a command starts, one server for each size, and their measurement. A size is a number of workers.
 
 The command has ``{workers}`` and ``{port}``. A command with ``{processes}`` is started with one process, or with
 several processes for a rate that one process does not carry. The servers run at the same time and take turns under
@@ -23,20 +23,20 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Words before a command whose standard output nobody reads: they send it to standard error. A full pipe would block
-the server."""
+"""Words before a command whose standard output nobody reads. They send this output to standard error: a full pipe would
+block the server."""
 
 CONNECTIONS = 128
-"""Connections that load a size: twice the workers of the largest size."""
+"""Number of connections that load one server: twice the workers of the largest size."""
 
 QUEUED_S = 0.5
 """Longest time in seconds for which requests may queue for one worker. A window ends only after the reply to the last
-queued request. So slow servers get fewer connections."""
+queued request, so slow servers get fewer connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A running server of one size: the requests for the server, and its processes."""
+    """A running server of one size: its address, the request to send, and its processes."""
 
     asked: Asked
     server: Server
@@ -58,9 +58,9 @@ def check_command(template: str) -> None:
 def serving(
     template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
 ) -> Iterator[Mapping[int, Started]]:
-    """Context of servers of these sizes, which are started together. They are stopped at the end of the context.
+    """Context of servers of these sizes, which are started together and are stopped at the end of the context.
 
-    ``sizes``: workers of each process. Raises ProgramFailed, and the errors of ``asking``.
+    ``sizes``: numbers of workers of each process. Raises ProgramFailed, and the errors of ``asking``.
     """
     with ExitStack() as running:
         ports = _free_ports(len(sizes)) if PORT in template else [None] * len(sizes)
@@ -85,13 +85,13 @@ def _words(template: str, values: Mapping[str, int | None]) -> list[str]:
 @contextmanager
 def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
     """Context of a started server, which may not listen yet. The end of the context stops the server. ``port``: None
-    for a server that chooses its port and prints it."""
+    for a server that chooses and prints its port."""
     path = shutil.which(words[0]) or words[0]
     program = Program([*(() if port is None else _SILENCED), path, *words[1:]])
     try:
         yield program
     finally:
-        with suppress(ProgramFailed):  # of another exit code: many servers do not exit with 0
+        with suppress(ProgramFailed):  # the exit code does not count: many servers do not exit with 0
             program.stop()
 
 
@@ -103,13 +103,14 @@ def _listening(words: Sequence[str], port: int | None, program: Program, running
         return at
     try:
         program.listening(("127.0.0.1", port))
-    except ProgramFailed as error:  # again with the user's words of the command, without ``_SILENCED``
+    except ProgramFailed as error:  # raised again with the user's command, without ``_SILENCED``
         raise type(error)(words, error.what, error.stderr) from error
     return "127.0.0.1", port
 
 
 def _free_ports(count: int) -> list[int]:
-    """Different ports of loopback that are free now. Another program may take a port before the server does."""
+    """Different ports of loopback that are free now. Another program may take a port before the server takes the
+    port."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -132,5 +133,6 @@ def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple
 
 
 def connections(workers: int, response_s: float) -> int:
-    """Number of connections that load a size: ``CONNECTIONS``, or fewer where requests would queue for long."""
+    """Number of connections that load a server: ``CONNECTIONS``, or fewer where requests would queue for long. The
+    number is at least twice ``workers``, the number of workers of all processes."""
     return min(max(CONNECTIONS, 2 * workers), max(2 * workers, round(QUEUED_S / response_s)))

@@ -4,7 +4,7 @@ No formula gives this percentile, so a discrete-event simulation computes it:
 
 - Requests are due at the times of a Poisson process. Each request goes to a random process of the server, and queues
   for a worker of this process, first come, first served.
-- Each process has a GIL. A thread releases the GIL after the switch interval where other threads want it (Beazley,
+- Each process has a GIL. A thread releases the GIL after the switch interval if other threads want the GIL (Beazley,
   *Understanding the Python GIL*, 2010).
 - All running threads share the cores evenly.
 
@@ -27,12 +27,13 @@ SWITCH_S = 0.005
 """Seconds for which a thread keeps a GIL that other threads want: CPython's ``sys.getswitchinterval()``."""
 
 REQUESTS = 20_000
-"""Simulated requests that count: 200 of them are over the 99th percentile. A tenth more is the warm-up before them."""
+"""Number of simulated requests that count; 200 of these requests are over the 99th percentile. The warm-up has a tenth
+of this number of requests."""
 
 
 @dataclass(slots=True)
 class _Request:
-    """Request in the server. Its work has four parts, in order."""
+    """A request in the server. The work of a request has four parts, in order."""
 
     due_s: float
     process: int
@@ -119,7 +120,7 @@ class _Simulation:
             self._queues[request.process].append(request)
 
     def _begin(self, request: _Request, part: int) -> None:
-        """Begins a part of the request, or the next part that takes time. After the last part the request leaves."""
+        """Begins a part of the request; skips parts that take no time. After the last part the request leaves."""
         draws = self._draws
         while part < len(draws):
             if (drawn := draws[part]) is not None:
@@ -150,7 +151,7 @@ class _Simulation:
             self._begin(request, request.part + 1)
 
     def _next_holder(self, process: int) -> None:
-        """Gives a free GIL to the thread that has waited for it longest, for one turn of at most ``SWITCH_S``."""
+        """Gives a free GIL to the thread that has waited longest for the GIL, for one turn of at most ``SWITCH_S``."""
         wanting = self._wanting[process]
         if self._held[process] or not wanting:
             return

@@ -13,8 +13,8 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.3, 0.35
-"""Errors of the model, as shares, where the demands are known. Most rates that were predicted in the study
-``pool_size`` are within ``DESCRIBED_ERROR``, and most p99 at up to 70 % of the capacity are within
+"""Errors of the model, as shares of the measured values, where the demands are known. In the study ``pool_size`` most
+predicted rates are within ``DESCRIBED_ERROR``. Most predicted p99, at up to 70 % of the capacity, are within
 ``DESCRIBED_TAIL_ERROR``. The page of ``recommend`` has the numbers."""
 
 MEASURED_ERROR = 0.15

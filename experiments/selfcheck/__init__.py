@@ -1,1 +1,1 @@
-"""Checks that the instrument is right: statistics, clock, load, and the ratios between servers."""
+"""Checks that the measurements are right: statistics, clock, load, and the ratios between servers."""

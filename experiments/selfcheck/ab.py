@@ -7,7 +7,7 @@ time, since a sleep ends some 60 µs late. With one connection in a closed loop 
 time. A's response time is measured first, in a block of its own. The number of blocks is fixed, so there is no
 correction for looks.
 
-The version of minutes has a triple of each transport. The version for a night has 60 triples, of both transports in
+The version for minutes has one triple of each transport. The version for a night has 60 triples, of both transports in
 turn. With 5 % of false differences, more than six A/A pairs are called different in 3 of 100 nights.
 """
 
@@ -35,8 +35,8 @@ HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
 """Largest half width of an A/A pair's 95 % interval, by transport."""
 
 OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
-"""Bounds for 60 triples. ``OVERNIGHT_AA_MAX``: most A/A pairs that are called different. ``OVERNIGHT_AB_MIN``: fewest
-arms B that are found slower."""
+"""Bounds for 60 triples. ``OVERNIGHT_AA_MAX``: largest number of A/A pairs that may be called different.
+``OVERNIGHT_AB_MIN``: smallest number of A/B pairs in which B must be found slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Scale:
     """Size of the check, for minutes or for a night."""
 
     triples: int
-    """Triples of each transport."""
+    """Number of triples of each transport."""
     blocks: int
     rounds: int
 
@@ -53,7 +53,8 @@ MINUTES = Scale(triples=1, blocks=20, rounds=ROUNDS)
 OVERNIGHT = Scale(triples=30, blocks=20, rounds=ROUNDS)
 
 Measure = Callable[[Sweep, int], Block]
-"""Function that measures the block with this number of a sweep. A call blocks until the end of the block."""
+"""Function that measures a block of a sweep, given the sweep and the block's number. A call blocks until the end of the
+block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _check(scale: Scale, measure: Measure) -> list[Finding]:
 
 
 def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
-    """Measures and judges a triple. Raises LoadFailed where a comparison has no value in any block."""
+    """Measures and judges a triple. Raises LoadFailed where the A/A or the A/B comparison has no value in any block."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
     judged = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)]).judged
@@ -103,7 +104,8 @@ def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
 
 
 def typical_us(sweep: Sweep, block: Block) -> float:
-    """Response time of the first arm in µs: the median of its slices' means, which pauses of the machine do not change.
+    """Response time of the first arm in µs: the median of the mean times of its slices. Pauses of the machine hardly
+    change this median.
 
     Raises LoadFailed where no request was answered in a slice that counts.
     """
@@ -117,7 +119,7 @@ def typical_us(sweep: Sweep, block: Block) -> float:
 
 
 def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
-    """Plan of the sweep of a triple. B computes for ``extra_us`` more than A; with 0, B equals A."""
+    """Plan of the sweep of a triple. B computes for ``extra_us`` longer than A; with 0, B equals A."""
     plain = read(f"{transport} service=echo mix=echo")
     of = compared(plain, plain.but(cpu_ms=extra_us / 1000), (scale.blocks,), seed)
     return replace(of, rounds=scale.rounds)
@@ -165,7 +167,7 @@ def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def described(one: Triple) -> str:
-    """A triple in one line of text."""
+    """Text of a triple, in one line."""
     return f"{one.transport}: A/A {_text(one.same.typical)}, A/B {_text(one.slowed.typical)}"
 
 

@@ -15,7 +15,7 @@ which three standard errors are 5 % + 100 µs. S is the mean service time, c the
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
 The first queue takes 250 requests a second, so one queue would need eight minutes. A server process therefore hosts
-several queues, each with its own part of the Poisson process. The version of minutes has the first line of the table;
+several queues, each with its own part of the Poisson process. The version for minutes has the first line of the table;
 5 % + 100 µs are some four standard errors there. The version for a night has the second line, at three standard errors
 and more.
 """
@@ -39,12 +39,12 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = 64
 
 COVERING_SHARE = 0.75
-"""Share of the cells whose interval must cover the expected value: 9 of 12."""
+"""Smallest share of the cells whose interval must cover the expected value: 9 of 12."""
 
 CONFIDENCE = 0.95
 
 NULL_S = 2.0
-"""Seconds of the measurement of the null round trip."""
+"""Duration of the measurement of the null round trip, in seconds."""
 
 PERCENTILES = (50, 90, 99)
 
@@ -59,10 +59,10 @@ class Row:
     side_by_side: int
     """Number of queues on one server process."""
     duration_s: float
-    """Seconds of each replication."""
+    """Duration of each replication, in seconds."""
     warm_up_s: float
-    """Seconds before each replication: some ten relaxation times of a queue that begins empty. The relaxation time is
-    1 ÷ (μ (1 - √ρ)²)."""
+    """Seconds before each replication: some ten relaxation times of a queue that begins empty. The relaxation time is 1
+    ÷ (μ (1 - √ρ)²), where μ is the service rate."""
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ class Scale:
     rows: tuple[Row, ...]
     replications: int = 10
     within_share: float = 0.05
-    """Largest error of a cell is this share of the expected value, plus ``within_ms``."""
+    """Largest error of a cell, as a share of the expected value. ``within_ms`` is allowed in addition."""
     within_ms: float = 0.1
 
 
@@ -107,7 +107,7 @@ class Cell:
     high: float
     """Upper end of the 95 % interval. ``low`` is the lower end."""
     known: float
-    """Expected value: theory plus null round trip."""
+    """Expected value: the value of theory plus the null round trip."""
 
     @property
     def covers(self) -> bool:
@@ -179,8 +179,8 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
 
 
 def _null_ms(row: Row, seed: int) -> float:
-    """Measures the null round trip in ms: the mean time of the same load with a service time of 0. The server spins, as
-    in the measurement."""
+    """Measures the null round trip in ms: the mean response time under the same load, with a service time of 0. The
+    server spins, as in the measurement."""
     options = Options(row.queue.servers, row.side_by_side, 0.0, seed, spin=True)
     with queue_server(options) as (_, address):
         result = run(replace(_plan(row, address, seed), duration_s=min(NULL_S, row.duration_s)))

@@ -1,4 +1,5 @@
-"""``python -m experiments selfcheck``: checks the instrument on this machine against results that are known beforehand.
+"""``python -m experiments selfcheck``: checks the load client and the statistics, on this machine, against results that
+are known beforehand.
 
 Every check gives findings. A finding is a measured value beside the required value. The command prints the findings,
 writes the findings and a description of the machine into a report, and exits with 1 if a finding failed. A check that
@@ -19,7 +20,7 @@ from experiments.show.tables import Table
 
 REPORT = "selfcheck.md"
 IDLE_LOAD_MAX = 0.5
-"""Largest load average over a minute of a machine without other work."""
+"""Largest load average over a minute at which the machine counts as idle."""
 
 CHECKS: dict[str, str] = {
     "replay": "Responses, one by one, against those that a queue of known service times must give",

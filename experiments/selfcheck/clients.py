@@ -1,12 +1,12 @@
 """Clients: our load client and other people's clients must measure equal response times on one server.
 
 Our lean client and the other clients take turns on one stock server. On gRPC the other clients are h2load and ghz; on
-sockets they are a client in C and a client in Go (``measure/load_programs.py``). In a turn each client loads the server
-for about a second, in a closed loop, with one connection or with 64. Every second turn has the reversed order. Our
-client must agree with the client in C, which on gRPC is h2load: the median within 5 % + 10 µs, the 99th percentile
-within 20 %, in both directions. The machine's speed changes between turns. So the ratio of the two clients is computed
-within each turn, and the median of these ratios is judged. The times of ghz and of the Go client are only shown: with
-64 connections these times include much work of the client.
+sockets the other clients are a client in C and a client in Go (``measure/load_programs.py``). In a turn each client
+loads the server for about a second, in a closed loop, with one connection or with 64. Every second turn has the
+reversed order. Our client must agree with the client in C, which on gRPC is h2load: the median within 5 % + 10 µs, the
+99th percentile within 20 %, in both directions. The machine's speed changes between turns. So the ratio of the two
+clients is computed within each turn, and the median of these ratios is judged. The times of ghz and of the Go client
+are only shown: with 64 connections these times include much work of the client.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 
 Loader = Callable[[Ask], Reading]
-"""Function that loads a server with one client, and returns the client's reading. Blocks."""
+"""Function that loads a server with one client, and returns the client's measurement as a ``Reading``. Blocks."""
 
 OURS = "ours"
 
@@ -71,7 +71,7 @@ def check(scale: Scale) -> list[Finding]:
 def read(
     transport: str, connections: int, programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> Mapping[str, list[Reading]]:
-    """Readings of every client, by the client's name. The clients take turns. Raises LoadFailed."""
+    """Measures with every client, by turns. Returns the readings by the client's name. Raises LoadFailed."""
     loaders: dict[str, Loader] = {OURS: partial(_own, transport)}
     there = {name: programs[name] for name in THEIRS[transport]}
     loaders |= {name: program.load for name, program in there.items() if not isinstance(program, Absent)}

@@ -1,11 +1,12 @@
 """Interleaving: the length of the slices and the number of other servers do not change a ratio.
 
-One pair of servers, sockets ÷ gRPC with one client, is measured in slices of 20, 50 and 200 ms: alone, and among other
-servers, with as many servers in all as a sweep may have. All servers take turns. A **condition** is one length, alone
-or among others. The conditions take turns block by block, so that a slow hour affects all conditions. The ratio of a
-condition is divided by the ratio of the condition "20 ms, alone" in the same turn. The mean of this quotient over the
-turns must be within 5 % of 1. The version for a night has one more condition: slices of 10 s, one server after the
-other. The instrument uses short slices in place of such long slices.
+One pair of servers, sockets ÷ gRPC with one client, is measured in slices of 20, 50 and 200 ms. For each length the
+pair is measured alone, and among other servers: together ``SERVERS_MAX`` servers, the most of a sweep. All servers take
+turns. A **condition** is one length, alone or among others. The conditions take turns block by block, so that a slow
+hour affects all conditions. The ratio of a condition is divided by the ratio of the condition "20 ms, alone" in the
+same turn. The mean of this quotient over the turns must be within 5 % of 1. The version for a night has one more
+condition: slices of 10 s, one server after the other. The project measures in short slices in place of such long
+slices.
 """
 
 import math
@@ -59,7 +60,7 @@ class Scale:
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
 
 _ROUNDS = 4
-"""Most rounds of a block. In a round each other server has one turn, and the pair has several turns."""
+"""Largest number of rounds in a block. In a round each other server has one turn, and the pair has several turns."""
 
 _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
 
@@ -67,7 +68,8 @@ MINUTES = Scale(5, _CONDITIONS)
 OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
 
 Measure = Callable[[Sweep, int], Block]
-"""Function that measures the block with this number of a sweep. A call blocks until the end of the block."""
+"""Function that measures a block of a sweep, given the sweep and the block's number. A call blocks until the end of the
+block."""
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
@@ -85,7 +87,8 @@ def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
 
 
 def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
-    """Findings on every condition after the first. ``log_ratios``: a log-ratio of each condition for each turn."""
+    """Findings on every condition after the first. ``log_ratios``: the log-ratios of each condition, one for each
+    turn."""
     first, *others = log_ratios
     reference = ratio_interval(log_ratios[first], CONFIDENCE)
     for each in others:

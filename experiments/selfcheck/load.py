@@ -23,7 +23,7 @@ from stock_service.rpc.errors import Fault, StockServiceError
 from stock_service.rpc.transports import Address
 
 STOCK = "GameStart"
-"""Name of the stock in every request."""
+"""Name of the stock in every Lookup."""
 
 Cores = tuple[int, ...] | None
 """Cores that a process may use; None: any core."""
@@ -44,14 +44,16 @@ def load_cores() -> Cores:
 
 
 def no_real_time() -> str:
-    """Reason why load and server cannot both have real-time priority, with a remedy. Empty where both can have it."""
+    """Reason why load and server cannot both have real-time priority, with a remedy. Empty where both can have this
+    priority."""
     if server_cores() is None:
         return "no second core here, for a load at real-time priority beside a server: use a machine with two"
     return "" if priority.allowed() else "no right to real-time priority here: run it on Linux as root"
 
 
 def lookups(transport: str, address: Address) -> LoadPlan:
-    """Plan of a load: Lookups of one stock in a closed loop on one connection, from one process on the load's core."""
+    """Plan of a load: Lookups of one stock in a closed loop, over one connection, from one process on the load's
+    core."""
     return LoadPlan(
         transport=transport,
         address=address,
@@ -81,13 +83,13 @@ def times(result: LoadResult) -> RequestResult:
 
 
 def known(value: float | None) -> float:
-    """The value, which a run with replies always has. Narrows the type."""
+    """Returns the value, which a run with replies always has. Narrows the type."""
     assert value is not None
     return value
 
 
 def measured(sweep: Sweep, number: int) -> Block:
-    """Measures a block of a sweep, as in a study. Blocks. Raises ProgramFailed, or a Fault of connecting."""
+    """Measures the block with this number, as in a study. Blocks. Raises ProgramFailed, or a Fault of connecting."""
     return measure_block(sweep, number, 1, bench(CATALOG))
 
 
@@ -124,8 +126,8 @@ def null_server(transport: str) -> Started:
 
 
 def found(name: str, must: str, look: Callable[[], list[Finding]]) -> list[Finding]:
-    """Findings of ``look``, which runs a check. If a load or a server of the check fails: one failed finding with the
-    reason. ``name``, ``must``: the name and the required value of this finding."""
+    """Returns the findings of ``look``, which runs a check. If a load or a server of the check fails, returns one
+    failed finding with the reason. ``name``, ``must``: the name and the required value of this finding."""
     try:
         return look()
     except (LoadFailed, ProgramFailed, Fault) as failed:

@@ -15,8 +15,8 @@ exchangeable, so that a drawn value has either sign with equal probability.
 
 ¹ In half of the cases, where the arms are to be equal.
 
-Left out: requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure, except
-``recorded``.
+Left out: times of single requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure,
+except ``recorded``.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,8 @@ PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
 first arm's slice, where the arms are not equal."""
 
 BLOCKS_MIN = 5
-"""Fewest blocks of a recording. Fewer blocks show too little of the differences between blocks."""
+"""Smallest number of blocks of a comparison that is used as a source. Fewer blocks show too little of the differences
+between blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,13 @@ class Shape:
     experiments: int
     blocks: int
     pairs: int
-    """Pairs of a block."""
+    """Number of pairs in a block."""
     equal: bool = True
     """True where both arms have equally distributed noise."""
 
     @property
     def whole(self) -> tuple[int, int, int]:
-        """Lengths of the axes of an array of this noise."""
+        """Lengths of the three axes of an array of this noise: experiments, blocks, pairs."""
         return self.experiments, self.blocks, self.pairs
 
 
@@ -68,7 +69,8 @@ Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
 
 
 def recorded(folder: Path) -> list[Source]:
-    """Sources of a recording, one for each A/A comparison. UsageError for a folder without an A/A pair."""
+    """Sources of a recording, one for each A/A comparison. Blocks with ``NEIGHBOURS`` pairs or fewer are left out, then
+    comparisons with fewer than ``BLOCKS_MIN`` blocks. Raises UsageError for a folder without a source."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     found: list[Source] = []
     for comparison in sweep.comparisons:

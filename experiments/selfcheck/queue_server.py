@@ -17,7 +17,7 @@ With ``--real-time`` no program of usual priority delays the thread when the thr
 (``clients/load/run/priority.py``).
 
 Left out: stalls, for which the check ``stalls`` stops a server from outside; limits of connections and queues, since
-only the instrument loads this server. A log with over ``LOG_MAX`` requests ends the process with an error.
+only the checks load this server. A log with over ``LOG_MAX`` requests ends the process with an error.
 """
 
 import gc
@@ -47,13 +47,13 @@ PROGRAM = "python -m experiments.selfcheck.queue_server"
 READ_BYTES = 65536
 
 SPIN_NS = 150_000
-"""Nanoseconds before a departure in which the server does not sleep, since a sleep may end 0.1 ms late."""
+"""Nanoseconds before a departure in which the server does not sleep. A sleep may end 0.1 ms late."""
 
 GRACE_S = 5.0
-"""Seconds after SIGTERM in which the server waits for the remaining departures."""
+"""Longest time after SIGTERM in which the server waits for the remaining departures, in seconds."""
 
 LOG_MAX = 1 << 22
-"""Largest number of requests in a log: 200 MB."""
+"""Largest number of requests in a log. Such a log has 200 MB."""
 
 _COLUMNS = 6
 
@@ -73,13 +73,13 @@ def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
 class Log:
     """Log of a queue server: columns with a value for every request, in order of arrival.
 
-    Times are of ``time.perf_counter_ns``.
+    Times are readings of ``time.perf_counter_ns``.
     """
 
     connection: NDArray[np.int64]
     """Number of the connection, from 0, in the order of acceptance."""
     call: NDArray[np.int64]
-    """Number that the client gave the request."""
+    """Number by which the client identifies the request."""
     queue: NDArray[np.int64]
     arrival_ns: NDArray[np.int64]
     departure_ns: NDArray[np.int64]
@@ -109,7 +109,7 @@ class Options:
 
 @dataclass(slots=True)
 class Client:
-    """One connection."""
+    """One connection of a client, with the bytes that were read and not yet used."""
 
     number: int
     socket: socket.socket
@@ -134,7 +134,7 @@ class QueueServer:
         self._services = service_times_ns(options.mean_s, options.seed)
         self._coin = random.Random(f"{options.seed}/queue")
         self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # a heap a queue: when servers are free
-        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, number, client, reply
+        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap of replies: departure, number, client, reply
         self._log = array("q")
         self._number = 0
 
@@ -180,7 +180,8 @@ class QueueServer:
             closing.close()
 
     def _events(self) -> list[tuple[int, int]]:
-        """Events of the sockets. Without ``--spin``, waits for an event, until shortly before the next departure."""
+        """Events of the sockets. Without ``--spin``, waits for an event, but at most until shortly before the next
+        departure."""
         if not self._options.spin:
             if not self._to_come:
                 return self._epoll.poll()
@@ -190,7 +191,7 @@ class QueueServer:
         return self._epoll.poll(0)
 
     def _read(self, client: Client) -> None:
-        """Reads the bytes that have come, and computes the departures of the requests in them."""
+        """Reads the bytes that have arrived, and computes the departure of each request in them."""
         try:
             data = client.socket.recv(READ_BYTES)
             arrival_ns = time.perf_counter_ns()
@@ -226,7 +227,7 @@ class QueueServer:
                 self._drop(client)
 
     def _accept(self) -> None:
-        """Accepts all connections that wait, in order."""
+        """Accepts all pending connections, in order."""
         while True:
             try:
                 accepted, _ = self._listener.accept()

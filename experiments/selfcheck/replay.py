@@ -34,16 +34,17 @@ from experiments.selfcheck.theory import Mmc, lindley
 UTILISATION = 0.7
 
 SERVICE_S = 0.001
-"""Mean service time in seconds: long compared with the time of wire and client, and short enough for 25,000 requests in
-half a minute."""
+"""Mean service time in seconds: long compared with the time on the wire and in the client, and short enough for 25,000
+requests in half a minute."""
 
 CONNECTIONS = 64
 
 WARM_UP_S = 0.5
 
 PARTS = ("sent late", "read late by the server", "answered late by it", "seen late by the client")
-"""Parts of the lateness of a request, in order: from the moment when the request was due to its send; from the send to
-the server's read; from the moment when the reply was due to the reply's send; from this send to the client's read."""
+"""Parts of the lateness of a request, in order. Each part is the time between two moments: from the due time to the
+send; from the send to the server's read; from the reply's due time to the reply's send; from the reply's send to the
+client's read."""
 
 Times = NDArray[np.int64]
 
@@ -54,11 +55,11 @@ class Scale:
 
     requests: int
     within_share: float = 0.999
-    """Share of requests that must be near the computed time, at real-time priority."""
+    """Smallest share of requests that must be near the computed time, with real-time priority."""
     within_share_else: float = 0.99
-    """Share of requests that must be near the computed time, without real-time priority."""
+    """Smallest share of requests that must be near the computed time, without real-time priority."""
     off_ms: float = 1.0
-    """Largest error in milliseconds of a response time that counts as near the computed time."""
+    """Largest error of a response time that counts as near the computed time, in milliseconds."""
     median_us: float = 150.0
     """Largest median error, in microseconds."""
     left_out_max: float = 0.1
@@ -80,7 +81,7 @@ class Compared:
 
     @property
     def off_ns(self) -> Times:
-        """Errors of the client's response times: each response time minus the computed waiting and service."""
+        """Errors of the client's response times: each response time minus the computed time of waiting and service."""
         return np.asarray(self.late_ns.sum(axis=0))
 
     def due_after(self, passed_s: float) -> "Compared":

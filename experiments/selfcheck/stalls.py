@@ -26,14 +26,14 @@ from experiments.selfcheck.theory import stalled_quantile_s
 STALL_S = 0.2
 
 RATE_HZ = 100 + 1 / 60
-"""Rate of the open loop: 20 requests in a stall, 10 ms apart. A period is not a whole number of these gaps, so that the
-requests of six stalls are due at different times within the stall. The server needs some 50 µs for each request, mostly
-to wake up."""
+"""Rate of the open loop: 20 requests in a stall, 10 ms apart. A period is not a multiple of the time between requests.
+So the requests of six stalls are due at different times within the stall. The server needs some 50 µs for each request,
+mostly to wake up."""
 
 CONNECTIONS = 16
 
 CLOSED_SHARE_MAX = 0.1
-"""Largest p99 of a closed loop that shows the error, as a share of the true p99."""
+"""Largest p99 of a closed loop, as a share of the true p99, that shows the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class Scale:
     """Size of the check, for minutes or for a night."""
 
     every_s: float
-    """Seconds from stall to stall."""
+    """Seconds from the start of a stall to the start of the next stall."""
     periods: int
     closed_periods: int
     percentiles: tuple[float, ...]
     within: float
     utilisation_max: float = 0.02
-    """Largest utilisation of the server's core. With more, the service of the requests that queue in a stall would add
-    to their response times."""
+    """Largest utilisation of the server's core. Above this utilisation, the service of requests that queue in a stall
+    would lengthen their response times."""
 
 
 MINUTES = Scale(every_s=10.0, periods=6, closed_periods=1, percentiles=(99.0, 99.5, 99.9), within=0.05)

@@ -1,10 +1,10 @@
 """Check of the statistics on synthetic experiments whose true ratios are known.
 
 The noise of the experiments is resampled from the project's own recordings, in six families (``noise.py``). Every
-experiment is a sweep with five comparisons: an A/A pair (equal arms), and four headline comparisons. Two of these have
-equal arms, and two have arms that differ by 3 % and by 20 %. The values are treated as in a measured sweep: robbed
-rounds lose pairs, each block has a trimmed mean, and a gate drops blocks. Then the project's own judging code runs, at
-the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the A/A pair.
+experiment is a sweep with five comparisons: an A/A pair (equal arms), and four headline comparisons. Two headline
+comparisons have equal arms. In the remaining two, the arms differ by 3 % and by 20 %. The values are treated as in a
+measured sweep: robbed rounds lose pairs, each block has a trimmed mean, and a gate drops blocks. Then the project's own
+judging code runs, at the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the A/A pair.
 
 Where the arms differ in their noise, the typical ratio is not the injected ratio. The true ratio is then the mean of
 all block values of the family. Coverage is the share of intervals that contain the true ratio. The bounds of coverage
@@ -49,15 +49,15 @@ TRUE_RATIOS: Mapping[str, float] = {"equal 1": 1.0, "equal 2": 1.0, "3 %": 1.03,
 EQUAL = ("equal 1", "equal 2")
 
 COVERED_LOW, COVERED_HIGH, COVERED_WITH_LOOKS, FALSE_MAX = 0.935, 0.965, 0.94, 0.05
-"""Bounds. ``COVERED_LOW``, ``COVERED_HIGH``: coverage with a fixed number of blocks. ``COVERED_WITH_LOOKS``: least
+"""Bounds. ``COVERED_LOW``, ``COVERED_HIGH``: coverage with a fixed number of blocks. ``COVERED_WITH_LOOKS``: smallest
 coverage with looks. ``FALSE_MAX``: largest true share of sweeps that call equal arms different."""
 
 DROPPED_SHARE = 0.03
 """Share of a comparison's blocks that a gate drops, independent of their values."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
-"""``ROBBED_SHARE``: share of the blocks that other processes rob of time. ``ROBBED_PAIRS``: largest share of the pairs
-that a robbed block loses."""
+"""Robbed blocks. ``ROBBED_SHARE``: share of the blocks in which other processes take the cores. ``ROBBED_PAIRS``:
+largest share of its pairs that a robbed block loses."""
 
 _CHANCE = 0.99
 """Probability with which correct statistics pass, where a bound allows for chance."""
@@ -70,7 +70,7 @@ MINUTES = OVERNIGHT = 2000
 
 
 def check(experiments: int, recording: Path = RECORDING) -> list[Finding]:
-    """Findings on every family and on arrivals. For a recording that cannot be read: a single, failed finding."""
+    """Findings on every family and on arrivals. If the recording cannot be read, the result is one failed finding."""
     try:
         sources = recorded(recording)
     except UsageError as error:
@@ -83,7 +83,7 @@ def check(experiments: int, recording: Path = RECORDING) -> list[Finding]:
 
 
 def sweep(looks: tuple[int, ...], names: Iterable[str] = TRUE_RATIOS) -> Sweep:
-    """Sweep of the synthetic experiments: the headline comparisons of these names, and an A/A pair."""
+    """Sweep of the synthetic experiments: the headline comparisons ``names``, and an A/A pair."""
     above, below = Arm(read("sockets workers=4")), Arm(read("sockets"))
     asked = [Comparison(name, name, above, below, ("workers",), family="headline") for name in names]
     pair, first, again = twins(read("sockets"), "same")
@@ -97,7 +97,8 @@ ENDS = {
     WITH_LOOKS: sweep(LOOKS),
     "with looks, one comparison": sweep(LOOKS, (EQUAL[0],)),
 }
-"""Plans of the synthetic sweeps, by the rule that ends them: one look, several looks, or looks at one comparison."""
+"""Plans of the synthetic sweeps, by the rule that ends the sweep: one look, several looks, or several looks with one
+comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class Drawn:
 
 
 def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.random.Generator) -> Drawn:
-    """Draws this number of experiments. Each comparison has the noise of one A/A pair of the recording."""
+    """Draws ``experiments`` experiments. Each comparison has the noise of one A/A pair of the recording."""
     values: dict[str, list[dict[int, float]]] = {}
     truths: dict[str, float] = {}
     ratios = {**TRUE_RATIOS, ENDS[FIXED].comparisons[-1].name: 1.0}
@@ -129,7 +130,7 @@ def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.rando
 
 
 def _block_values(log_ratios: Numbers, rng: np.random.Generator) -> Numbers:
-    """Trimmed mean of each block's pairs, without the pairs of robbed rounds."""
+    """Trimmed means of the blocks, without the pairs that robbed blocks lose."""
     experiments, blocks, pairs = log_ratios.shape
     trimmed = ENDS[FIXED].limits.trimmed
     robbed = rng.random((experiments, blocks)) < ROBBED_SHARE
@@ -145,7 +146,8 @@ def of_family(name: str, of: Drawn) -> Iterator[Finding]:
 
 
 def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Iterator[Finding]:
-    """Findings on the sweeps of a family with the plan ``ENDS[end]``. A test gives a wrong ``judge``: it must fail."""
+    """Findings on the sweeps of a family with the plan ``ENDS[end]``. Tests also give a wrong ``judge``, with which
+    findings must fail."""
     runs = _judged(of, ENDS[end], judge)
     if end == FIXED:
         share = _covered(of, runs)
@@ -195,7 +197,7 @@ def _at_its_end(asked: Sweep, seen: Sequence[Mapping[int, float]], judge: Judge)
 
 
 def _covered(of: Drawn, runs: Sequence[Mapping[str, Judged]]) -> float:
-    """Share of the intervals of all comparisons that contain the true ratio."""
+    """Share of the intervals of all comparisons that contain their true ratios."""
     truths = {name: math.exp(truth) for name, truth in of.truths.items()}
     return _share(one[name].typical.low <= truths[name] <= one[name].typical.high for one in runs for name in truths)
 
@@ -240,11 +242,12 @@ def _arrivals(count: int, rng: np.random.Generator) -> Iterator[Finding]:
 
 
 def _share(outcomes: Iterable[bool]) -> float:
-    """Share of the outcomes that are true; 0 where there are none."""
+    """Share of the outcomes that are true; 0 without outcomes."""
     values = list(outcomes)
     return sum(values) / len(values) if values else 0.0
 
 
 def _at_most(share: float, n: int) -> float:
-    """Largest share in n trials, with a probability of 99 %, where the true share is at most ``share``."""
+    """Bound on the share that is seen in n trials: exceeded with a probability of 1 % at most, if the true share is at
+    most ``share``."""
     return bisect_left(range(n + 1), _CHANCE, key=lambda seen: float(scipy.special.bdtr(seen, n, share))) / n

@@ -29,7 +29,7 @@ class StealWatch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="steal-watch")
         self.moments: list[tuple[int, int]] = []
-        """Begin and end of each moment, of ``time.perf_counter_ns``, in order. Moments may overlap."""
+        """Begin and end of each moment, as readings of ``time.perf_counter_ns``, in order. Moments may overlap."""
         self.stolen_s = 0.0
         """Stolen processor time so far, in seconds, over all cores."""
 
@@ -42,7 +42,7 @@ class StealWatch:
         self._thread.join()
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mask of the time spans that overlap a moment of steal. Times are of ``time.perf_counter_ns``."""
+        """Mask of the time spans that overlap a moment of steal. The times are readings of ``time.perf_counter_ns``."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:
             hit |= (from_ns < ended_ns) & (to_ns > began_ns)

@@ -62,7 +62,7 @@ class Mmc:
         return (1 - self.waiting_share) * at_once + self.waiting_share * after_waiting
 
     def quantile_s(self, share: float) -> float:
-        """Quantile of response times: ``share`` of the requests, over 0 and under 1, are at most as long."""
+        """Quantile of response times: ``share`` of the requests, over 0 and under 1, take at most this time."""
         longest_s = self.service_s
         while self.share_over(longest_s) > 1 - share:
             longest_s *= 2

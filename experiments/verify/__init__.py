@@ -8,8 +8,8 @@ study. A **look** is a number of blocks after which a sweep is judged. A recordi
 - The sweep ended at the first look that decided every headline comparison, or at the last look.
 - The folder has every text that is computed from the blocks, and every other measurement of the part.
 
-The recording is judged by the limits that it states. Limits that differ from this version's limits are named. A
-recording may lack factors that were added later. Left out: a proof that the blocks were measured at all.
+The recording is judged by the recorded limits. Limits that differ from this version's limits are named. A recording may
+lack factors that were added later. Left out: a proof that the blocks were measured at all.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
 
 GROWING = ("executor", "locking")
-"""Factors whose lists of levels grow at the end, with new parts of the service. A recording may lack later levels."""
+"""Factors whose lists of levels grow at the end, when the service gets new parts. A recording may lack later levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,9 @@ class Expected:
     texts: Mapping[str, Callable[[], str]]
     """Recomputed report and figures, by file name. Each text is computed when its function is called."""
     designs: Iterable[Design]
-    """Possible designs of the part, the most probable first; a design is made when it is iterated, once. The folder's
-    sweep must be the sweep of a design. Empty for an unknown part."""
+    """Possible designs of the part, the most probable first. The folder's sweep must be the sweep of one of these
+    designs. The designs can be iterated once, and each design is made during the iteration. Empty for an unknown
+    part."""
 
 
 Expecting = Callable[[Path], Expected]
@@ -63,7 +64,7 @@ Expecting = Callable[[Path], Expected]
 
 
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
-    """Differences between a folder and its expected content, one sentence for each.
+    """Sentences, one for each difference between a folder and its expected content.
 
     Raises UsageError if the blocks or the plan were edited or cannot be read.
     """
@@ -93,7 +94,7 @@ def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]
 
 
 def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
-    """Faults of a run of another kind: gaps in the numbers, overlapping times, copied blocks, a wrong order."""
+    """Faults of a run of another kind: gaps in the blocks' numbers, overlapping times, copied blocks, a wrong order."""
     if [each.number for each in seen] != list(range(1, len(seen) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(each.number) for each in seen)}"
     yield from time_faults(seen)
@@ -134,9 +135,10 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without the arms of later levels: levels of ``GROWING`` that stand behind the last recorded level.
+    """The design without the arms of later levels. A later level of a factor in ``GROWING`` stands behind all recorded
+    levels.
 
-    If every other arm is measured equally often in both sweeps, the result has the recorded groups. The groups may
+    If every remaining arm is measured equally often in both sweeps, the result has the recorded groups. The groups may
     differ, since an arm of a later level can take the place of an A/A pair's second server in a group.
     """
     later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
@@ -153,9 +155,9 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
 
 
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
-    """Arms of a design whose level of the factor stands behind every recorded level in the factor's list of levels.
+    """Arms of a design whose level of the factor stands behind every recorded level, in the factor's list of levels.
 
-    The level of a server that is not ours is not in the list, and never counts as a later level.
+    A server that is not ours has a level that is not in the list. This level never counts as a later level.
     """
     place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
     last = max(place.get(arm.setting.text(factor), -1) for arm in recorded.arms)
@@ -163,8 +165,8 @@ def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
 
 
 def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:
-    """Number of groups with an arm that are measured ``times`` times in every ``every``-th round, by arm, ``times`` and
-    ``every``."""
+    """Counts the groups that have an arm: by the arm, the group's ``times``, and the group's ``every``. A group is
+    measured ``times`` times in every ``every``-th round."""
     return Counter((arm, group.times, group.every) for group in groups for arm in group.arms)
 
 
@@ -200,14 +202,14 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
-    """Factors that were added after a recording. The recorded rows lack these factors, and all arms are at the
+    """Factors that were added after a recording. The recorded rows lack these factors, and all arms have their
     defaults."""
     header = _text(recorded).partition("\n")[0].split(",") if recorded.exists() else ()
     return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:
-    """A fault with the first line in which a file differs from the expected text."""
+    """Yields a fault with the first line in which a file differs from the expected text."""
     try:
         has, should = without(_text(file)), without(should)
     except OSError as error:

@@ -5,7 +5,7 @@ agree:
 
 - The slices have the order that is drawn from seed, number and attempt.
 - The sums of the slices equal the sums of the histograms.
-- Each block begins after the block before it has ended, and no two blocks are equal.
+- Each block begins after the end of the preceding block, and no two blocks are equal.
 - The stolen time of all rounds agrees with the machine's count before and after the sweep.
 - A request on gRPC has more bytes on the wire than an equal request on sockets.
 
@@ -34,7 +34,8 @@ LABEL_S = 1.0
 """Precision of recorded times of day, in seconds. The times are rounded down to whole seconds."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
-"""Transports that carry equal messages. ``LEANEST`` needs the fewest bytes, since HTTP/2 adds headers and frames."""
+"""Transports that carry equal messages. ``LEANEST`` needs the fewest bytes, since the ``HTTP_2`` transports add headers
+and frames."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
 """Factors in which two arms with equal messages may differ. Of these factors, only the transport changes the bytes."""
@@ -53,7 +54,8 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the attempts. Only a robbed block may be run again. A block may not be run again for its values."""
+    """Faults of the attempts. A robbed block must be measured again while repetitions are left; no block may be
+    measured again for another reason."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -71,7 +73,7 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
-    """Faults of times: blocks that begin before the end of the preceding block."""
+    """Faults of times: blocks that begin before the preceding block has ended."""
     for one, other in pairwise(every):
         if _ended_s(one) >= _began_s(other) + LABEL_S:
             yield f"block {other.number} began at {other.started_at}, before block {one.number} had ended"
@@ -146,7 +148,7 @@ def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
-    """Contradictions between the slices of an arm and its histograms."""
+    """Contradictions between the slices of an arm and the arm's histograms."""
     own = used_whole(sweep.limits, block) & (column(block.slices.arm) == place)
     for name, answered in block.arms[place].answered.items():
         times = answered.times
@@ -167,7 +169,7 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered, in_slices: bool) -> bool:
-    """True if a histogram can have the count, the sum, the sum of squares, the least and the greatest time.
+    """True if the buckets of a histogram agree with its count, sum, sum of squares, least and greatest time.
 
     In windows, the time of an error may be in the histogram. In slices the histogram has no times of errors.
     """
@@ -189,8 +191,8 @@ def _is_whole(answered: Answered, in_slices: bool) -> bool:
 
 
 def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of bytes on the wire: an arm on sockets that does not have fewer bytes a request than an arm on gRPC with
-    equal messages."""
+    """Faults of bytes on the wire: an arm on sockets whose requests do not have fewer bytes than the requests of an arm
+    on gRPC with equal messages."""
     carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
     for lean, other in product(carried, carried):
         ours, theirs = (each.setting["transport"] for each in (lean, other))
@@ -200,7 +202,7 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Median over blocks of the bytes a request. None if no block has recorded bytes."""
+    """Median over blocks of the number of bytes for each request. None if no block has recorded bytes."""
     place, found = sweep.arms.index(arm), []
     for block in every:
         if len(block.slices.wire_bytes) == len(block.slices.arm):
@@ -218,7 +220,8 @@ def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
 
 
 def _content(block: Block) -> list[tuple[int, int, int]]:
-    """Sorted counts and sums of a block's slices. Equal for two blocks whose slices differ only in their order."""
+    """Sorted arms, counts and sums of a block's slices. Equal for two blocks whose slices differ only in their
+    order."""
     slices = block.slices
     return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
 

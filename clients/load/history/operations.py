@@ -94,8 +94,8 @@ def contended(operations: Sequence[Operation]) -> float:
     one stock, and at least one of them is a commit.
 
     A history with a low share shows little, because most of its operations ran one after another. An operation with an
-    unknown outcome counts as not overlapping, because it would overlap all later operations. The caller first merges
-    all uses of a request id into one operation (``retries.py``). The share of an empty history is 0.
+    unknown outcome counts as not overlapping, because such an operation would overlap all later operations. The caller
+    first merges all uses of a request id into one operation (``retries.py``). The share of an empty history is 0.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}
@@ -119,7 +119,7 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of these operations that overlap the given operation. Two operations overlap also if one ends at the
-        moment at which the other begins."""
+        """Number of these operations that overlap the given operation. Two operations also overlap if the first ends at
+        the moment at which the second begins."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

@@ -3,11 +3,11 @@
 The catalog does a trade with an id once, and gives every later use of the id the first reply. If a client uses the id
 for a second, different trade, the catalog refuses the second trade. The refusal also shows that the first trade has
 taken effect. So one operation stands for all uses of the id. The trade took effect after the first use was sent, and
-before the first of these replies.
+before the first reply that shows the effect.
 
 Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Also left out:
-several different trades with one id and without replies. At most one of them took effect, but here each may have taken
-effect.
+several different trades with one id and without replies. At most one of these trades took effect, but here each may
+have taken effect.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
 
 def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], found: list[str]) -> Operation | None:
     """One operation for all uses of an id for one trade. ``told``: the uses whose replies show that the trade took
-    effect; they may include refused uses for another trade."""
+    effect. Refused uses of the id for another trade may be among them."""
     replies = [use.reply for use in uses if not isinstance(use.reply, Untold)]
     one = Operation(
         replace(trade, request_id=""),

@@ -12,7 +12,8 @@ Three rules make the search fast:
 - A history is linearizable if the history of each stock is linearizable (Herlihy and Wing 1990). So the history of each
   stock is searched alone. All stocks share one sequence of commit numbers; this search checks only that the numbers
   rise. ``by_sequence.py`` checks that the sequence has no gaps.
-- A request that changes nothing is taken as soon as possible: if an order exists, one with this request first exists.
+- A request that changes nothing is taken as soon as possible: if an order exists, an order that begins with this
+  request exists, too.
 - Commit numbers only rise. So of the commits with a known number, only the commit with the lowest number may come next.
 
 So a history with known outcomes needs no choices, and takes time in proportion to its length. A request with an unknown
@@ -34,7 +35,7 @@ that needs more states."""
 
 
 class Undecided(Exception):
-    """The search remembers too many states, and gives up without a finding."""
+    """Error of a search that would have to remember too many states. The search gives up without a finding."""
 
 
 class _State(NamedTuple):
@@ -99,7 +100,7 @@ class _Level:
 
 
 class _Search:
-    """The search of a legal order for one stock's requests. The place of a request is its number in the order of
+    """Search of a legal order for one stock's requests. The place of a request is its number in the order of
     sending."""
 
     def __init__(self, start: _State, history: Sequence[Operation]) -> None:
@@ -118,8 +119,8 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """Searches an order. Gives an empty text if an order exists, and otherwise a line with the request at which
-        every try ended. Raises Undecided."""
+        """Searches an order. Returns an empty list if an order exists. Otherwise returns a line with the request at
+        which the longest try ended. Raises Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]
@@ -138,8 +139,8 @@ class _Search:
         return []
 
     def _choices(self, state: _State, highest: int) -> list[tuple[int, _State]]:
-        """Requests that may be taken next, each with the stock's state after it. Requests with known outcomes come
-        first."""
+        """Requests that may be taken next, each with the stock's state after the request. Requests with known outcomes
+        come first."""
         certain, unsure, passed = list[tuple[int, _State]](), list[tuple[int, _State]](), list[int]()
         end, deadline_ns, first_to_return = len(self._asked), NEVER_NS, -1
         place = self._next[end]

@@ -1,7 +1,7 @@
 """Verdict on a history. A history is linearizable if some sequential order of the requests gives these replies.
 
 ``by_sequence.py`` and ``search.py`` judge a history independently. A history with unknown outcomes is judged by the
-search alone. A history with too few overlaps of conflicting requests shows nothing, and is refused.
+search alone. A history with too few overlaps of conflicting requests proves nothing, and is refused.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from clients.load.history.search import Undecided, unexplained
 from stock_service.trading.model import INT64_MAX, LookupReply, Status, TradeReply
 
 CONTENDED_MIN = 0.3
-"""Least share of requests that must overlap a conflicting request. Below this share the history shows nothing, and is
-refused."""
+"""Smallest share of requests that must overlap a conflicting request. Below this share the history proves nothing, and
+is refused."""
 
 Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 
@@ -30,7 +30,7 @@ class Verdict:
     contended: float
     """Share of requests that overlapped a conflicting request, from 0 to 1."""
     unknown: int
-    """Requests whose outcome is unknown."""
+    """Number of requests whose outcome is unknown."""
     faults: tuple[str, ...]
     """Faults of the history, or the reason why the check has no finding."""
 

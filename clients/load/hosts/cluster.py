@@ -166,8 +166,8 @@ def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
     """Workers that the scheduler has at this moment, by address. Raises OSError.
 
-    Dask's ``Client.scheduler_info`` is not used: without a scheduler it gives an old state, and sometimes it lacks
-    workers.
+    Dask's ``Client.scheduler_info`` is not used: the method gives an old state if the scheduler is gone, and sometimes
+    lacks workers.
     """
     asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
     return asked["workers"]

@@ -48,7 +48,7 @@ _one = threading.Lock()
 
 
 class NotStarted(StockServiceError):
-    """Error of a host that may not run its share, or cannot run it."""
+    """Error of a host that may not run its share, or cannot run the share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def run(share: Share) -> LoadResult:
 
 
 class _Watch:
-    """Progress function of a share. It waits for the common start, sends signs of life, and ends a run that the
-    coordinator no longer wants."""
+    """Progress function of a share. The function waits for the common start, sends signs of life, and ends a run that
+    the coordinator no longer wants."""
 
     def __init__(self, share: Share, say: Callable[..., None]) -> None:
         self._say, self._go = say, Event(share.run)

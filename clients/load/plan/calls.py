@@ -5,7 +5,7 @@ The method's message types come from the server (gRPC server reflection), or fro
 Both sources give one ``FileDescriptorSet``. A reply is valid if its bytes decode as the method's response.
 
 Left out: streaming methods, questions by reflection over TLS or with metadata, and the check of a reply's content.
-Protocols: gRPC's ``doc/server-reflection.md``, version v1alpha, as grpcio speaks it; protobuf's JSON mapping.
+Protocols: gRPC's ``doc/server-reflection.md``, in grpcio's version v1alpha; protobuf's JSON mapping.
 """
 
 import re
@@ -186,8 +186,8 @@ def _explained(error: grpc.Call, call: str, where: str) -> Exception:
 
 
 class _Reflection:
-    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError if
-    it fails."""
+    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError
+    after a failure."""
 
     def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
         self._stub = stub

@@ -68,9 +68,9 @@ _RECORDS = 2**23
 share of these records. A record takes at most 25 bytes, so all records take 210 MB."""
 
 _RECORDS_MIN = 2**14
-"""Number of records that each connection may hold even if its equal share of ``_RECORDS`` is smaller, that is, in a run
-with more than 512 connections. These records of a connection take 410 kB; with 4096 connections, all records take up to
-1.7 GB."""
+"""Number of records that each connection may hold even in a run with more than 512 connections, where its equal share
+of ``_RECORDS`` is smaller. These records of a connection take 410 kB; with 4096 connections, all records take up to 1.7
+GB."""
 
 
 @dataclass(frozen=True, slots=True)

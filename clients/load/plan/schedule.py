@@ -26,7 +26,7 @@ Arrivals = Literal["constant", "poisson"]
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Number of moments that are computed together, between two sends. The computation takes 0.1 ms."""
+"""Number of moments that are computed at a time, between two sends. The computation takes 0.1 ms."""
 
 _SECOND_NS = 10**9
 

@@ -18,6 +18,6 @@ class ColdRun:
     rest: int
     """Number of later answered calls."""
     outcomes: Mapping[str, int]
-    """Answered calls by ``Status`` name. The first call is included."""
+    """Number of answered calls by ``Status`` name. The first call is included."""
     errors: Mapping[str, int]
-    """Calls without a valid reply, by kind of error. The times above leave these calls out."""
+    """Number of calls without a valid reply, by kind of error. The times above leave these calls out."""

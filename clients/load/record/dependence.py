@@ -86,9 +86,9 @@ class ArrivalCheck:
     coefficient_of_variation: float
     """Standard deviation ÷ mean of the gaps: 1 for a Poisson process, 0 for constant arrivals."""
     ks_distance: float
-    """The largest distance of the gaps' distribution from the distribution of the declared process, 0 to 1. The gaps of
-    a Poisson process are first added up to a millisecond. The distance of a constant process is not judged: its
-    distribution has a jump, so that any jitter makes the distance large."""
+    """Largest distance of the gaps' distribution from the distribution of the declared process, 0 to 1. The gaps of a
+    Poisson process are first added up to a millisecond. The distance of a constant process is not judged: the
+    distribution of constant gaps has a jump, so that any jitter makes the distance large."""
     dispersion_short: float
     """Variance ÷ mean of the numbers of arrivals in short windows, with 10 arrivals on average: 1 for a Poisson
     process, near 0 for constant arrivals."""
@@ -153,8 +153,9 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """Number of successive gaps in one sum, for a Poisson process: they last at least ``RESOLUTION_NS`` on average. A
-    run too short for ``GAPS_MIN`` sums of this length gets fewer gaps in each sum, and at least 1."""
+    """Number of successive gaps in one sum, for a Poisson process. The gaps of a sum together last at least
+    ``RESOLUTION_NS`` on average. A run too short for ``GAPS_MIN`` sums of this length gets fewer gaps in each sum, and
+    at least 1."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 

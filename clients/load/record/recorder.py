@@ -69,18 +69,18 @@ class Span:
 
     connection: int
     began: int = 0
-    """Requests begun in the whole run, counted at the send."""
+    """Number of requests begun in the whole run, counted at the send."""
     recorded: int = 0
-    """Requests folded in the whole run. Fewer folded than begun requests mean that some were lost."""
+    """Number of requests folded in the whole run. If this number is smaller than ``began``, requests were lost."""
     replies: int = 0
     heard: bool = False
     """True if a reply came before the window's end. Replies in the warm-up and replies to first calls count."""
     answered_ns: int | None = None
-    """In a closed loop: moment of the last folded reply, if the reply came in the window."""
+    """In a closed loop: moment of the last folded reply. None if this reply did not come in the window."""
 
     def cut(self, most: int) -> int:
-        """Takes requests that were under way at an interruption out of ``began``, at most ``most`` of them. Gives their
-        number."""
+        """Subtracts from ``began`` the requests that were under way at an interruption, at most ``most``. Returns the
+        subtracted number."""
         under_way = min(most, max(0, self.began - self.recorded))
         self.began -= under_way
         return under_way
@@ -96,11 +96,11 @@ class RequestReport:
     service: Times | None
     """Service times; None in a closed loop, where the service times are the response times."""
     completed: int
-    """Replies that came within the window, for requests due at any time."""
+    """Number of replies that came within the window, for requests due at any time."""
 
     @property
     def timed_service(self) -> Times:
-        """Service times, in a closed loop too, where the response times stand for them."""
+        """Service times; in a closed loop the response times, which are equal to the service times."""
         return self.response if self.service is None else self.service
 
 
@@ -112,12 +112,12 @@ class Recorded:
     connects: Times
     first_calls: Times
     late: Times
-    """In an open loop: the lateness of each request in the window, from due to sent."""
+    """In an open loop: the lateness of each request in the window, from the due moment to the send."""
     think: Times
     """In a closed loop: from each reply in the window to the next request on that connection."""
     spans: Sequence[Span]
     errors: Mapping[str, int]
-    """Errors of the whole run, by kind. Errors outside the window and failed reconnects are included."""
+    """Number of errors of the whole run, by kind. Errors outside the window and failed reconnects are included."""
     recorded: int
     """Number of recorded requests of the whole run."""
     arrivals: ArrivalCheck | None
@@ -162,7 +162,7 @@ class Recorder:
     _late: Times = field(default_factory=Times)
     _think: Times = field(default_factory=Times)
     _completed: list[int] = field(default_factory=list)  # by request type
-    _sends: list[Nanoseconds] = field(default_factory=list)  # an open loop's, in the window and before …
+    _sends: list[Nanoseconds] = field(default_factory=list)  # of an open loop, in the window, before _sends_until_ns
     _sends_until_ns: int = 2**62
     _raw: list[RawRecords] = field(default_factory=list)
 
@@ -297,8 +297,8 @@ class Recorder:
         span.answered_ns = int(part.done_ns[-1]) if measured[-1] else None
 
     def _keep_sends(self, sent_ns: Nanoseconds) -> None:
-        """Keeps the sends for the check of arrivals. If there are too many sends, keeps only those of the first part of
-        the run."""
+        """Keeps the sends for the check of arrivals. If there are too many sends, keeps only the sends of the first
+        part of the run."""
         self._sends.append(sent_ns[sent_ns < self._sends_until_ns])
         while sum(map(len, self._sends)) > SENDS_MAX:
             self._sends_until_ns = int(np.median(np.concatenate(self._sends)))

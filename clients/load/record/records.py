@@ -18,8 +18,8 @@ class Records:
     """The requests of one connection, in the order in which they ended. For one thread.
 
     ``due`` has a value for each request of an open loop. In a closed loop ``due`` is empty: a request is due when it is
-    sent. ``firsts`` has the places of each connection's first request. Connects are recorded apart from requests: a
-    failed attempt is an error of the run, not a request.
+    sent. ``firsts`` has the index of each request that is marked as a first request. Connects are recorded apart from
+    requests: a failed attempt is an error of the run, not a request.
     """
 
     __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started", "unconnected")
@@ -31,7 +31,7 @@ class Records:
         self.outcomes = array("B")
         self.firsts = array("q")
         self.connected_at = array("q")  # ns; when each connection was made
-        self.connect_ns = array("q")  # how long that took
+        self.connect_ns = array("q")  # ns; duration of making each connection
         self.unconnected: Counter[int] = Counter()  # failed attempts to connect, by outcome
         self.started = 0
         """Number of requests begun, counted at the send and not at the end of a request."""
@@ -59,7 +59,8 @@ class Records:
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:
-        """Empties all records. The hot loops' arrays and the count of begun requests stay."""
+        """Empties all records. The arrays remain the same objects, since the hot loops use them. The count of begun
+        requests stays."""
         for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
             del column[:]
         self.unconnected.clear()

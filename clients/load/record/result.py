@@ -1,8 +1,8 @@
 """The result of one load run: the sum of all clients' measurements.
 
 Histograms are merged and counts are added. No value is averaged over clients. A ``LoadResult`` has counts and times,
-and computes every other number of the run from them. So a program that reads the JSON can compute every number again,
-and can merge results.
+and computes every other number of the run from these counts and times. So a program that reads the JSON can compute
+every number again, and can merge results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class RequestResult:
     out_of_range: int
     """Number of requests that took under 1 ns or over 60 s. All times leave these requests out."""
     mean_us: float | None
-    """Mean response time in µs. The values that follow are of the response time, too."""
+    """Mean response time in µs. The next fields, up to ``stddev_us``, are of the response time, too."""
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
@@ -85,9 +85,9 @@ class LoadResult:
     first_calls: Times
     """Times of the first request on each connection. No latency includes these requests."""
     late: Times
-    """In an open loop: the lateness of each request, from due to sent."""
+    """In an open loop: the lateness of each request, from the due moment to the send."""
     think: Times
-    """In a closed loop: from each reply to the next request on that connection."""
+    """In a closed loop: the times from each reply to the next request on that connection."""
     began: int
     """Number of requests of the whole run, counted at the send."""
     recorded: int
@@ -97,7 +97,7 @@ class LoadResult:
     """In an open loop: a check of each client process's sends against the declared process, in order of the clients. A
     client with too few sends has no check."""
     started_clients: int
-    """Number of client processes that reached the barrier."""
+    """Number of client processes that were started, including lost processes."""
     served_clients: int
     """Number of client processes with a connection that got a reply; see ``sending_connections``."""
     sending_connections: int
@@ -136,7 +136,7 @@ class LoadResult:
 
     @property
     def starved_connections(self) -> int:
-        """Number of connections that got no reply. Each of them sent at least a first call."""
+        """Number of connections that got no reply, including the connections of lost client processes."""
         return self.started_clients * self.connections_per_client - self.sending_connections
 
     @property
@@ -161,8 +161,8 @@ class LoadResult:
         return self.requests[ALL].throughput_hz
 
     def answered_hz(self, name: str) -> float:
-        """Throughput of one request type or of ``all``, as the screen and ``--fail-if`` use it. In an open loop,
-        replies within the window count. In a closed loop, replies to requests sent in the window count."""
+        """Throughput of one request type or of ``all``, for the screen and for ``--fail-if``. In an open loop, replies
+        within the window count. In a closed loop, replies to requests sent in the window count."""
         if name == ALL or self.loop == "closed" or not self.duration_s:
             return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
         return self.parts[name].completed / self.duration_s
@@ -211,8 +211,8 @@ class LoadResult:
 
     @property
     def n_over_x_us(self) -> float | None:
-        """In a closed loop: sending connections ÷ throughput. This time must equal the mean latency plus the think
-        time."""
+        """In a closed loop: sending connections ÷ throughput, in µs. This time must equal the mean latency plus the
+        think time."""
         if self.loop == "open" or not self.throughput_hz:
             return None
         return self.sending_connections / self.throughput_hz * 1e6
@@ -328,7 +328,8 @@ def _decoded(_: type, value: Any) -> Times:
 
 
 def _served(span: Span, loop: str) -> bool:
-    """True if a connection got a reply: in a closed loop in the window, in an open loop at any time before its end."""
+    """True if a connection got a reply: in a closed loop in the window, in an open loop at any time before the window's
+    end."""
     return span.replies > 0 or (loop == "open" and span.heard)
 
 

@@ -2,8 +2,8 @@
 
 A histogram goes from 1 ns to 60 s with three digits: a bucket is at most 0.1 % wide. A value outside this range is
 counted, never dropped or clipped. Histograms are merged by adding the counts of their buckets; percentiles are never
-averaged. Mean, standard deviation, least and greatest value are exact: they come from the values themselves, not from
-the buckets.
+averaged. Mean, standard deviation, least and greatest value are exact: these numbers are computed from the values
+themselves, not from the buckets.
 """
 
 import base64
@@ -42,8 +42,8 @@ class Times:
     __slots__ = ("_counts", "_places", "count", "max_ns", "min_ns", "out_of_range", "squares", "sum_ns")
 
     def __init__(self) -> None:
-        self._places: Places = np.empty(0, dtype=np.intp)  # of the buckets that have a value, ascending
-        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # of each bucket in _places; never changed in place
+        self._places: Places = np.empty(0, dtype=np.intp)  # numbers of the buckets that have a value, ascending
+        self._counts: Nanoseconds = np.empty(0, dtype=np.int64)  # counts of these buckets; never changed in place
         self.count = 0
         """Number of values within the range."""
         self.out_of_range = 0
@@ -95,7 +95,7 @@ class Times:
     def buckets(self) -> tuple[Nanoseconds, Nanoseconds, Nanoseconds]:
         """Lowest value, highest value (in nanoseconds) and count of every bucket that has a value, in ascending order.
 
-        HdrHistogram's iterators give the same, and take a thousand times as long.
+        HdrHistogram's iterators give the same values, and take a thousand times as long.
         """
         places, half_bits = self._places, _BUCKET_BITS - 1
         shifts = np.maximum((places >> half_bits) - 1, 0)
@@ -129,7 +129,7 @@ class Times:
             return Distribution(0, self.out_of_range)
         mean_ns = self.sum_ns / self.count
         variance = max(0.0, self.squares / self.count - mean_ns**2)
-        _, highest, counts = self.buckets()  # as HdrHistogram's percentiles, in a fifth of the time
+        _, highest, counts = self.buckets()  # gives HdrHistogram's percentiles, in a fifth of the time
         wanted = [max(1, int(percent / 100 * self.count + 0.5)) for percent in (50, 90, 99, 99.9)]
         found = highest[np.searchsorted(np.cumsum(counts), wanted)].tolist()
         p50, p90, p99, p999 = (min(value, self.max_ns) / 1000 for value in found)
@@ -186,7 +186,7 @@ def _decoded(encoded: bytes) -> tuple[Places, Nanoseconds]:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Statistics of a set of times, in µs. Each is None for an empty set."""
+    """Statistics of a set of times, in µs. Each statistic is None for an empty set."""
 
     count: int
     out_of_range: int = 0

@@ -42,7 +42,7 @@ class TurnRecords:
     """Processor time of the server during each turn, in nanoseconds. Only client process 0 reads the server's clock:
     the value is 0 in other processes, and for a turn that had ended before the second reading."""
     wire_bytes: Numbers
-    """Bytes that the loopback carried during each turn, headers included. 0 like ``server_cpu_ns``."""
+    """Bytes that the loopback carried during each turn, headers included. 0 in the same cases as ``server_cpu_ns``."""
 
 
 def taken(line: int, records: Records) -> Requests:

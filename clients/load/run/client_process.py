@@ -48,7 +48,7 @@ _INTERRUPTED_S = 1.0
 
 class Interrupted(BaseException):
     """Exception for SIGTERM. The signal handler raises this exception at any place in the main thread. The class does
-    not derive from Exception, so that handlers of faults do not catch it."""
+    not derive from Exception, so that handlers of faults do not catch this exception."""
 
 
 class Stopping:
@@ -82,8 +82,7 @@ class Stopping:
 
 
 class Load(Protocol):
-    """Connections of one client process, with their requests. The methods are called in the order in which they stand
-    here."""
+    """Connections of one client process, with their requests. The methods are called in the order of this class."""
 
     def record_in(self, recorder: Recorder) -> None:
         """Sets the recorder that gets the records of the connections."""
@@ -177,7 +176,7 @@ def settle(plan: LoadPlan) -> None:
     if plan.real_time:
         priority.take_real_time()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio needs several for each connection
+    if soft != hard and soft < 4 * plan.connections_per_client + 64:  # grpcio: several descriptors a connection
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.collect()
     gc.freeze()
@@ -297,7 +296,7 @@ class _Threads:
 
 def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
     """Body of a thread of ``_Threads``: makes the first call, and then sends until the deadline. Folds the records when
-    the driver asks for it."""
+    the driver asks for the folding."""
     if driver.first_call(recorder.window.end_ns):
         while driver.drive():
             recorder.fold(driver.records, span)
@@ -322,8 +321,8 @@ class _Multiplexed:
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:
-        """Sends on all lanes until about the moment ``at_ns``. When the lanes ask for it, folds the records, as
-        ``Lanes.settle`` describes."""
+        """Sends on all lanes until about the moment ``at_ns``. When the lanes ask for the folding, folds the records,
+        as ``Lanes.settle`` describes."""
         while self._lanes.drive(at_ns):
             self._lanes.settle()
             with self._stopping.held_back():

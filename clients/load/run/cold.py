@@ -15,7 +15,7 @@ CALLS_MAX = 1_000_000
 """Largest number of calls of a run: some minutes on gRPC."""
 
 START_S = 60.0
-"""Longest time for a process to begin and to connect; a few milliseconds are usual."""
+"""Longest time for a process to begin and to connect, in seconds. A few milliseconds are usual."""
 
 
 def run(plan: LoadPlan, calls: int) -> ColdRun:

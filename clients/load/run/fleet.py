@@ -1,6 +1,6 @@
 """Client processes of a load run: the common start, the progress, the reports, and the end of the processes.
 
-Each client process prepares its load, reports this to the parent, and waits: it stands at the *barrier*. When all
+Each client process prepares its load, reports to the parent, and waits: the process stands at the *barrier*. When all
 processes stand at the barrier, the parent sets the window, on a clock that all processes share (CLOCK_MONOTONIC). Then
 all processes connect at the same moment. The barrier comes before connecting, so that one client with a slow connect
 does not delay the run.
@@ -37,7 +37,7 @@ LEAD_NS = 5_000_000
 process."""
 
 READY_S = 60.0
-"""Longest time until all clients stand at the barrier. Ten clients take a tenth of a second, 512 some seconds."""
+"""Longest time until all clients stand at the barrier, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
 
 FOLD_S = 30.0
 """Longest time from the last reply to the client's report, in seconds. Folding a million records takes 0.1 s. The last

@@ -5,8 +5,8 @@ the least cost that Python allows.
 
 A client's times on this server are the client's own share of every time: the floor (``floor.py``). One thread sleeps in
 epoll. The server reads no request's method or message. All replies are equal, apart from the call or stream number.
-Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract: it prints
-``ready HOST:PORT``, and after SIGTERM or SIGINT answers the requests that have arrived, and exits with 0.
+Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract: the server
+prints ``ready HOST:PORT``, and after SIGTERM or SIGINT answers the requests that have arrived, and exits with 0.
 
 The server closes the connection of a client that does not read.
 """
@@ -36,7 +36,7 @@ REPLY = stock_pb2.LookupResponse(
 READ_BYTES = 65536
 
 BACKLOG = 1024
-"""Largest number of connections that wait to be accepted: more than a load here opens at a time."""
+"""Largest number of connections that wait to be accepted. The loads here open fewer connections at a time."""
 
 Answer = Callable[[], bool]
 """Function that is called when a descriptor can be read. True if the descriptor stays open. An OSError of the function
@@ -73,8 +73,8 @@ def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
 
 
 class NullServer:
-    """A server that gives every request one constant reply. It listens as soon as the object exists. For one thread.
-    ``serve`` may be called once."""
+    """A server that gives every request one constant reply. The server listens as soon as the object exists. For one
+    thread. ``serve`` may be called once."""
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
         """``answers`` makes the protocol of a new connection. Raises OSError if the server cannot listen."""
@@ -133,7 +133,7 @@ class NullServer:
             del answers[descriptor]
 
     def _accept(self) -> bool:
-        """Accepts every connection that waits."""
+        """Accepts all pending connections. Returns True."""
         while True:
             try:
                 accepted, _ = self._listener.accept()

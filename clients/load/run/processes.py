@@ -32,7 +32,7 @@ PRELOADED = (
 """Modules that the fork server loads before it forks the first client process."""
 
 REAP_S = 5.0
-"""Longest wait for the end of a process that has reported. Then the process is killed."""
+"""Longest wait for the end of a process that has reported, in seconds. Then the process is killed."""
 
 DESCRIPTORS_EACH = 4
 """Number of descriptors in this program for each client process: the pipe, and three that ``multiprocessing`` opens."""

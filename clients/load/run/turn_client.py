@@ -1,5 +1,5 @@
-"""A client process of a block. The process is connected to every server, and sends in all turns of the block (a turn is
-a slice of time in which one load sends).
+"""A client process of a block. The process is connected to the servers of its loads, and sends in the turns of these
+loads. A turn is a slice of time in which one load sends.
 
 Over a pipe the process sends CONNECTED, receives turns, and sends back the records of the turns. The process ends when
 it receives None in place of turns. If a load has a price updater, the last process is this updater. Garbage collection
@@ -196,7 +196,7 @@ class Updater:
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:
         self._loads = loads
         self._client = client
-        self._connections: dict[int, Connection] = {}  # by line
+        self._connections: dict[int, Connection] = {}  # by the line's number
         self._line_of: dict[int, int] = {}
         self._plans: dict[int, LoadPlan] = {}
         for line in lines(loads):

@@ -48,8 +48,8 @@ LATE_NS = 20_000_000
 """Grace time after the deadline. In this time a request that was due before the deadline is still sent."""
 
 STARVED_NS = 100_000_000
-"""Tolerance for timers that end early. A first call counts as starved if it times out at most this long before the
-run's end."""
+"""Tolerance for timers that end early. A first call that times out at most this long before the run's end counts as
+starved."""
 
 
 @dataclass(frozen=True, slots=True)

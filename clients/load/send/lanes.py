@@ -50,11 +50,11 @@ _SPIN_NS = 1_100_000
 """Duration of busy waiting before a request is due. Epoll's timeout is in whole milliseconds, rounded up."""
 
 _EVENTS_OPEN = 8
-"""Largest number of connections that an open loop reads before it looks again for due requests. Reading them takes some
+"""Largest number of connections that an open loop reads before the next look for due requests. This reading takes some
 0.1 ms."""
 
 _BURST = 16
-"""Largest number of due requests that are sent in a row before the thread reads replies again. Sending them takes some
+"""Largest number of due requests that are sent in a row before the thread reads replies again. This sending takes some
 0.1 ms."""
 
 _FOREVER_NS = 2**62

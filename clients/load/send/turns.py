@@ -1,10 +1,11 @@
-"""Senders for turns. A turn is a slice of time in which one load sends; a block is a sequence of turns of several
-loads. A sender keeps its connections through all turns of a block. This module has the hot loop of every comparison.
+"""Senders of requests in turns. A turn is a slice of time in which one load sends; a block is a sequence of turns of
+several loads. A sender keeps its connections through all turns of a block. This module has the hot loop of every
+comparison.
 
 During a turn, a connection sends a request, waits for the reply, and sends the next request. The first requests are not
-counted. Then come the counted requests. Last, uncounted requests follow, until every connection of the load has
-received the last counted reply. So the load is constant from the first counted request to the last counted reply. The
-counted requests are found afterwards, from the recorded moments.
+counted. Then come the counted requests. After the counted requests, uncounted requests follow, until every connection
+of the load has received the last counted reply. So the load is constant from the first counted request to the last
+counted reply. The counted requests are found afterwards, from the recorded moments.
 
 ``Blocking`` sends over one connection with blocking calls, of either kind of client. ``Multiplexed`` sends over many
 lean connections in one thread, by ``lanes.py``. For a single connection, ``Blocking`` is used with both kinds of
@@ -33,7 +34,7 @@ _LOOK_NS = 500_000
 
 
 class Board:
-    """Board on which each sender of a load marks that all its counted requests of a turn are answered.
+    """Board on which each sender of a load marks a turn in which all counted requests of the sender are answered.
 
     The board is in memory that all processes share. The board has a value for each sender: ``begin_ns`` of the last
     turn that the sender has marked. Each sender writes only its own value. The processor reads or writes a value in one
