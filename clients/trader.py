@@ -143,7 +143,7 @@ def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
                 lacking = lacking or (status is Status.UNKNOWN_STOCK and options.command is None)
         finally:
             if exchange.retried:
-                print(f"{PROGRAM}: {exchange.retried} requests were sent again", file=sys.stderr)
+                print(f"{PROGRAM}: retries of requests: {exchange.retried}", file=sys.stderr)
     if lacking:
         print(f"{PROGRAM}: UNKNOWN_STOCK: {NO_STOCK}", file=sys.stderr)
     return code

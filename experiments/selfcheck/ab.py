@@ -79,7 +79,9 @@ class Triple:
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
-    """Measures and judges the triples. The call takes four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
+    """Measures and judges the triples. The call takes four minutes with the scale ``MINUTES``. Raises
+    KeyboardInterrupt.
+    """
     return found("A/A and A/B", "equal arms equal, a slowed one slower", lambda: _check(scale, measure))
 
 

@@ -120,7 +120,9 @@ class Cell:
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Measures and judges every cell. The call takes three minutes with ``MINUTES``. Raises KeyboardInterrupt."""
+    """Measures and judges every cell. The call takes three minutes with the scale ``MINUTES``. Raises
+    KeyboardInterrupt.
+    """
     must = f"within {scale.within_share:.0%} + {scale.within_ms * 1000:g} µs of theory and null round trip"
     cells: list[Cell] = []
 

@@ -53,8 +53,9 @@ OVERNIGHT = Scale(turns=201, duration_s=1.0, warm_up_s=0.3)
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Compares the clients at every number of connections. The call takes three minutes with ``MINUTES``. Raises
-    KeyboardInterrupt."""
+    """Compares the clients at every number of connections. The call takes three minutes with the scale ``MINUTES``.
+    Raises KeyboardInterrupt.
+    """
     with load_programs() as programs:
 
         def look(name: str, transport: str, connections: int) -> list[Finding]:

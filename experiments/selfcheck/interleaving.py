@@ -73,7 +73,9 @@ block."""
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:
-    """Measures and compares the conditions. The call takes four minutes with ``MINUTES``. Raises KeyboardInterrupt."""
+    """Measures and compares the conditions. The call takes four minutes with the scale ``MINUTES``. Raises
+    KeyboardInterrupt.
+    """
     return found("interleaving", MUST, lambda: list(_check(scale, measure)))
 
 

@@ -92,7 +92,7 @@ class Compared:
 
 def check(scale: Scale) -> list[Finding]:
     """Replays queues of one server and of four servers, each with and without real-time priority. The call takes two
-    minutes with ``MINUTES``. Raises KeyboardInterrupt."""
+    minutes with the scale ``MINUTES``. Raises KeyboardInterrupt."""
     runs = product((False, True), (1, 4))
     return [finding for real_time, servers in runs for finding in _check(servers, real_time, scale)]
 

@@ -56,8 +56,9 @@ OVERNIGHT = replace(MINUTES, periods=60, closed_periods=6)
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Measures a server with stalls in an open loop and in a closed loop. The call takes 75 s with ``MINUTES``. Raises
-    KeyboardInterrupt."""
+    """Measures a server with stalls in an open loop and in a closed loop. The call takes 75 s with the scale
+    ``MINUTES``. Raises KeyboardInterrupt.
+    """
     expected = [stalled_quantile_s(each / 100, STALL_S, scale.every_s) * 1000 for each in scale.percentiles]
     must = ", ".join(f"p{percentile:g} {ms:.0f} ms" for percentile, ms in zip(scale.percentiles, expected, strict=True))
     return found("stalls", f"{must}, each within {scale.within:.0%}", lambda: _measure(scale, expected))

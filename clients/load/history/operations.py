@@ -71,8 +71,9 @@ class History:
     stocks: tuple[Stock, ...]
     """Stocks in the state before the first operation, with their volume limits."""
     before: Mapping[str, int] | None
-    """Number of each stock's last commit before the first operation. None for a new catalog that has only these
-    stocks."""
+    """Number of each stock's last commit before the first operation. None for a new catalog without commits, whose only
+    stocks are ``stocks``: each number then counts as 0.
+    """
     operations: Sequence[Operation]
 
 

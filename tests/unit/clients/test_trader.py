@@ -130,7 +130,7 @@ def test_what_is_sent_again_is_counted_and_said(
         if number == 1:
             raise Overloaded("full")
 
-    for options, code, said in (("", 3, "RESOURCE_EXHAUSTED"), ("--retries 2", 0, "1 requests were sent again")):
+    for options, code, said in (("", 3, "RESOURCE_EXHAUSTED"), ("--retries 2", 0, "retries of requests: 1")):
         connection = FakeConnection(stocks, once)
         monkeypatch.setattr(trader, "connect", lambda _, connection=connection: connection)
         assert trader.main([*options.split(), "lookup", "FishCo"]) == code
