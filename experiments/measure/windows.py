@@ -1,11 +1,11 @@
 """Observes one block in windows. An arm is a server under a load.
 
 In a window, clients that were started for this window load the server of one arm. A window is longer than a slice
-(``slices.py``). Windows are for loads that slices cannot measure: open loops, whose queues must settle; a new connection for each request; a worker for each
-connection; over 64 connections; other load programs than our client; clients of peers. The clients start and connect
-before the window, and end with the window. All servers of the block run all the time; but with ``Windows.in_turn``, the
-servers of a group run only during the group's windows. The order is drawn as for slices, and a block of windows has the
-form of a block of slices.
+(``slices.py``). Windows are for loads that slices cannot measure: open loops, whose queues must settle; a new
+connection for each request; a worker for each connection; over 64 connections; other load programs than our client;
+clients of peers. The clients start and connect before the window, and end with the window. All servers of the block run
+all the time; but with ``Windows.in_turn``, the servers of a group run only during the group's windows. The order is
+drawn as for slices, and a block of windows has the form of a block of slices.
 """
 
 from collections import Counter
