@@ -11,7 +11,7 @@ from experiments.studies.study import Part, Study
 
 
 class _Studies(Mapping[str, Study]):
-    """Studies by name."""
+    """The studies by name. A study's module is imported when the study is looked up."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -30,9 +30,9 @@ class _Studies(Mapping[str, Study]):
 
 
 class _Parts(Mapping[str, tuple[Study, Part]]):
-    """Parts of all studies by name. The first part of a study has the study's name.
+    """Parts of all studies, by name. The first part of a study has the study's name.
 
-    The name of a part, followed by ``SUFFIX``, finds the part with the same servers under any numbers of clients
+    A part's name with ``SUFFIX`` at the end finds the part with the same servers under any numbers of clients
     (``by_clients``). Iteration leaves out the names with ``SUFFIX``.
     """
 

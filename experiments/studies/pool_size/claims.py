@@ -1,9 +1,9 @@
 """The answers to the study's questions, and the claims that were made before the measurement. Pure functions.
 
-The claims are common advice on Python's threads, and the accuracy that the model promises. A claim about pools is
-decided by the verdicts on comparisons. A claim about predicted throughputs counts arms (an arm is one server under one
-load): an arm is within the limit, or outside the limit, only where its whole interval is. No claim is judged before the
-sweep is at a look.
+The claims are common advice on Python's threads, and the accuracy that the model promises. The verdicts on comparisons
+decide a claim about pools. A claim about predicted throughputs counts arms (an arm is one server under one load). An
+arm counts as within the limit only where its whole interval is within the limit, and as outside only where its whole
+interval is outside. No claim is judged before the sweep is at a look.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def lookups(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_lookups`` by itself."""
+    """Answer of the part ``pool_lookups``, for the report of this part alone."""
     judged = compared(seen.main)
     to_ask = to_decide(seen.main, [each.comparison.name for each in judged])
     own = _lookups(seen.main)
@@ -56,8 +56,7 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_one``, which points to the table of arms. All predictions rest on the values of this
-    table."""
+    """Answer of the part ``pool_one``. It points to the table of arms, on whose values all predictions rest."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 
@@ -71,7 +70,7 @@ def gains_from_threads(judged: Judged) -> bool | None:
 
 
 def compared(judgement: Judgement) -> tuple[Judged, ...]:
-    """Comparisons of pools that have a value; A/A pairs are left out."""
+    """Comparisons of pools that have a value, without A/A pairs."""
     return tuple(each for each in judgement.judged.values() if each.comparison.kind != "same")
 
 
@@ -104,7 +103,7 @@ def _lookups(judgement: Judgement | None) -> Answer:
 
 
 def threads(arm: Arm) -> str:
-    """Number of threads in an arm's pool, in words."""
+    """Text of the number of threads in an arm's pool."""
     return counted(arm.setting.whole("workers"), "thread")
 
 
@@ -224,8 +223,8 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences that compare the closed loops of two kinds of server, ``model`` and ``other``, under the same clients
-    and work, each with its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
+    """Sentences that compare the closed loops of two models, ``model`` and ``other``, under equal clients and work,
+    each with its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
     loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
     largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
     for (of, work, clients), each in largest.items():
@@ -240,14 +239,14 @@ def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterat
 
 
 SHARE = 10 / 12
-"""Least share of the arms that must be hits to confirm a claim: ten of twelve."""
+"""Share of the arms that must be hits to confirm the claim on throughput: ten of twelve."""
 
 ARMS_MIN = 12
-"""Fewest arms that can decide a claim on the share of hits."""
+"""Fewest arms that can decide the claim on throughput."""
 
 NEAR = 0.05
-"""The claim on tails is about a load of ``USUAL``, as a share of the foretold capacity. An open loop counts if its
-share differs from ``USUAL`` by less than this."""
+"""Largest distance of an open loop's load from ``USUAL`` for the claim on tails. Both are shares of the foretold
+capacity."""
 
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
@@ -277,7 +276,7 @@ def _of_work(
 ) -> Callable[[Seen], Finding]:
     """Function that judges a claim on one kind of work, over all servers with a GIL.
 
-    ``is_asked``: True for the works of the claim. ``gain``: True where the claim is that more threads gain.
+    ``is_asked``: gives True for the works of the claim. ``gain``: True where the claim is that more threads gain.
     ``needs_cores``: True for a claim that needs two cores.
     """
 
@@ -291,13 +290,13 @@ def _of_work(
 
 
 def _asked(judgement: Judgement) -> tuple[Comparison, ...]:
-    """Comparisons of pools in the sweep, with a value or without."""
+    """Comparisons of pools that the sweep declares, with a value or without."""
     return tuple(each for each in judgement.sweep.comparisons if each.kind != "same")
 
 
 def _works(seen: Seen, with_gil: bool) -> Iterator[tuple[Comparison, Work]]:
-    """Declared comparisons of pools, each with the work of its requests, on an interpreter with a GIL or without a
-    GIL."""
+    """Declared comparisons of pools, each with the work of its requests. ``with_gil``: True for interpreters with a
+    GIL, False for interpreters without a GIL."""
     for each in _asked(seen.main):
         of = each.above.setting
         if (model_of(of) != NO_GIL) == with_gil:
@@ -309,7 +308,7 @@ def _has_one_core(seen: Seen) -> bool:
 
 
 def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding:
-    """Finding on a claim that more threads gain in all these comparisons (``gain`` is True), or in none of them
+    """Finding on a claim that more threads gain in all comparisons ``own`` (``gain`` is True), or in none of them
     (``gain`` is False). A comparison without a value keeps the claim open."""
     judged = [judgement.judged[each.name] for each in own if each.name in judgement.judged]
     if not judged:
@@ -336,8 +335,9 @@ def _throughput(seen: Seen) -> Finding:
 
 
 def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
-    """Number of ratios (measured ÷ foretold) whose whole interval is within ``within`` of 1; number of ratios whose
-    whole interval is outside; and a sentence on both. ``noun``: word for a ratio in the sentence."""
+    """Counts of ratios (measured ÷ foretold), and a sentence on both counts. The first count has the ratios whose whole
+    interval is within ``within`` of 1; the second, the ratios whose whole interval is outside. ``noun``: word for a
+    ratio in the sentence."""
     low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)

@@ -25,20 +25,21 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
     "h2load": {"client": "h2load"},
     GRPC_GO: {"client": GRPC_GO, "headers": "traceparent", "deadline_ms": 2000.0},
 }
-"""Levels of the load's factors, by load program."""
+"""Levels of the load's factors, by the name of the load program."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections, by load program. With 256 connections to pygrpc-native h2load hangs at the end of some
-windows."""
+"""Numbers of connections, by the name of the load program. With 256 connections to pygrpc-native h2load hangs at the
+end of some windows."""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",
     GRPC_GO: "a deadline and a new traceparent in each call",
 }
-"""Texts for the calls of a load, by load program."""
+"""Texts for the calls of a load, by the name of the load program."""
 
 DECIDING = (16, GRPC_GO)
-"""Load (connections, and load program) whose comparisons are headlines: the sweep ends once these are decided."""
+"""Load (number of connections, and load program) whose comparisons are headlines. The sweep ends once the headlines are
+decided."""
 
 _GREETER = setting(transport="grpc", service="grpcio", mix="say-hello")
 _OWN = _GREETER.but(transport="grpc_static", service=SERVICER)
@@ -55,17 +56,17 @@ SERVERS: Mapping[str, Setting] = {
     OWN_POOL: _OWN.but(executor="thread-pool"),
     "grpc_static, the reading thread": _OWN.but(executor="leader-followers"),
 }
-"""Settings of the servers, by name for people."""
+"""Settings of the servers, by the servers' names for people."""
 
 PEERS = ("pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
-"""Services of the servers whose packages may be missing."""
+"""Names of the services whose packages may be missing here."""
 
 DROP_IN = (NATIVE, OWN_POOL, "grpc_static, the reading thread")
 """Servers that run a servicer written for grpcio unchanged."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every installed server under every load. Each load has two groups of servers; grpcio on threads is in
+    """Sweep of every installed server under every load. Each load has two groups of servers. grpcio on threads is in
     both groups."""
     here = {name: each for name, each in SERVERS.items() if each["service"] not in set(PEERS) - scale.peers}
     groups, comparisons = list[Group](), list[Comparison]()
@@ -100,12 +101,13 @@ def times_name(server: str, connections: int, client: str) -> str:
 
 
 def cost_name(connections: int, client: str) -> str:
-    """Name of the comparison of the processor time of a call on ``grpc_static`` with pygrpc-native's, under a load."""
+    """Name of the comparison of processor time a call on ``grpc_static`` with processor time a call on pygrpc-native,
+    under a load."""
     return f"processor time at {connections}, {client}"
 
 
 def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
-    """Comparison of two servers under one load. The comparisons under a load are one family for Holm's correction."""
+    """Comparison of two servers under one load. Comparisons under one load are a family for Holm's correction."""
     differ = above.setting.unlike(below.setting)
     load = above.setting.whole("connections"), above.setting.text("client")
     what = "time" if measure == "response" else "processor time a call"
