@@ -11,7 +11,7 @@ from experiments.studies.study import Part, Study
 
 
 class _Studies(Mapping[str, Study]):
-    """The studies by name. A study's module is imported when the study is looked up."""
+    """Studies by name."""
 
     def __init__(self, *names: str) -> None:
         self._names = names

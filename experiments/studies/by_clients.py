@@ -60,7 +60,7 @@ BEYOND = (
 open."""
 
 _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
-"""Factors of a part's fixed load. The numbers of clients replace the levels of these factors."""
+"""Factors of a part's fixed load. The numbers of clients replace their levels."""
 
 
 def by_clients(name: str, part: Part) -> Part:

@@ -230,9 +230,8 @@ def _context(ours: Iterable[str]) -> Finding:
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """Finding on the claim that latency and rate are of the same client: with one call at a time, rate × mean time must
-    be 1. The document's own two numbers give 3.6 to 7.2. So the claim is CONTRADICTED where our product is 1 to within
-    5 %."""
+    """Finding on latency and rate, which must agree: with one call at a time, rate × mean time is 1. The document's own
+    two numbers give 3.6 to 7.2. So the claim is CONTRADICTED where our product is 1 to within 5 %."""
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
     said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
@@ -245,8 +244,7 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 def _server_answers_less(seen: Seen) -> Finding:
     """Finding on the claim that the server answers fewer calls a second with two clients. The ratio (rate of two
-    clients together ÷ rate of one client) is under 1 where latency grows by a larger factor than the number of
-    clients."""
+    clients together ÷ rate of one) is under 1 where latency grows by more than the number of clients."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
@@ -308,8 +306,8 @@ def _server_makes_calls_synchronous(seen: Seen) -> Finding:
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
-    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE before the sweep is at a look, and with too
-    few blocks."""
+    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE before a look of the sweep, and with too few
+    blocks."""
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:
         return "INCONCLUSIVE"

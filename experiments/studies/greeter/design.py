@@ -43,7 +43,7 @@ CALLS = 1000
 """Question 3: number of calls that a client made in the timed loop."""
 
 CLIENTS = (1, 2)
-"""Question 2: numbers of clients that run at the same time. A client was a program in its own terminal."""
+"""Question 2: numbers of clients at the same time. A client was a program in its own terminal."""
 
 
 def implied_ms() -> float:
@@ -57,10 +57,10 @@ PEER = "cpp-greeter"
 """Name of the peer of every arm in C++."""
 
 LABELS = {"cpp": "C++", "python": "Python"}
-"""Names of the languages for people, by their names in settings, in the order of tables and figures."""
+"""Names of the languages in texts, by language, in the order of tables and figures."""
 
 IN_FLIGHT = 10
-"""Number of calls that one asynchronous client has under way at once, in the arm with several calls."""
+"""Number of calls under way of the asynchronous client with several calls."""
 
 COLD_RUNS = 3
 """Number of cold runs of each cell in a block. A block has several, since the first call of a fresh program varies."""
@@ -71,17 +71,17 @@ ONE = {each: _GREETER.but(language=each, client="peer") for each in LABELS}
 """Setting of one client with one call at a time, by language. Client and server have the same language."""
 
 TWO = {language: of.but(clients=2) for language, of in ONE.items()}
-"""Setting of two clients, each with one call at a time, by language. Clients and server have the same language."""
+"""Setting of two clients, each with one call at a time, by the language of clients and server."""
 
 SAME_CLIENT = {each: _GREETER.but(language=each, client="lean") for each in LABELS}
 """Setting of a server under our lean client, by the server's language."""
 
 LIBRARY = _GREETER.but(client="library")
-"""Setting of our load client on grpcio. A table shows its cold runs beside the cold runs of the Python program."""
+"""Setting of our load client on grpcio. A table has its cold runs beside the Python program's."""
 
 
 def asynchronous(language: str, in_flight: int = 1) -> Setting:
-    """Setting of one asynchronous client. ``in_flight``: number of calls that the client has under way."""
+    """Setting of one asynchronous client, with ``in_flight`` calls under way."""
     return ONE[language].but(call_style="async", in_flight=in_flight)
 
 

@@ -42,17 +42,17 @@ def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
 
 
 def milliseconds(of: Estimate) -> str:
-    """Text of a time in milliseconds: ``0.105 ms (0.102 to 0.108)``. ``of``: the time in µs."""
+    """Text in milliseconds of a time in µs: ``0.105 ms (0.102 to 0.108)``."""
     return f"{number(of.value / 1000)} ms{ends(of, 1000)}"
 
 
 def per_second(of: Estimate) -> str:
-    """Text of a rate in replies a second: ``9,120/s (8,900 to 9,350)``."""
+    """Text of a rate: ``9,120/s (8,900 to 9,350)``."""
     return f"{number(of.value)}/s{ends(of, 1)}"
 
 
 def microseconds(of: Estimate) -> str:
-    """Text of a time in microseconds: ``41.2 µs (40.9 to 41.6)``. ``of``: the time in µs."""
+    """Text of a time in µs: ``41.2 µs (40.9 to 41.6)``."""
     return f"{number(of.value)} µs{ends(of, 1)}"
 
 
@@ -70,7 +70,7 @@ class Rates:
     load_limited: bool
     """True where the clients' core was full. Client and server together then determine rates and times."""
     total_hz: Estimate
-    """Rate of the server: the replies to all clients together."""
+    """Rate of the server, to all clients together."""
     client_hz: Estimate
     """Mean, over the clients, of one client's rate in the client's own time."""
     response_us: Estimate
@@ -84,8 +84,7 @@ class Rates:
     wall_over_cpu: Estimate
     """Ratio: wall-clock time ÷ processor time of the clients' program."""
     rate_times_response: Estimate
-    """Product: rate of the server × mean time of a call. By Little's law the product is the mean number of calls under
-    way."""
+    """Rate of the server × mean time of a call: by Little's law the mean number of calls under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class FromCold:
     """Times of cold runs in µs. A cold run is a fresh client program with a fresh connection."""
 
     connect_us: Estimate
-    """Time of connecting, without a call."""
+    """Time of connecting."""
     first_us: Estimate
     """Time of the first call, without connecting."""
     as_timed_us: Estimate
@@ -159,14 +158,14 @@ def _mean_rate_hz(block: Block, place: int) -> float | None:
 
 
 def by_language(judgement: Judgement, settings: Mapping[str, Setting]) -> dict[str, Rates]:
-    """Rates of each language's setting, by the language's name for people. A language that was not measured is left
+    """Rates of each language's setting, by the language's name in texts. Languages that were not measured are left
     out."""
     found = ((LABELS[language], rates(judgement, of)) for language, of in settings.items())
     return {name: each for name, each in found if each is not None}
 
 
 def cold_runs(seen: Seen) -> ColdJudged:
-    """Judged cold runs. The result has no rows where no cold run was measured."""
+    """Judged cold runs, without rows where no cold run was measured."""
     return seen.of(ColdJudged) or ColdJudged()
 
 
@@ -190,7 +189,7 @@ def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
 
 
 def all_from_cold(seen: Seen) -> dict[str, FromCold]:
-    """Times of cold runs, by the language's name for people. A language that was not measured is left out."""
+    """Times of cold runs, by the language's name in texts. Languages that were not measured are left out."""
     found = ((name, from_cold(cold_runs(seen).rows, ONE[language])) for language, name in LABELS.items())
     return {name: each for name, each in found if each is not None}
 

@@ -194,8 +194,8 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 
 @lru_cache(maxsize=2)
 def told(seen: Seen) -> Mapping[Setting, Foretold]:
-    """Predictions by setting, in the sweep's order, for the arms on which no prediction rests. Before the first block
-    these are the predictions that were written down before the sweep. The last two results are cached."""
+    """Predictions by setting, in the sweep's order, for the arms that are in no basis. Before the first block these are
+    the predictions that were written down before the sweep. The last two results are cached."""
     sweep = seen.main.sweep
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
     written = {each.setting: each for each in seen.foretold}
@@ -276,7 +276,7 @@ BEGINS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Gain of threads (throughput with 16 threads ÷ throughput with one) for one work, that is, one kind of request."""
+    """Gain of threads for one work (kind of request): throughput with 16 threads ÷ throughput with one thread."""
 
     share: float
     """Part of one worker's time for a request in which the request waits, from 0 to 1."""

@@ -48,7 +48,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def lookups(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_lookups``, for the report of this part alone."""
+    """Answer of the part ``pool_lookups``, for its own report."""
     judged = compared(seen.main)
     to_ask = to_decide(seen.main, [each.comparison.name for each in judged])
     own = _lookups(seen.main)
@@ -295,8 +295,8 @@ def _asked(judgement: Judgement) -> tuple[Comparison, ...]:
 
 
 def _works(seen: Seen, with_gil: bool) -> Iterator[tuple[Comparison, Work]]:
-    """Declared comparisons of pools, each with the work of its requests. ``with_gil``: True for interpreters with a
-    GIL, False for interpreters without a GIL."""
+    """Declared comparisons of pools, each with the work of its requests, on interpreters with a GIL or without a
+    GIL."""
     for each in _asked(seen.main):
         of = each.above.setting
         if (model_of(of) != NO_GIL) == with_gil:
@@ -335,9 +335,8 @@ def _throughput(seen: Seen) -> Finding:
 
 
 def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
-    """Counts of ratios (measured ÷ foretold), and a sentence on both counts. The first count has the ratios whose whole
-    interval is within ``within`` of 1; the second, the ratios whose whole interval is outside. ``noun``: word for a
-    ratio in the sentence."""
+    """Number of ratios (measured ÷ foretold) whose whole interval is within ``within`` of 1; number of ratios whose
+    whole interval is farther from 1; and a sentence on both numbers. ``noun``: word for a ratio in the sentence."""
     low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)

@@ -14,9 +14,9 @@ just before the turn of the group, since the sweep has more servers than may be 
 
 ``pool_lookups`` measures the pure Lookup in slices, since the effects of the pool on a pure Lookup are small.
 
-Server and load have a core each, except where the server can use a second core. Three servers can: work that hashes
-releases the GIL, a free-threaded Python has no GIL, and each of two processes has a GIL of its own. There neither
-server nor load is bound to a core.
+Server and load have a core each, except where the server can use a second core: work that hashes releases the GIL, a
+free-threaded Python has no GIL, and each of two processes has a GIL of its own. Such a server and its load are bound to
+no core.
 """
 
 from collections.abc import Iterator
@@ -36,8 +36,7 @@ HEADLINE = "headline"
 
 
 def model_of(of: Setting) -> str:
-    """Name of a setting's model, after its event loop, its build of Python, its number of processes, or else its
-    executor."""
+    """Name of a setting's model, from its event loop, its build of Python, its processes, or else its executor."""
     name = label(of.text("transport"))
     if of["dispatch"] == "loop":
         return name
@@ -62,8 +61,8 @@ MODELS: dict[str, Setting] = {
         _SOCKETS.but(build=FREE_THREADED, placement=FREE),
     )
 }
-"""Settings of the models (kinds of server), by name. With two processes, each process has a pool. The last model needs
-a free-threaded Python on this machine."""
+"""Settings of the models, by name. With two processes, each process has a pool. The last model needs a free-threaded
+Python on this machine."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
 
@@ -172,8 +171,7 @@ QUICK = (
 POOLS = (1, 2, 4, 8, 16, 32, 64)
 
 LONG_POOLS = (4, 8, 16, 32, 64)
-"""Numbers of threads in the pools for a wait of 50 ms. Smaller pools are too slow: one thread would answer 64 clients
-every 3 s."""
+"""Numbers of threads for a wait of 50 ms. One thread would answer 64 clients every 3 s."""
 
 WORKS = {
     **dict.fromkeys((LOOKUP, Work(io_ms=1), Work(io_ms=10)), POOLS),
@@ -231,8 +229,8 @@ def pool_one(scale: Scale) -> Sweep:
 
 
 def _of_one(scale: Scale) -> Iterator[Group]:
-    """Groups of the arms on which predictions rest, for each model and placement of the scale. The arms are a worker
-    with one client, a busy worker, a worker that waits, and for durable trades a worker that commits."""
+    """Groups of the arms on which predictions rest, for each model and placement of the scale: a worker with one
+    client, a busy worker, a worker that waits, and for durable trades a worker that commits."""
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     for plain in dict.fromkeys(no_work(each) for each in wanted):
         yield Group((Arm(plain), busy(plain)))

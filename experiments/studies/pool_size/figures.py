@@ -148,8 +148,7 @@ def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
 
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
-"""Words for the limiting resource of a prediction, by the resource's name. This resource is the first to be busy all
-the time."""
+"""Words for the limiting resource of a prediction (the first to be busy all the time), by the resource's name."""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:

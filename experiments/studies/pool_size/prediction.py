@@ -93,7 +93,7 @@ US = 1e-6
 MS = 1e-3
 
 OWN_VARIATION = 0.5
-"""Coefficient of variation of the transport's own processor time. The time of the work in a request does not vary."""
+"""Coefficient of variation of the transport's own processor time. The work in a request does not vary."""
 
 
 def foretell(judgement: Judgement, setting: Setting) -> Foretold:

@@ -25,17 +25,17 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
     "h2load": {"client": "h2load"},
     GRPC_GO: {"client": GRPC_GO, "headers": "traceparent", "deadline_ms": 2000.0},
 }
-"""Levels of the load's factors, by the name of the load program."""
+"""Levels of the load's factors, by load program."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections, by the name of the load program. With 256 connections to pygrpc-native h2load hangs at the
-end of some windows."""
+"""Numbers of connections, by load program. With 256 connections to pygrpc-native h2load hangs at the end of some
+windows."""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",
     GRPC_GO: "a deadline and a new traceparent in each call",
 }
-"""Texts for the calls of a load, by the name of the load program."""
+"""Texts for the calls of a load, by load program."""
 
 DECIDING = (16, GRPC_GO)
 """Load (number of connections, and load program) whose comparisons are headlines. The sweep ends once the headlines are

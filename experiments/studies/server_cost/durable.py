@@ -69,8 +69,7 @@ def server(traders: int, **levels: str) -> Setting:
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of trades by 1, 16 and 64 traders: on the disk ÷ a bare fdatasync. For 64 traders also on the disk ÷ in
-    memory."""
+    """Sweep of trades by 1, 16 and 64 traders: on the disk ÷ a bare fdatasync, and for 64 traders ÷ in memory."""
     kept = {each: Arm(server(each, store=SQLITE)) for each in TRADERS}
     syncs = {each: Arm(server(each, service=SYNCS)) for each in TRADERS}
     memory = Arm(server(64))

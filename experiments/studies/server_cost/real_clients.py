@@ -59,7 +59,7 @@ OTHERS: Mapping[str, Setting] = {
     "grpc-go": setting(transport="grpc", client=GRPC_GO, language="go"),
     "tonic": setting(transport="grpc", client=GRPC_GO, language="rust"),
 }
-"""Settings of the servers in other languages (peers), by name for people."""
+"""Settings of the servers in other languages (peers), by name."""
 
 COMPARED: Mapping[str, Setting] = {"a plain grpcio server": ON_GRPCIO, **OTHERS}
 
@@ -80,8 +80,8 @@ QUESTION = "How many times the calls of a plain grpcio server does grpc_static a
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of ``grpc_static`` and every other server, for each load and kind of call. The ratios are calls a second of
-    ``grpc_static`` ÷ calls a second of the other server."""
+    """Sweep of the calls a second of ``grpc_static`` ÷ the calls a second of each other server, for each load and kind
+    of call."""
     groups, comparisons = list[Group](), list[Comparison]()
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
     others = {"plain grpcio": ON_GRPCIO, **built}
@@ -207,8 +207,7 @@ def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_G
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with three tables: goals, calls a second and processor time on both servers in Python, and the same for
-    servers in other languages."""
+    """Sections with the tables of goals, of servers in Python, and of servers in other languages."""
     told = [goal_section(ratio_goals(seen.main, GOALS)), Section("Clients whose calls differ", table(seen.main))]
     if any(arm.setting["language"] != OWN["language"] for arm in seen.main.sweep.arms):
         told.append(Section("Servers in other languages", others_table(seen.main)))

@@ -194,8 +194,7 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
 
 
 def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
-    """Part of a server's processor time in a block that the server spent in the kernel, from 0 to 1. None where this
-    part was not read."""
+    """Share of a server's processor time in a block that is spent in the kernel. None where the share was not read."""
     sweep = judgement.sweep
     server = block.servers[sweep.servers.index(arm.server)] if arm in sweep.arms else None
     return None if server is None else server.kernel_share

@@ -46,7 +46,7 @@ NULL_SERVER = SOCKETS.but(service=NULL)
 sends a constant in the thinnest framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
-"""Numbers of idle connections to a server alone, by transport. A connection on gRPC takes ten times as much memory as
+"""Numbers of idle connections to a server alone, by transport. A connection on gRPC takes ten times the memory of one
 on sockets."""
 
 REPETITIONS = 5
@@ -129,8 +129,8 @@ def options(scale: Scale) -> Sweep:
 
 
 def alone(scale: Scale) -> StandalonePlan:
-    """Plan for measuring the two servers of ``HELD`` alone, as started. At a scale with too few blocks for verdicts,
-    the plan has one short repetition."""
+    """Plan for measuring the servers of ``HELD`` alone, as started. A scale with too few blocks for verdicts has one
+    short repetition."""
     short = scale.looks[-1] < BLOCKS_MIN
     servers = tuple(LoneServer(setting(transport=each), held[:1] if short else held) for each, held in HELD.items())
     repetitions, idle_s = (1, 0.5) if short else (REPETITIONS, IDLE_S)

@@ -86,7 +86,7 @@ def _of(connections: int) -> str:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with each executor's share of the C server's throughput, in a sentence for each number of connections."""
+    """Answer with each executor's share of C's throughput, in a sentence for each number of connections."""
     judged, told = seen.main.judged, list[str]()
     asked = [each.name for each in seen.main.sweep.comparisons if each.kind != "same"]
     for connections in CONNECTIONS:
@@ -116,8 +116,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def table(seen: Seen) -> str:
-    """Table with a row for each executor, and two columns for each number of connections: the executor's share of the C
-    server's throughput, and p99.9 ÷ median of the executor's response times."""
+    """Table with a row for each executor, and two columns for each number of connections: the executor's share of C's
+    throughput, and p99.9 ÷ median of its response times."""
     lines, found = [], points(seen.main.sweep, seen.main.blocks)
     for executor in EXECUTORS:
         cells = [executor]

@@ -41,8 +41,8 @@ ALIKE = (0.8, 1.25)
 """Bounds of the ratio of two APIs that count as alike. The document gives no bounds."""
 
 MUCH_MORE = 1.5
-"""Least ratio of two spreads at which the samples of one API vary much more than those of another API. A reader of a
-graph sees such a ratio at a glance. The document gives no bound."""
+"""Least ratio of two APIs' spreads at which the samples of one API vary much more. A reader of a graph sees such a
+ratio at a glance. The document gives no bound."""
 
 LEVEL = 0.05
 

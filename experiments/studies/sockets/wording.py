@@ -27,7 +27,7 @@ ABSENT = "Not measured: an API that it compares is not built here, or gates left
 
 
 def delivered(seen: Seen) -> DeliveryJudged:
-    """Judged reports of the receivers. The reports have no rows where no receiver was measured."""
+    """Judged reports of the receivers, without rows where no receiver was measured."""
     return seen.of(DeliveryJudged) or DeliveryJudged()
 
 

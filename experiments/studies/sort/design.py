@@ -65,7 +65,7 @@ ALGORITHMS = {MERGE: "merge sort", QUICK: "quicksort"}
 MECHANISMS = ("grpc", "net-rpc")
 
 PEERS = tuple(f"go-sort-{each}" for each in MECHANISMS)
-"""Names of the peers of the parts about Go. Each part needs both peers."""
+"""Names of Go's peers. The parts about Go need both peers."""
 
 TRANSPORTS = ("grpc", "sockets")
 """Transports of the servers in Python. net/rpc exists in Go alone."""
@@ -81,8 +81,7 @@ LONG_CALLS = 200
 """Number of calls in a window with long arrays. Such a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Number of cold runs of a cell in a block, by N. A block has more runs of few calls, since the mean of few calls
-varies more."""
+"""Number of cold runs of a cell in a block, by N. Few calls have more runs, since their mean varies more."""
 
 SAME_LENGTH = 1000
 """Length of the array that the A/A pairs of ``sort_array_len`` sort, in numbers."""
@@ -90,7 +89,7 @@ SAME_LENGTH = 1000
 
 @cache
 def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
-    """Setting of a server in Go, loaded by Go's client. ``array_len``: length of the array; 0 is the textbook's
+    """Setting of a server in Go, loaded by Go's client. ``array_len`` is the array's length, or 0 for the textbook's
     array."""
     return setting(
         service="sort", language="go", transport=mechanism, client="peer", mix=algorithm, array_len=array_len
@@ -99,8 +98,8 @@ def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
 
 @cache
 def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
-    """Setting of a server of this project, loaded by the transport's own client. ``array_len``: length of the array; 0
-    is the textbook's array."""
+    """Setting of a server of this project, loaded by the transport's own client. ``array_len`` is the array's length,
+    or 0 for the textbook's array."""
     return setting(service="sort", transport=transport, executor="static-pool", mix=algorithm, array_len=array_len)
 
 
@@ -152,7 +151,8 @@ def cold(scale: Scale) -> tuple[ColdPlan, ...]:
 
 
 def _mechanisms(length: int = 0) -> Iterator[Comparison]:
-    """Comparisons gRPC ÷ net/rpc for each algorithm. ``length``: length of the array; 0 is the textbook's array."""
+    """Comparisons gRPC ÷ net/rpc for each algorithm. ``length`` is the array's length, or 0 for the textbook's
+    array."""
     for algorithm, name in ALGORITHMS.items():
         above, below = (Arm(go(mechanism, algorithm, length)) for mechanism in MECHANISMS)
         what = f"{name}, {length:,} numbers" if length else name

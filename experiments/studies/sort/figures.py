@@ -159,8 +159,8 @@ def _n_log_n(last: tuple[float, Estimate]) -> list[tuple[float, float]]:
 
 
 def _mechanisms(found: Measured) -> Picture:
-    """Figure of the mean of every warm server on the textbook's array. Languages differ in client and server, so each
-    language has its own panel."""
+    """Figure of the mean of every warm server on the textbook's array. Each language has a panel, since client and
+    server differ by language."""
     panels = []
     for language in ("Go", "Python"):
         rows = [
@@ -265,7 +265,7 @@ def paid_once(found: Measured) -> Table:
 
 
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
-    """Lines of the table of faults. A line has a fault of the document's method, and the effect of the fault on our own
+    """Lines of the table of faults: a fault of the document's method, and the effect of the fault on our own
     numbers."""
     calls = cold_runs.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")

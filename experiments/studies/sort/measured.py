@@ -31,7 +31,7 @@ Means and fits have 95 %, as elsewhere."""
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements of a part: the judgements of its sweeps, and the rows of its cold runs."""
+    """Measurements of a part: its sweeps, and the rows of its cold runs."""
 
     parts: Mapping[str, Judgement]
     """Judgements of the part's sweep and of the sweeps that were measured after this sweep, by the parts' names."""
@@ -67,7 +67,7 @@ class Measured:
 
 
 def measured(seen: Seen) -> Measured:
-    """Measurements of a part and of the parts that were measured after it."""
+    """Measurements of a part and of the parts measured after it."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
     cold = seen.of(ColdJudged) or ColdJudged()
@@ -78,7 +78,7 @@ def measured(seen: Seen) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """One-off cost of a cold run on a mechanism with an algorithm: the cost from a fit, and the measured cost."""
+    """One-off cost of a cold run on a mechanism with an algorithm: from a fit, and measured directly."""
 
     fit: OneOff
     """Fit mean(N) = a + b ÷ N. Here a is the cost of a call, and b is the one-off cost of a run."""
@@ -127,8 +127,8 @@ def mechanisms_ratio(rows: Sequence[ColdRow], algorithm: str, calls: int, connec
 
 
 def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: int, many: int) -> Estimate | None:
-    """Ratio of the mean in runs of ``few`` calls to the mean in runs of ``many`` calls. The means include connecting
-    where the original's times do."""
+    """Mean in runs of ``few`` calls ÷ mean in runs of ``many`` calls. The means include connecting where the original's
+    times do."""
     column = _column(as_original(mechanism))
     return _ratio(*(_by_block(rows, go(mechanism, algorithm), calls, column) for calls in (few, many)))
 
