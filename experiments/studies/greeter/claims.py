@@ -1,7 +1,7 @@
 """The answers to the study's questions, and the replication card: every claim, judged by our data. Pure functions.
 
-The document asks three questions. They are on the round trip of one client, on the throughput with one client and with
-two clients, and on the way in which both were measured. The third question is two questions here: wall clock or
+The document asks three questions. The first is on the round trip of one client; the second, on the throughput with one
+client and with two clients; the third, on the way of measuring. The third question is two questions here: wall clock or
 processor time, and synchronous or asynchronous calls. The fifth question, C++ or Python, is this project's own.
 
 The document's programs are in C++. So the numbers of C++ decide a claim, and the text also has the numbers of Python.

@@ -32,8 +32,8 @@ NOT_MEASURED = f"Not measured: the peer {PEER} was not built. `make peers` build
 
 
 def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """Sentence on a comparison; for a comparison without a value, the reason. ``above``, ``below``: texts for the two
-    arms."""
+    """Sentence on a comparison, or on the reason why the comparison has no value. ``above``, ``below``: texts for the
+    two arms."""
     judged = judgement.judged.get(name)
     if judged is not None:
         return ratio_sentence(judged, above, below)
@@ -70,9 +70,9 @@ class Rates:
     load_limited: bool
     """True where the clients' core was full. Client and server together then determine rates and times."""
     total_hz: Estimate
-    """Rate of the server, to all clients together."""
+    """Replies a second of the server to all clients together."""
     client_hz: Estimate
-    """Mean, over the clients, of one client's rate in the client's own time."""
+    """Mean, over the clients, of the replies a second to one client, in the client's own time."""
     response_us: Estimate
     """Mean time of a call."""
     wall_us: Estimate
@@ -138,8 +138,8 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 
 def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
-    """Sums over an arm's windows in a block that count in pairs: number of replies, response times, wall-clock time,
-    and the clients' processor time. Times are in ns."""
+    """Sums over the windows that count in pairs, for an arm in a block: number of replies, response times, wall-clock
+    time, and the clients' processor time. Times are in ns."""
     slices = block.slices
     own = ratios.used(judgement.sweep.limits, block) & (ratios.column(slices.arm) == place)
     columns = {"replies": slices.counts[ALL], "response_ns": slices.sums_ns[ALL]}

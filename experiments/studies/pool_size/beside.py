@@ -13,7 +13,7 @@ The error of an arm is measured ÷ foretold − 1. The smallest sufficient pool 
 throughput reaches ``USEFUL_SHARE`` of the highest throughput. The smallest sufficient number of clients is defined
 alike. Both are found twice: from the predictions, and from the measurements.
 
-The gain of threads is the throughput of 16 threads ÷ the throughput of one thread, for requests with 1 ms of computing
+The gain of threads is the throughput of 16 threads ÷ the throughput of one thread. The requests have 1 ms of computing
 and longer and longer waits. The functions are pure.
 """
 
@@ -65,7 +65,7 @@ class Beside:
     foretold: Foretold
     """Prediction for the arm from its basis (arms with one worker), in the sweep's blocks."""
     written: Foretold
-    """Prediction for the arm that was written down before the sweep, from the blocks of ``pool_one``."""
+    """Prediction for the arm from the blocks of ``pool_one``, written down before the sweep."""
     throughput_hz: Estimate | None
     """Measured throughput in replies a second; None where no block counts."""
     p99_s: Estimate | None
@@ -104,8 +104,8 @@ class Beside:
 
     @property
     def share(self) -> float | None:
-        """Rate of an open loop, as a share of the capacity that was foretold before the sweep: 0.5, 0.7 or 0.9. None
-        for a closed loop."""
+        """Rate of an open loop, as a share of the capacity that was foretold before the sweep: about 0.5, 0.7 or 0.9.
+        None for a closed loop."""
         return self._share_of(self.written)
 
     @property

@@ -239,7 +239,8 @@ def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterat
 
 
 SHARE = 10 / 12
-"""Share of the arms that must be hits to confirm the claim on throughput: ten of twelve."""
+"""Share of the arms whose whole interval must be within the limit, to confirm the claim on throughput: ten of
+twelve."""
 
 ARMS_MIN = 12
 """Fewest arms that can decide the claim on throughput."""

@@ -52,8 +52,8 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to the five questions. The questions on cells and on the stress test are left out where neither was
-    measured."""
+    """Answers to the five questions. A question on cells, or on the stress test, is left out where its measurements are
+    absent."""
     found = [_languages(seen), _debug(seen.main)]
     if (cells := seen.of(TableJudged)) is not None:
         found += [_pool(cells), _connections(cells)]

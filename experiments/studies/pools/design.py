@@ -5,7 +5,7 @@ connections × GET and PUT. Python, with our static pool, is a third language he
 server and load. A free cell has all cores for both, for the claims about the share of the processor. In the profile
 ``paper`` each cell is measured in both ways; other profiles have fewer free cells.
 
-The **sweep** by turns compares all languages side by side, and a debug build with a release build. It has an A/A pair.
+The **sweep** by turns has an A/A pair, and compares all languages side by side, and a debug build with a release build.
 Every load opens a connection for each request, as the original did. The load is our C client for HTTP/1.1, since ``ab``
 was the limit in every cell of the original.
 """
@@ -240,8 +240,8 @@ def _each_cell(cells: Cells) -> Iterator[CellRatio]:
 
 
 def _crossing(cells: Cells) -> Iterator[CellRatio]:
-    """Ratios Rust ÷ Go of the share of the processor with 2 threads and with 64 threads, and of the times of connecting
-    and processing with 1000 connections."""
+    """Ratios Rust ÷ Go of the share of the processor with 2 threads and with 64 threads. With 1000 connections also of
+    the times of connecting and processing."""
     for pool in (FEW, MANY):
         above, below = _both_languages(cells, pinned=False, workers=pool)
         title = f"{pool} threads, all cores free: Rust ÷ Go"

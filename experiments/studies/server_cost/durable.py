@@ -3,8 +3,8 @@
 The load program is ``load.c``. Its traders (connections) wait for each reply, trade one stock, and send no request ids.
 Server and load have a core each. Stores lie in the working folder.
 
-The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. This server only writes two
-pages of a file for each request, as a commit of one trade does, and answers once the pages are on the disk. So this
+The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. For each request this server
+only writes two pages of a file, as a commit of one trade does. It answers once the pages are on the disk. So this
 server is faster than any server with one commit for each trade. The file lies in the working folder, too.
 
 In a closed loop the time of a request is the number of traders ÷ the throughput. So A's time ÷ B's time is B's

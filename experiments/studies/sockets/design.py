@@ -227,8 +227,8 @@ STEPS = ("create", "connect", "send", "receive", "close")
 
 
 def counted(api: str) -> Mapping[str, int]:
-    """Number of counted lines of each step of an API's program in C. Raises OSError; ValueError where a step is missing
-    or has no end."""
+    """Number of counted lines of each step of an API's program in C. Raises OSError where the program cannot be read;
+    ValueError where a step is missing or has no end."""
     return steps((peers.PEERS[f"c-{api}"].folder / "sockets" / f"{api}.c").read_text(encoding="utf-8"))
 
 

@@ -38,7 +38,7 @@ def reported(seen: Seen, of: Setting, column: str) -> Estimate | None:
 
 
 def brief(judged: Judged | None) -> str:
-    """Text of a comparison for a list. For a missing comparison, the text is the reason."""
+    """Text of a comparison for a list. For a missing comparison, the text says why."""
     return ABSENT if judged is None else listed(judged)
 
 

@@ -59,7 +59,7 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 def _falls_with_calls(found: Measured) -> Finding:
     """Finding on the claim that the mean of a cold run falls with the number of calls. A step is from N calls to ten
-    times as many calls. The finding has every step for every mechanism and algorithm."""
+    times as many calls. The finding rests on all steps, for every mechanism and algorithm."""
     ratios, first_calls = dict[str, Estimate | None](), dict[str, Estimate | None]()
     for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items()):
         what = f"{label(mechanism)}, {name}"
@@ -100,7 +100,7 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
 
 def _falls_with_length(found: Measured) -> Finding:
     """Finding on the claim that the mean falls with N, where N is the length of the array. A step is to ten times the
-    length. The finding has every step for every mechanism and algorithm, from warm calls."""
+    length. The finding rests on all steps, for every mechanism and algorithm, from warm calls."""
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]

@@ -26,7 +26,7 @@ from experiments.show.figures.style import label
 from experiments.studies.study import Scale
 
 CALLS = (100, 1000, 10000)
-"""Levels of the document's factor N: numbers of calls that its client makes in a loop."""
+"""Levels of the document's factor N: numbers of calls that the document's client makes in a loop."""
 
 MEAN_US: Mapping[tuple[str, str, int], float] = {
     ("grpc", "merge", 100): 205.083,

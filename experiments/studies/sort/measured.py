@@ -60,7 +60,7 @@ class Measured:
 
     def brief(self, *names: str) -> str:
         """Text that lists comparisons: title, numbers and verdict of each comparison that has a value. Without any such
-        comparison, the text is the reason."""
+        comparison, the text says why."""
         return (
             " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison were answered."
         )

@@ -38,8 +38,8 @@ RISING = {
     "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
     "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-"""Figures in which latency rises by the document, by name. A figure has the name of the comparison with which the
-finding's text begins, and the figure in words."""
+"""Figures in which, as the document says, latency rises, by the figure's name. An entry has the name of the comparison
+that begins the finding's text, and the figure in words."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -75,7 +75,7 @@ def _sockets_are_faster(parts: Parts) -> Finding:
 
 def _the_lock_is_why(parts: Parts) -> Finding:
     """Finding on the claim that the lock is the reason. CONTRADICTED where sockets are also faster with the same lock
-    on both sides, and the difference may be over 5 %."""
+    on both sides, and the ratio's interval does not lie within 5 % of 1."""
     judged = parts["stock"].judged.get("equal_executors")
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")

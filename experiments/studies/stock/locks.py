@@ -2,8 +2,9 @@
 
 The servers stamp the stages of every request, which costs about 1 µs a request. The wait of a block is the mean over
 the block's requests. The wait of several blocks is the mean of the blocks' waits; texts also have the least and the
-greatest. No verdict is asked of waits. A wait ends when the thread runs again. So a wait includes the time of other
-threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions are pure.
+greatest wait of a block. No verdict is asked of waits. A wait ends when the thread runs again. So a wait includes the
+time of other threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions
+are pure.
 """
 
 from collections.abc import Iterator, Mapping

@@ -210,7 +210,7 @@ def _told(judgement: Judgement, name: str) -> str:
 
 
 def _detailed(judgement: Judgement, name: str) -> str:
-    """Sentences on a comparison, and on every step between the numbers of clients of its two arms. A step is the change
+    """Sentences on a comparison, and on every step up to the pool's size, or past the pool's size. A step is the change
     from one number of clients to the next."""
     own = steps(judgement, _arms(judgement, name))
     return f"{_told(judgement, name)} {step_by_step(own)}" if own else _told(judgement, name)
@@ -232,7 +232,8 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
-    """Arms of a comparison's line from its lower to its upper number of clients, both included, ascending."""
+    """Arms of a comparison's line in ascending order of clients: up to the pool's size for ``TO_POOL``, from the pool's
+    size on for ``PAST_POOL``."""
     own = by_clients(judgement, LINES[_line(name)], "connections")
     return [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
 

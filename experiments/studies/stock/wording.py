@@ -167,8 +167,8 @@ def label(arm: Arm) -> str:
 
 
 def executors(judgement: Judgement, name: str) -> tuple[str, str]:
-    """Names in texts of the executors of a comparison's two arms, as recorded: ``the static pool``. Without such a
-    comparison, twice ``one executor``."""
+    """Texts for the executors of a comparison's two arms, as recorded: ``the static pool``. Without such a comparison
+    both texts are ``one executor``."""
     comparison = declared(judgement, name)
     arms = () if comparison is None else (comparison.above, comparison.below)
     above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2
