@@ -171,7 +171,7 @@ QUICK = (
 POOLS = (1, 2, 4, 8, 16, 32, 64)
 
 LONG_POOLS = (4, 8, 16, 32, 64)
-"""Numbers of threads for a wait of 50 ms. One thread would answer 64 clients every 3 s."""
+"""Numbers of threads for a wait of 50 ms. Smaller pools are slow: one thread would answer 64 clients every 3 s."""
 
 WORKS = {
     **dict.fromkeys((LOOKUP, Work(io_ms=1), Work(io_ms=10)), POOLS),

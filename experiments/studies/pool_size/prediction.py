@@ -1,8 +1,8 @@
 """Demands of a request at any setting, measured by one client of one worker, and the prediction from the demands.
 
-The queueing model is ``recommend.model``. The setting gives its workers, clients, cores, processes and rate. A
-server that answers on an event loop has no pool: each request counts as one worker, and the server computes one request
-at a time. Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
+The queueing model is ``recommend.model``. The setting gives workers, clients, cores, processes and rate. A server that
+answers on an event loop has no pool: each request counts as one worker, and the server computes one request at a time.
+Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
 
 A prediction rests on arms of the setting's kind of server (``design.basis``; an arm is one server under one load). Each
 arm has one process with one worker. One arm has one client. The busy arm has enough connections to keep the worker

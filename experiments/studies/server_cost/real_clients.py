@@ -139,9 +139,10 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
     """Sentences, two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over all
     kinds of call.
 
-    Where the client was at its limit, the measured ratio is a lower bound of the true ratio; other ratios are exact.
-    The least ratio is the smallest exact ratio, with "at most" before it if a lower bound is smaller. The largest ratio
-    is the largest measured ratio, with "at least" before it if any ratio is a lower bound.
+    Where the client was at its limit on ``grpc_static``, the measured ratio counts as a lower bound of the true ratio;
+    other ratios count as exact. The least ratio is the smallest exact ratio, with "at most" before it if a lower bound
+    is smaller. The largest ratio is the largest measured ratio, with "at least" before it if any ratio is a lower
+    bound.
     """
     for load in LOADS:
         judged = {headers: judgement.judged.get(_name(load, headers)) for headers in CALLS}
