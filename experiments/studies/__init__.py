@@ -1,6 +1,6 @@
 """The studies. Each has a folder, a ``Study`` with the folder's name in capitals, and a line in ``STUDIES``.
 
-A study is imported at its first use: it has about nine modules, and most commands need one study.
+A study is imported at its first use: a study has about nine modules, and most commands need one study.
 """
 
 from collections.abc import Iterator, Mapping

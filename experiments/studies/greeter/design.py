@@ -13,7 +13,7 @@ calls under way. A client's program measures the client's rate and processor tim
 two clients, the largest load; both servers of the pair carry all other loads too. A language whose peer is not built is
 left out with its comparisons.
 
-A cold run makes the same 1000 calls. It times three things separately: connecting, the first call and the other calls.
+A cold run makes the same 1000 calls, and times three things separately: connecting, the first call and the other calls.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rates and clocks of each arm over the blocks, and texts for them. Pure functions.
+"""Rates and clocks of each arm over the blocks, and texts with these values. Pure functions.
 
 An arm is one server under one load. An arm has two rates: the rate of each client, and the rate of all clients
 together. The clocks (wall clock, and processor time of client and server) give the cost of a reply. Each quantity is
@@ -68,7 +68,8 @@ class Rates:
     """Rates and times of an arm. Rates are in replies a second; times are in µs for each reply."""
 
     load_limited: bool
-    """True where the clients' core was full. Client and server together then determine rates and times."""
+    """True where the clients took over 80 % of their core. Client and server together then determine rates and
+    times."""
     total_hz: Estimate
     """Replies a second of the server to all clients together."""
     client_hz: Estimate

@@ -312,8 +312,8 @@ def _no_errors(of: Measured) -> Finding:
 
 
 def _rust_wins_otherwise(of: Measured) -> Finding:
-    """Finding on the claim that Rust is better in all other respects. It rests on the time of a request, the memory,
-    and the share of the processor with 64 threads. A time decides nothing where the load was near its limit."""
+    """Finding on the claim that Rust is better in all other respects. The finding rests on the time of a request, the
+    memory, and the share of the processor with 64 threads. A time decides nothing where the load was near its limit."""
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
     time_get, time_put, memory, many = (of.cells.judged.get(each) for each in names)
     times = [None if each is None or each.load_limited else each for each in (time_get, time_put)]

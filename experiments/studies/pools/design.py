@@ -80,8 +80,8 @@ QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 36."""
 
 WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
-"""Windows of the sweep by turns. They are short and many, so that a slow moment of the machine meets both servers of a
-pair."""
+"""Windows of the sweep by turns. The windows are short and many, so that a slow moment of the machine meets both
+servers of a pair."""
 
 KEYS, SMOKE_KEYS = 10_000, 200
 """Numbers of keys of each kind of request in the stress test; ``SMOKE_KEYS`` in a short scale."""

@@ -38,8 +38,8 @@ class Row:
 
     @property
     def little_ms(self) -> float:
-        """Mean time in ms that follows from the total time. In a closed loop of N connections it is N × total time ÷
-        requests."""
+        """Mean time in ms that follows from the total time. In a closed loop of N connections this time is N × total
+        time ÷ requests."""
         return self.connections * self.total_s / REQUESTS * 1000
 
     @property

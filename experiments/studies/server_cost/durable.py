@@ -4,8 +4,8 @@ The load program is ``load.c``. Its traders (connections) wait for each reply, t
 Server and load have a core each. Stores lie in the working folder.
 
 The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. For each request this server
-only writes two pages of a file, as a commit of one trade does. It answers once the pages are on the disk. So this
-server is faster than any server with one commit for each trade. The file lies in the working folder, too.
+only writes two pages of a file, as a commit of one trade does. The server answers once the pages are on the disk. So
+this server is faster than any server with one commit for each trade. The file lies in the working folder, too.
 
 In a closed loop the time of a request is the number of traders ÷ the throughput. So A's time ÷ B's time is B's
 throughput ÷ A's throughput.
@@ -109,8 +109,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _tail(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync. Empty where
-    either is unknown."""
+    """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync. Empty where one
+    of both is unknown."""
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)

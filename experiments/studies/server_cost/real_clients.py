@@ -1,4 +1,4 @@
-"""Comparison of ``grpc_static``, our own gRPC server, with others, for clients whose header blocks differ by call.
+"""Comparison of our gRPC server ``grpc_static`` with other servers, for clients whose header blocks differ by call.
 
 The load program is on grpc-go. A load is 32 connections with one call at a time, or 4 connections with 16 calls at a
 time. All calls of a load are of one kind: equal calls, calls with a token, with a deadline of 2 s, with a new W3C

@@ -177,8 +177,8 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Finding on the claim that a read lock sets Lookup apart from Trade. It rests on a ratio: Trade ÷ Lookup under
-    read and write locks, divided by Trade ÷ Lookup under one mutex.
+    """Finding on the claim that a read lock sets Lookup apart from Trade. The finding rests on a ratio: Trade ÷ Lookup
+    under read and write locks, divided by Trade ÷ Lookup under one mutex.
 
     The division removes the time that messages and work add to a Trade.
     """

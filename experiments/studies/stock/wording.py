@@ -149,8 +149,8 @@ def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
     """Sentences on the steps that contradict a claim, one sentence for each direction, and on the number of steps
     without a value. A step is the change from one number of clients to the next.
 
-    ``others``: the contradicting steps. They are named only where the judgement is at a look. Empty without
-    contradicting or missing steps.
+    ``others``: the contradicting steps. The sentences name these steps only where the judgement is at a look. Empty
+    without contradicting or missing steps.
     """
     where: dict[Verdict, list[str]] = {}
     for each in others if judgement.look is not None else ():
