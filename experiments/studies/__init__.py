@@ -1,6 +1,6 @@
 """The studies. Each has a folder, a ``Study`` with the folder's name in capitals, and a line in ``STUDIES``.
 
-A study is imported at its first use: it has about nine modules, and most commands need one study.
+A study is imported at its first use: a study has about nine modules, and most commands need one study.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,9 +30,9 @@ class _Studies(Mapping[str, Study]):
 
 
 class _Parts(Mapping[str, tuple[Study, Part]]):
-    """Parts of all studies by name. The first part of a study has the study's name.
+    """Parts of all studies, by name. The first part of a study has the study's name.
 
-    The name of a part, followed by ``SUFFIX``, finds the part with the same servers under any numbers of clients
+    A part's name with ``SUFFIX`` at the end finds the part with the same servers under any numbers of clients
     (``by_clients``). Iteration leaves out the names with ``SUFFIX``.
     """
 

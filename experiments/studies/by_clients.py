@@ -1,16 +1,16 @@
 """The servers of a part with fixed loads, under the numbers of clients that the user gives.
 
-Most parts have fixed loads, such as 16 connections, or the calls of the original document. For such a part
-``run NAME --clients 1 2 4`` measures the sweep of this module instead. Each server of the part gets its usual requests,
-in a closed loop, from each number of clients. The latency under the largest number of clients is compared with the
-latency under the smallest. Servers that differ in the transport alone are compared with each other under the largest
-number. A load program opens a connection for each client.
+Most parts have fixed loads, such as 16 connections, or the calls of the original document. For such a part ``run NAME
+--clients 1 2 4`` measures the sweep of this module instead of the part's own sweep. Each server of the part gets its
+usual requests, in a closed loop, from each number of clients. The latency under the largest number of clients is
+compared with the latency under the smallest. Servers that differ in the transport alone are compared with each other
+under the largest number. A load program opens a connection for each client.
 
 Some peers (programs in other languages) have a load program that makes only one client. Where our lean client speaks
 the peer's protocol, the lean client replaces the load program. Else the server is left out.
 
-With ``--cluster`` the clients are on other hosts. Then every part is measured by this module, in windows. Servers that
-listen on the loopback alone are left out. Loads by load programs and by peers' own clients are left out too.
+With ``--cluster`` the clients are on other hosts. Then this module measures every part, in windows. Servers that listen
+on the loopback alone are left out. Load programs and the peers' own clients are left out too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import TRANSPORTS
 
 SUFFIX = "_clients"
-"""Suffix of the name of a part that this module makes."""
+"""Suffix of the names of the parts that this module makes."""
 
 FIGURE = "clients"
 
@@ -50,16 +50,17 @@ LINES_MAX = 6
 
 FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
 """Windows of a load from other hosts, and the number of rounds in a block of such a load. The windows are long, since
-the hosts may begin 0.1 s apart."""
+the hosts may begin up to 0.1 s apart."""
 
 BEYOND = (
     "How the servers compare without the network to the hosts: each latency includes the round trip, and a long round "
     "trip makes all ratios nearly 1."
 )
-"""Text that ends each answer where other hosts sent the load: what the answer cannot tell."""
+"""Text at the end of each answer where other hosts sent the load. The text names a question that the answer leaves
+open."""
 
 _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
-"""Factors of a part's fixed load, which the numbers of clients replace."""
+"""Factors of a part's fixed load. The numbers of clients replace their levels."""
 
 
 def by_clients(name: str, part: Part) -> Part:
@@ -85,9 +86,9 @@ def is_fixed(part: Part, scale: Scale) -> bool:
 
 
 def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
-    """Sweep of each server of the part by each number of clients.
+    """Sweep of each server of the part under each number of clients.
 
-    Raises UsageError where every load program makes one client, and where other hosts send the load but no server
+    Raises UsageError where every load program makes only one client, and where other hosts send the load but no server
     listens for them. Raises ValueError where no server of the part is built here.
     """
     bases = _bases(part.sweep(replace(scale, peers=frozenset(part.peers))))
@@ -132,21 +133,21 @@ def unreachable(part: Part, scale: Scale) -> Sequence[str]:
 
 def _reachable(base: Setting) -> bool:
     """True for a server that other hosts can load: a server of this project, under this project's load client, and
-    without a price updater. Other servers listen on the loopback alone, and the updater runs on this machine alone."""
+    without a price updater. Other servers listen on the loopback alone. The updater runs on this machine alone."""
     ours = base["language"] == PYTHON and base["build"] == RELEASE and base["service"] in (STOCK, *SERVICES)
     return ours and base["transport"] in TRANSPORTS and base["client"] in CLIENT_KINDS and not base["updater"]
 
 
 def _pairs(bases: Sequence[Setting]) -> Iterator[tuple[Setting, Setting]]:
-    """Pairs of servers that differ in the transport alone. In a pair with sockets, sockets are first."""
+    """Pairs of servers that differ in the transport alone. A server on sockets comes first in a pair."""
     for one, other in combinations(bases, 2):
         if one.unlike(other) == ("transport",):
             yield (one, other) if one["transport"] == "sockets" else (other, one)
 
 
 def _bases(of: Sweep) -> tuple[Setting, ...]:
-    """Settings of a sweep's servers, each under one client. A server whose load program can make only one client has
-    the lean client, or is left out."""
+    """Settings of a sweep's servers, each under one client. Where a server's load program can make only one client, the
+    lean client replaces the program, or the server is left out."""
     found = dict.fromkeys(_base(arm.setting) for arm in of.arms if not arm.copy)
     return tuple(base for base in found if base is not None)
 
@@ -170,7 +171,7 @@ def _of(base: Setting, clients: int) -> Setting:
 
 
 def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
-    """Labels of servers, by setting. A label has the transport, and the further levels that not all servers share."""
+    """Labels of servers, by setting. A label has the transport, and the levels that are not common to all servers."""
     said = {base: [f"{name}={shown(level)}" for name, level in base.said() if name != "transport"] for base in bases}
     alike = set.intersection(*map(set, said.values()))
     return {
@@ -180,7 +181,7 @@ def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
 
 
 def _lines(seen: Seen) -> Sequence[figure.Line]:
-    """Lines of the figures, one for each server. The points of a line are in ascending order of clients."""
+    """Lines of the figures, one line for each server. The points of a line are in ascending order of clients."""
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     labels, of_base = _labels(_bases(sweep)), dict[Setting, list[Point]]()
@@ -216,19 +217,19 @@ def _answers(seen: Seen) -> Sequence[Answer]:
 
 
 def _growth(of: Judged) -> str:
-    """Sentence on how the latency of one server grows with clients. It has the server's name."""
+    """Sentence on the growth of a server's latency with clients. The sentence names the server."""
     above, below = (counted(arm.connections, "client") for arm in (of.comparison.above, of.comparison.below))
     return f"On {of.comparison.title.rpartition(': ')[0]}: {ratio_sentence(of, above, below)}"
 
 
 def _sooner(of: Judged) -> str:
-    """Sentence on two transports under one number of clients: the sentence names the transport that answers sooner."""
+    """Sentence on two transports under one number of clients. The sentence names the transport that answers sooner."""
     clients, _, servers = of.comparison.title.partition(": ")
     return f"With {clients}: {ratio_sentence(of, *servers.split(' ÷ '))}"
 
 
 def _sections(seen: Seen) -> Sequence[Section]:
-    """Section on the hosts that sent the load; none where this machine sent it."""
+    """Section on the hosts that sent the load; empty where this machine sent the load."""
     arms = {arm: list(_shares(seen, place)) for place, arm in enumerate(seen.main.sweep.arms)}
     every = [share for shares in arms.values() for share in shares]
     if not every:
@@ -257,14 +258,14 @@ def _shares(seen: Seen, place: int) -> Iterator[HostSeen]:
 
 
 def _mean(shares: Sequence[HostSeen]) -> str:
-    """Text of a host's mean latency in µs over all answered requests of its windows."""
+    """Text of a host's mean latency, in µs, over all answered requests in its windows."""
     answered = [(share.requests, share.mean_us) for share in shares if share.mean_us is not None]
     total = sum(requests for requests, _ in answered)
     return number(sum(requests * mean_us for requests, mean_us in answered) / total) if total else NOTHING
 
 
 def _means(lines: Sequence[figure.Line]) -> Iterator[str]:
-    """Sentences, one for each server, on the mean latency, for a sweep with one number of clients."""
+    """Sentences on the mean latency of each server, for a sweep with one number of clients."""
     for line in lines:
         for point in line.points:
             if point.mean_us is not None:

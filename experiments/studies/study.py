@@ -1,8 +1,8 @@
-"""A study: a question, the parts that answer it, and the functions that give its content for readers.
+"""A study: a question, the parts that answer the question, and the functions that give its texts and figures.
 
-A **part** is one sweep: ``run STUDY`` runs the study's first part, and ``run PART`` any part. A study hands over
-functions from judgements to plain values (answers, claims, figures, sections), so that no general module names a study.
-To add a study: write a folder with a ``Study``, and add a line to ``STUDIES``.
+A **part** is one sweep: ``run STUDY`` runs the study's first part, and ``run PART`` any part. A study's functions turn
+judgements into plain values (answers, claims, figures, sections), so that no general module names a study. To add a
+study: write a folder with a ``Study``, and add a line to ``STUDIES``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,24 +26,24 @@ class Scale:
     """Size of a run of a part."""
 
     rounds: int
-    """Rounds of a block."""
+    """Number of rounds in a block."""
     looks: tuple[int, ...]
-    """Numbers of blocks at which the part is judged (its looks), ascending."""
+    """Numbers of blocks after which the part is judged, ascending. Each such judgement is a look."""
     clients: tuple[int, ...]
     """Numbers of clients, ascending."""
     block_s: float = 60.0
-    """Longest time, in seconds, of all slices of a block together."""
+    """Maximum total duration of the slices in a block, in seconds."""
     seed: int = 1
     """Seed of all drawn numbers, such as the order of slices."""
     fixed: bool = False
     """True where the user gave a number of blocks, which replaces the looks of the profile."""
     whole: bool = False
-    """True where the sweep has every level and count of the study's document. False where the sweep has fewer."""
+    """True where the sweep has every level and count of the study's document; False where the sweep leaves some out."""
     peers: frozenset[str] = frozenset(PEERS)
-    """Names of the peers (programs in other languages) that are built here. A part leaves out the arms of other
-    peers."""
+    """Names of the peers (programs in other languages) that are built here. A part leaves out the arms of all peers
+    that are not built."""
     hosts: bool = False
-    """True where other hosts send the load. A part then keeps only the servers that listen beyond loopback."""
+    """True where other hosts send the load. A part then keeps only the servers that listen beyond the loopback."""
     foretell: Callable[[Setting], Foretold] | None = None
     """Function that predicts the results of a setting, for a part with predictions. None before the predictions are
     made: the open loops of the part then have nominal rates."""
@@ -60,7 +60,7 @@ class Part:
     answers: Callable[[Seen], Sequence[Answer]]
     """Function that gives the answers to the part's questions."""
     clients: tuple[int, ...] = ()
-    """Numbers of clients, ascending, unless the user gives others. Empty: the numbers of the scale."""
+    """Numbers of clients, ascending; the user may give other numbers. Where empty, the scale's numbers."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Function that gives the part's figures. ``Answer.figure`` is the name of one of these figures."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
@@ -77,10 +77,10 @@ class Part:
     also: tuple[str, ...] = ()
     """Names of parts with verdicts that are measured after this part, into folders inside this part's folder."""
     after: tuple[str, ...] = ()
-    """Names of parts without verdicts that are measured after this part, into folders inside this part's folder. Their
-    blocks are separate."""
+    """Names of parts without verdicts that are measured after this part, into folders inside this part's folder. Each
+    of these parts has blocks of its own."""
     beside: tuple[str, ...] = ()
-    """Names of parts, of any study. Their recordings decide some claims of this part."""
+    """Names of parts, of any study, whose recordings decide some claims of this part."""
     runs: Callable[[Scale], Sequence[Plan]] = lambda _: ()
     """Function that gives the plans of runs of other kinds, such as cold starts. The runs are measured after the sweep,
     into the part's own folder."""

@@ -1,4 +1,4 @@
-"""The greeter of gRPC: its latency with one client, its throughput with one and with two.
+"""Study of gRPC's greeter: latency with one client, throughput with one client and with two clients.
 
 Latency and throughput are measured in C++, as in the original, and in Python. ``design`` has the document's numbers and
 the sweeps; ``rates`` computes rates and clocks; ``claims`` has the answers and the replication card; ``figures`` has

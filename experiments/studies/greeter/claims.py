@@ -1,13 +1,13 @@
 """The answers to the study's questions, and the replication card: every claim, judged by our data. Pure functions.
 
-The document asks three questions: the round trip of one client; throughput with one client and with two; and the way in
-which both were measured. The third question is two questions here: wall clock or processor time, and synchronous or
-asynchronous. The fifth question, C++ or Python, is this project's.
+The document asks three questions. The first is on the round trip of one client; the second, on the throughput with one
+client and with two clients; the third, on the way of measuring. The third question is two questions here: wall clock or
+processor time, and synchronous or asynchronous calls. The fifth question, C++ or Python, is this project's own.
 
-The document's programs are in C++. So the numbers of C++ decide a claim, and the numbers of Python are stated with
-them. A claim about comparisons is decided by the verdicts on the comparisons. A claim about clocks or first calls is
-decided by an interval of 95 % over blocks, once the sweep is at a look. A claim about the document's machine alone is
-NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the C++ peer is not built.
+The document's programs are in C++. So the numbers of C++ decide a claim, and the text also has the numbers of Python.
+The verdicts on comparisons decide a claim about comparisons. An interval of 95 % over blocks decides a claim about
+clocks or first calls, once the sweep is at a look. A claim about the document's machine alone is NOT TESTABLE. A claim
+that needs C++ is NOT TESTABLE where the C++ peer is not built.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -163,8 +163,8 @@ def _language(judgement: Judgement) -> Answer:
 
 
 def _told(judgement: Judgement, asked: Mapping[str, tuple[str, str]]) -> tuple[tuple[Judged, ...], dict[str, str]]:
-    """Comparisons that have a value, and a sentence on each of them by the comparison's name. ``asked``: texts for both
-    arms of each comparison, by its name."""
+    """Comparisons that have a value, and a sentence on each comparison by its name. ``asked``: texts for both arms of
+    each comparison, by the comparison's name."""
     found = {name: judgement.judged[name] for name in asked if name in judgement.judged}
     return tuple(found.values()), {name: ratio_sentence(each, *asked[name]) for name, each in found.items()}
 
@@ -180,8 +180,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _of_cpp(finding: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
-    """Function that gives the finding for results with arms in C++, the original's language, and NOT TESTABLE for other
-    results."""
+    """Function that gives ``finding`` for results with arms in C++, the original's language. For other results the
+    function gives NOT TESTABLE."""
 
     def found(seen: Seen) -> Finding:
         has_cpp = any(arm.setting == ONE["cpp"] for arm in seen.main.sweep.arms)
@@ -197,8 +197,8 @@ def _round_trip(seen: Seen) -> Finding:
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
     """Finding on the document's claim that the time of one call is the latency. The document timed connecting and the
-    first call of a fresh client, as cold runs here do. CONTRADICTED where this time is over 5 % longer or shorter than
-    the time of the other calls."""
+    first call of a fresh client together, as cold runs here do. CONTRADICTED where this time differs by over 5 % from
+    the mean time of the other calls."""
     run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
         return "INCONCLUSIVE", "No cold run counts."
@@ -230,8 +230,8 @@ def _context(ours: Iterable[str]) -> Finding:
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """Finding on latency and rate, which must agree: rate × mean time is 1 with one call at a time. CONTRADICTED where
-    our product is 1 to within 5 %, since the document's own two numbers give 3.6 to 7.2."""
+    """Finding on latency and rate, which must agree: with one call at a time, rate × mean time is 1. The document's own
+    two numbers give 3.6 to 7.2. So the claim is CONTRADICTED where our product is 1 to within 5 %."""
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
     said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
@@ -243,23 +243,23 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Finding on the claim that the server answers less for two clients. The ratio (rate of two clients together ÷ rate
-    of one) is under 1 if latency grows by more than the number of clients."""
+    """Finding on the claim that the server answers fewer calls a second with two clients. The ratio (rate of two
+    clients together ÷ rate of one) is under 1 where latency grows by more than the number of clients."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
 def _share_falls(seen: Seen) -> Finding:
-    """Finding on the claim that each client's share falls with two clients. A client's rate is 1 ÷ latency, so the
-    ratio (rate of one of two clients ÷ rate of a client alone) is under 1 if latency grows."""
+    """Finding on the claim that each client's share falls with two clients. A client's rate is 1 ÷ latency. So the
+    ratio (rate of one of two clients ÷ rate of a client alone) is under 1 where latency grows."""
     return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
 
 
 def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
-    """Finding on a claim about rates, from the growth of latency: with one call at a time a client's rate is 1 ÷
+    """Finding on a claim about rates, from the growth of latency. With one call at a time a client's rate is 1 ÷
     latency.
 
-    ``ruling``: index of the ruling on the growth that decides. ``confirming``: verdict of the ruling that confirms the
-    claim. ``rate``: text of the ratio of rates, with ``{}`` for the number.
+    ``ruling``: index of the ruling on the growth that decides the claim. ``confirming``: verdict of this ruling that
+    confirms the claim. ``rate``: text of the ratio of rates, with ``{}`` for the number.
     """
     judged = judgement.judged.get("clients_cpp")
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
@@ -273,9 +273,9 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
-    """Finding on the document's timer, which read a processor clock, from wall clock ÷ processor time. CONTRADICTED
-    where the two clocks differ by over 5 %. Never CONFIRMED, since both clocks also read the same time where a client
-    computes the whole time."""
+    """Finding on the claim that the document's timer is a processor clock, from wall clock ÷ processor time.
+    CONTRADICTED where the two clocks differ by over 5 %. Never CONFIRMED, since both clocks read the same time where a
+    client computes all the time."""
     found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
         return "INCONCLUSIVE", "No block counts."
@@ -297,8 +297,8 @@ def _calls_are_synchronous(_: Seen) -> Finding:
 
 
 def _server_makes_calls_synchronous(seen: Seen) -> Finding:
-    """Finding on the claim that the server makes calls synchronous. CONTRADICTED where several calls at once get a
-    higher rate from the server than one call at a time."""
+    """Finding on the claim that the server makes calls synchronous. CONTRADICTED where the same server answers several
+    calls at once at a higher rate than one call at a time."""
     told = brief(seen.main, "in_flight_cpp", f"{IN_FLIGHT} asynchronous calls at once", "one at a time")
     said = f"The same synchronous server answered an asynchronous client. {told}"
     judged = seen.main.judged.get("in_flight_cpp")
@@ -306,7 +306,7 @@ def _server_makes_calls_synchronous(seen: Seen) -> Finding:
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
-    """Verdict on a ratio that should be 1, to within 5 %. INCONCLUSIVE before the sweep's look, and with too few
+    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE before a look of the sweep, and with too few
     blocks."""
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:

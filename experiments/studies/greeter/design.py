@@ -1,19 +1,19 @@
-"""The numbers of the document, and the sweeps of the study: SayHello over gRPC, in windows by turns, and from cold.
+"""The numbers of the document, and the study's sweep and cold runs of SayHello over gRPC.
 
 The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on its
-author's machine. The document's numbers are context, since they are of another machine. Each number has its unit and
-its place in the document.
+author's machine. The document's numbers are context, since they were measured on another machine. The docstring of each
+number has the number's unit and place in the document.
 
 A window is a fresh load program that makes 1000 calls for each client, as the original's program did. Client and server
 are in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The two
 servers are also compared under one client, our lean client, which uses no gRPC library.
 
-Each language has four loads: one client, two clients, one asynchronous client, and one client with ten calls under way.
-A client's program measures the client's rate and processor time. Each language has an A/A pair with two clients, the
-largest load; both servers of the pair carry all other loads too. A language whose peer is not built is left out with
-its comparisons.
+Each language has four loads: one client, two clients, one asynchronous client, and one asynchronous client with ten
+calls under way. A client's program measures the client's rate and processor time. Each language has an A/A pair with
+two clients, the largest load; both servers of the pair carry all other loads too. A language whose peer is not built is
+left out with its comparisons.
 
-Cold runs make the same 1000 calls, and time apart: connecting, the first call and the other calls.
+A cold run makes the same 1000 calls, and times three things separately: connecting, the first call and the other calls.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from experiments.kinds.cold import ColdCell, ColdPlan
 from experiments.studies.study import Scale
 
 LATENCY_MS = (1.0, 2.0)
-"""Question 1: least and greatest round trip of one call of one client, in ms."""
+"""Question 1: least and greatest round-trip time of one call of one client, in ms."""
 
 ONE_CLIENT_HZ = 3600.0
 """Question 2: throughput with one client, in messages a second. The document says "about"."""
@@ -36,52 +36,52 @@ TWO_CLIENTS_HZ = 3300.0
 printed this rate."""
 
 TERMINAL_HZ = 3297.24
-"""Question 2: messages a second in the last line of one client's terminal, that is, 1000 calls ÷ the time of the
-loop."""
+"""Question 2: throughput in messages a second, from the last line of one client's terminal: 1000 calls ÷ the time of
+the loop."""
 
 CALLS = 1000
-"""Question 3: calls of a client in the loop that was timed."""
+"""Question 3: number of calls that a client made in the timed loop."""
 
 CLIENTS = (1, 2)
-"""Question 2: numbers of clients at once. A client was a program in its own terminal."""
+"""Question 2: numbers of clients at the same time. A client was a program in its own terminal."""
 
 
 def implied_ms() -> float:
-    """Time of a call in ms that follows from the throughput with one client: one call at a time takes 1 ÷ rate."""
+    """Time of a call, in ms, that follows from the throughput with one client. One call at a time takes 1 ÷ rate."""
     return 1000 / ONE_CLIENT_HZ
 
 
 HEADLINE = "headline"
 
 PEER = "cpp-greeter"
-"""Peer of every arm in C++."""
+"""Name of the peer of every arm in C++."""
 
 LABELS = {"cpp": "C++", "python": "Python"}
-"""Names of the languages for people, in the order of tables and figures."""
+"""Names of the languages in texts, by language, in the order of tables and figures."""
 
 IN_FLIGHT = 10
-"""Number of calls that the asynchronous client with several calls has under way at once."""
+"""Number of calls under way of the asynchronous client with several calls."""
 
 COLD_RUNS = 3
-"""Cold runs of each cell in a block. There are several, since the first call of a fresh program varies."""
+"""Number of cold runs of each cell in a block. A block has several, since the first call of a fresh program varies."""
 
 _GREETER = setting(service="greeter", transport="grpc", mix="say-hello")
 
 ONE = {each: _GREETER.but(language=each, client="peer") for each in LABELS}
-"""Setting of one client with one call at a time, by the language of client and server."""
+"""Setting of one client with one call at a time, by language. Client and server have the same language."""
 
 TWO = {language: of.but(clients=2) for language, of in ONE.items()}
-"""Setting of two clients, each with one call at a time, by language."""
+"""Setting of two clients, each with one call at a time, by the language of clients and server."""
 
 SAME_CLIENT = {each: _GREETER.but(language=each, client="lean") for each in LABELS}
 """Setting of a server under our lean client, by the server's language."""
 
 LIBRARY = _GREETER.but(client="library")
-"""Setting of our load client on grpcio, whose cold runs are compared with the Python program's."""
+"""Setting of our load client on grpcio. A table has its cold runs beside the Python program's."""
 
 
 def asynchronous(language: str, in_flight: int = 1) -> Setting:
-    """Setting of one asynchronous client, with this number of calls under way."""
+    """Setting of one asynchronous client, with ``in_flight`` calls under way."""
     return ONE[language].but(call_style="async", in_flight=in_flight)
 
 
@@ -91,7 +91,7 @@ def languages(scale: Scale) -> tuple[str, ...]:
 
 
 def greeter(scale: Scale) -> Sweep:
-    """Sweep of the comparisons within each language, and of C++ ÷ Python where both are built here."""
+    """Sweep of the comparisons within each language, and of C++ ÷ Python where the C++ peer is built here."""
     own, groups, comparisons = languages(scale), list[Group](), list[Comparison]()
     for added, asked in (*map(_within, own), *([_between()] if len(own) > 1 else [])):
         groups += added
@@ -101,15 +101,15 @@ def greeter(scale: Scale) -> Sweep:
 
 
 def cold(scale: Scale) -> ColdPlan:
-    """Plan of the cold runs: of each language's program, and of our grpcio client."""
+    """Plan of the cold runs of each language's program, and of our grpcio client."""
     runs, blocks = (1, 1) if scale.looks[-1] < BLOCKS_MIN else (COLD_RUNS, scale.looks[0])
     cells = [ColdCell(each, CALLS, runs) for each in (*(ONE[language] for language in languages(scale)), LIBRARY)]
     return ColdPlan("greeter", "greeter", tuple(cells), blocks, scale.seed)
 
 
 def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:
-    """Groups and comparisons of one language: two clients ÷ one, asynchronous ÷ synchronous, several calls under way ÷
-    one, and an A/A pair."""
+    """Groups and comparisons of one language: two clients ÷ one client, asynchronous ÷ synchronous calls, several calls
+    under way ÷ one call, and an A/A pair."""
     name, one, pair = LABELS[language], Arm(ONE[language]), Arm(TWO[language])
     called_back, several = Arm(asynchronous(language)), Arm(asynchronous(language, IN_FLIGHT))
     same, _, again = twins(pair.setting, "same")
@@ -128,7 +128,7 @@ def _within(language: str) -> tuple[Sequence[Group], Sequence[Comparison]]:
 
 
 def _between() -> tuple[Sequence[Group], Sequence[Comparison]]:
-    """Groups and comparisons of C++ ÷ Python: both ends, and the server alone."""
+    """Groups and comparisons of C++ ÷ Python: for both ends together, and for the server alone."""
     cpp, python = (Arm(ONE[each]) for each in LABELS)
     cpp_served, python_served = (Arm(SAME_CLIENT[each]) for each in LABELS)
     differ, by_end, by_server = (

@@ -25,13 +25,13 @@ from experiments.studies.greeter.rates import (
 )
 
 ORIGINAL = "the original, C++"
-"""Name of the original's numbers, which stands in place of a transport. Figures colour rows by this name."""
+"""Name of the original's numbers, in the place where other rows have a transport. Figures colour rows by this name."""
 
 GRPC = "grpc"
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
-    """Figures of first calls and warm calls, throughput, clocks, and comparisons."""
+    """Figures of first calls and warm calls, throughput, clocks, comparisons, and A/A pairs."""
     first = "A fresh client's first call, and the other calls: time of a call, ms"
     throughput = "Greeter on gRPC, throughput: each client's, and the server's"
     compared = "Ratios of a call of the greeter: clients, asynchronous calls, C++ ÷ Python"
@@ -46,7 +46,7 @@ def pictures(seen: Seen) -> Sequence[Picture]:
 
 
 def _calls(seen: Seen) -> list[costs.Panel]:
-    """Panels of cold runs: connecting with the first call, the first call alone, the other calls."""
+    """Panels of cold runs: connecting with the first call, the first call alone, and the other calls."""
     found, (low, high) = all_from_cold(seen), design.LATENCY_MS
     panels = {
         "Connecting and the first call, as the original timed it, ms": (
@@ -111,7 +111,7 @@ def _given(name: str, value: float) -> costs.Row:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections: the original's numbers beside ours; cold runs; rates and clocks of every arm."""
+    """Sections: the original's numbers beside ours; cold runs; rates and clocks of every load."""
     return (
         Section("The original beside ours", original_table(seen)),
         Section("From cold: connecting, first call, the others", cold_table(cold_runs(seen).rows)),
@@ -120,7 +120,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def original_table(seen: Seen) -> str:
-    """Table of every number of the document, with our number in each language."""
+    """Table of every number of the document, with our number in each language beside it."""
     cold, one, pair = all_from_cold(seen), by_language(seen.main, ONE), by_language(seen.main, TWO)
     low, high = design.LATENCY_MS
     two_hz = f"about {design.TWO_CLIENTS_HZ:,.0f}/s ({design.TERMINAL_HZ:,}/s on the terminal)"
@@ -147,7 +147,7 @@ def original_table(seen: Seen) -> str:
 
 
 def cold_table(rows: Sequence[ColdRow]) -> str:
-    """Table of the cold runs of each client: times of connecting, of the first call and of the other calls in ms, and
+    """Table of the cold runs of each client: times in ms of connecting, of the first call and of the other calls, and
     ratios of these times."""
     clients = {f"{name}: its greeter client": ONE[language] for language, name in LABELS.items()}
     lines = tuple(
@@ -164,7 +164,7 @@ def cold_table(rows: Sequence[ColdRow]) -> str:
 
 
 def rates_table(judgement: Judgement) -> str:
-    """Table of the rates and clocks of every arm, an arm being a server under a load."""
+    """Table of the rates and clocks of each language's server under every load."""
     lines, limited = [], False
     for language, name in LABELS.items():
         for what, of in (

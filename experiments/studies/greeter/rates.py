@@ -1,10 +1,11 @@
-"""Rates and clocks of each arm over the blocks, and texts for them. Pure functions.
+"""Rates and clocks of each arm over the blocks, and texts with these values. Pure functions.
 
-An arm is one server under one load. An arm has two rates: of each client, and of all clients together. The clocks (wall
-clock, and processor time of client and server) give the cost of a reply. Each quantity is computed for each block. The
-interval of a quantity is Student's t interval over the logarithms of the blocks' values, so that the interval lies
-above 0. Left out are blocks that a gate refuses, and rounds in which other programs took the cores. In a block of cold
-runs a quantity is the mean over the block's runs.
+An arm is one server under one load. An arm has two rates: the rate of each client, and the rate of all clients
+together. The clocks (wall clock, and processor time of client and server) give the cost of a reply. Each quantity is
+computed for each block. The interval of a quantity is Student's t interval over the logarithms of the blocks' values,
+so that the interval lies above 0. Blocks that a gate refuses are left out. Rounds in which other programs took the
+cores are left out too, except from the rate of each client. In a block of cold runs a quantity is the mean over the
+block's runs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +32,8 @@ NOT_MEASURED = f"Not measured: the peer {PEER} was not built. `make peers` build
 
 
 def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """Sentence on a comparison; if it has no value, on the reason. ``above``, ``below``: texts for both arms."""
+    """Sentence on a comparison, or on the reason why the comparison has no value. ``above``, ``below``: texts for the
+    two arms."""
     judged = judgement.judged.get(name)
     if judged is not None:
         return ratio_sentence(judged, above, below)
@@ -40,7 +42,7 @@ def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
 
 
 def milliseconds(of: Estimate) -> str:
-    """Text in milliseconds: ``0.105 ms (0.102 to 0.108)``."""
+    """Text in milliseconds of a time in µs: ``0.105 ms (0.102 to 0.108)``."""
     return f"{number(of.value / 1000)} ms{ends(of, 1000)}"
 
 
@@ -50,12 +52,12 @@ def per_second(of: Estimate) -> str:
 
 
 def microseconds(of: Estimate) -> str:
-    """Text in microseconds: ``41.2 µs (40.9 to 41.6)``."""
+    """Text of a time in µs: ``41.2 µs (40.9 to 41.6)``."""
     return f"{number(of.value)} µs{ends(of, 1)}"
 
 
 def ends(of: Estimate, factor: float) -> str:
-    """Text of an interval in brackets, after a space: `` (0.102 to 0.108)``; empty without an interval. ``factor``:
+    """Text of an interval in brackets, after a space: `` (0.102 to 0.108)``. Empty without an interval. ``factor``:
     divisor of the interval's ends."""
     between = times_between(of, factor)
     return "" if between == NOTHING else f" ({between})"
@@ -63,26 +65,27 @@ def ends(of: Estimate, factor: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates and times of an arm. Rates are replies a second; times are µs for each reply."""
+    """Rates and times of an arm. Rates are in replies a second; times are in µs for each reply."""
 
     load_limited: bool
-    """True where the clients' core was full: rates and times are then those of client and server together."""
+    """True where the clients took over 80 % of their core. Client and server together then determine rates and
+    times."""
     total_hz: Estimate
-    """Rate of the server: all clients together."""
+    """Replies a second of the server to all clients together."""
     client_hz: Estimate
-    """Mean over the clients of the rate of one client, in the client's own time."""
+    """Mean, over the clients, of the replies a second to one client, in the client's own time."""
     response_us: Estimate
     """Mean time of a call."""
     wall_us: Estimate
-    """Wall-clock time for each reply, of all clients together: 1 ÷ rate."""
+    """Wall-clock time for each reply to any client: 1 ÷ rate of the server."""
     client_cpu_us: Estimate
-    """Processor time of the clients' program, all its threads, for each reply."""
+    """Processor time of the clients' program for each reply, with all threads."""
     server_cpu_us: Estimate
-    """Processor time of the server, all its threads, for each reply."""
+    """Processor time of the server for each reply, with all threads."""
     wall_over_cpu: Estimate
-    """Wall-clock time ÷ the processor time of the clients' program."""
+    """Ratio: wall-clock time ÷ processor time of the clients' program."""
     rate_times_response: Estimate
-    """Rate × mean time of a call: by Little's law the mean number of calls under way."""
+    """Rate of the server × mean time of a call: by Little's law the mean number of calls under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +97,19 @@ class FromCold:
     first_us: Estimate
     """Time of the first call, without connecting."""
     as_timed_us: Estimate
-    """Time of connecting and of the first call together. A program that connects within its first call times both, as
-    the original's program does."""
+    """Time of connecting and of the first call together. The original's program measured this time, since it connects
+    within its first call."""
     rest_us: Estimate
     """Mean time of the other calls of a run."""
     first_over_rest: Estimate
-    """Time of the first call ÷ mean time of the other calls."""
+    """Ratio: time of the first call ÷ mean time of the other calls."""
     as_timed_over_rest: Estimate
-    """Time of connecting and of the first call together ÷ mean time of the other calls."""
+    """Ratio: time of connecting and of the first call together ÷ mean time of the other calls."""
 
 
 def rates(judgement: Judgement, of: Setting) -> Rates | None:
-    """Rates of an arm in blocks that no gate refuses. None without such a block, or where the client does not state its
-    clocks."""
+    """Rates of an arm in the blocks that no gate refuses. None without such a block, or where the clients do not report
+    their clocks."""
     sweep, arm = judgement.sweep, Arm(of)
     blocks = [
         block for block in judgement.blocks if arm in sweep.arms and not any(gates.arm_refusals(sweep, block, arm))
@@ -136,8 +139,8 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 
 def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
-    """Sums over the counted windows of an arm in a block: number of replies, response times, wall-clock time, and the
-    clients' processor time; times in ns."""
+    """Sums over the windows that count in pairs, for an arm in a block: number of replies, response times, wall-clock
+    time, and the clients' processor time. Times are in ns."""
     slices = block.slices
     own = ratios.used(judgement.sweep.limits, block) & (ratios.column(slices.arm) == place)
     columns = {"replies": slices.counts[ALL], "response_ns": slices.sums_ns[ALL]}
@@ -146,28 +149,29 @@ def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
 
 
 def _mean_rate_hz(block: Block, place: int) -> float | None:
-    """Mean rate of the clients over the counted windows of an arm in a block; None without a window.
+    """Mean rate of the clients over the windows of an arm in a block. None without a window.
 
-    All windows have the same number of calls, so the mean (all calls ÷ all time) is the harmonic mean of the windows'
-    rates.
+    Every client makes the same number of calls in every window. So the mean (all calls ÷ all time) is the harmonic mean
+    of the clients' rates.
     """
     rates_hz = [hz for window in block.arms[place].windows for hz in window.clients_hz]
     return harmonic_mean(rates_hz) if rates_hz else None
 
 
 def by_language(judgement: Judgement, settings: Mapping[str, Setting]) -> dict[str, Rates]:
-    """Rates of each language's setting, by the language's name. Languages that were not measured are left out."""
+    """Rates of each language's setting, by the language's name in texts. Languages that were not measured are left
+    out."""
     found = ((LABELS[language], rates(judgement, of)) for language, of in settings.items())
     return {name: each for name, each in found if each is not None}
 
 
 def cold_runs(seen: Seen) -> ColdJudged:
-    """Judged cold runs; without rows where no cold run was measured."""
+    """Judged cold runs, without rows where no cold run was measured."""
     return seen.of(ColdJudged) or ColdJudged()
 
 
 def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
-    """Times of the cold runs of 1,000 calls of a setting; None where these runs were not measured."""
+    """Times of a setting's cold runs of 1,000 calls. None where these runs were not measured."""
     own = [row for row in rows if row.cell.setting == of and row.cell.calls == CALLS]
 
     def over(value: Callable[[ColdRow], float]) -> Estimate | None:
@@ -186,7 +190,7 @@ def from_cold(rows: Sequence[ColdRow], of: Setting) -> FromCold | None:
 
 
 def all_from_cold(seen: Seen) -> dict[str, FromCold]:
-    """Times of cold runs, by the language's name. Languages that were not measured are left out."""
+    """Times of cold runs, by the language's name in texts. Languages that were not measured are left out."""
     found = ((name, from_cold(cold_runs(seen).rows, ONE[language])) for language, name in LABELS.items())
     return {name: each for name, each in found if each is not None}
 

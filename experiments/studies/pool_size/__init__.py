@@ -1,7 +1,7 @@
-"""Number and kind of workers that a server needs: foretold from one client of one worker, then measured.
+"""Number and kind of workers that a server needs: predicted from one client of one worker, then measured.
 
 ``design`` has the sweeps. ``prediction`` predicts from the demands of a request. ``beside`` compares predictions with
-measurements. ``answers`` has the answers, ``claims`` the card of claims, and ``figures`` has pictures and tables.
+measurements. ``answers`` has the answers, ``claims`` the card of claims, and ``figures`` has figures and tables.
 """
 
 from experiments.peers import WITHOUT_GIL

@@ -45,7 +45,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def lookups(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_lookups`` by itself."""
+    """Answer of the part ``pool_lookups``, for its own report."""
     judged = compared(seen.main)
     to_ask = to_decide(seen.main, [each.comparison.name for each in judged])
     own = _lookups(seen.main)
@@ -53,8 +53,7 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_one``, which points to the table of arms. All predictions rest on the values of this
-    table."""
+    """Answer of the part ``pool_one``. The answer points to the table of arms, on whose values all predictions rest."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 
@@ -68,7 +67,7 @@ def gains_from_threads(judged: Judged) -> bool | None:
 
 
 def compared(judgement: Judgement) -> tuple[Judged, ...]:
-    """Comparisons of pools that have a value; A/A pairs are left out."""
+    """Comparisons of pools that have a value, without A/A pairs."""
     return tuple(each for each in judgement.judged.values() if each.comparison.kind != "same")
 
 
@@ -101,7 +100,7 @@ def _lookups(judgement: Judgement | None) -> Answer:
 
 
 def threads(arm: Arm) -> str:
-    """Number of threads in an arm's pool, in words."""
+    """Text of the number of threads in an arm's pool."""
     return counted(arm.setting.whole("workers"), "thread")
 
 
@@ -221,8 +220,8 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences that compare the closed loops of two kinds of server, ``model`` and ``other``, under the same clients
-    and work, each with its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
+    """Sentences that compare the closed loops of two models, ``model`` and ``other``, under equal clients and work,
+    each with its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
     loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
     largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
     for (of, work, clients), each in largest.items():

@@ -5,16 +5,16 @@ An arm is one server under one load. The measurement of an arm is the median ove
 two; a median resists such blocks. Blocks that a gate refuses for an arm are left out of the arm's measurement.
 
 A prediction for an arm rests on other arms, the basis (``design.basis``), by medians over the same blocks. A hit is an
-arm whose measurement is near its prediction. Before the sweep, predictions are also written down. These earlier
+arm whose measurement is near its prediction. Other predictions were written down before the sweep. These earlier
 predictions are of other minutes, in which a shared machine may be half as fast, or twice as fast. The earlier
-predictions give the rates of the open loops, and their hits are counted apart.
+predictions give the rates of the open loops, and their hits are counted separately.
 
-The error of an arm is measured ÷ foretold − 1. Of several pools, or of several numbers of clients, the smallest that is
-enough is the first whose throughput reaches ``USEFUL_SHARE`` of the highest throughput. This smallest pool, or number,
-is found twice: from the predictions, and from the measurements.
+The error of an arm is measured ÷ foretold − 1. The smallest sufficient pool is the smallest measured pool whose
+throughput reaches ``USEFUL_SHARE`` of the highest throughput. The smallest sufficient number of clients is defined
+alike. Both are found twice: from the predictions, and from the measurements.
 
-The gain of threads is the throughput of 16 threads ÷ the throughput of one, for requests with 1 ms of computing and
-longer and longer waits. The functions are pure.
+The gain of threads is the throughput of 16 threads ÷ the throughput of one thread. The requests have 1 ms of computing
+and longer and longer waits. The functions are pure.
 """
 
 import math
@@ -49,10 +49,10 @@ from experiments.studies.pool_size.design import (
 from experiments.studies.pool_size.prediction import Unmeasured, foretell
 
 THROUGHPUT_WITHIN = 0.10
-"""Largest share by which the measured throughput of a hit differs from the predicted throughput."""
+"""Largest error of the predicted throughput of a hit, as a share of the prediction."""
 
 TAIL_WITHIN = 0.25
-"""Largest share by which the measured 99th percentile of a hit differs from the predicted percentile."""
+"""Largest error of the predicted 99th percentile of a hit, as a share of the prediction."""
 
 NEAR = 0.05
 """Tolerance of the load in the claim on tails. The claim is about a load of ``advice.USUAL``, as a share of the
@@ -67,9 +67,9 @@ class Beside:
     """Arm, with its prediction and its measurement."""
 
     foretold: Foretold
-    """Prediction for the arm from its basis, in the sweep's blocks. The basis: arms with one worker."""
+    """Prediction for the arm from its basis (arms with one worker), in the sweep's blocks."""
     written: Foretold
-    """Prediction for the arm that was written down before the sweep, from the blocks of ``pool_one``."""
+    """Prediction for the arm from the blocks of ``pool_one``, written down before the sweep."""
     throughput_hz: Estimate | None
     """Measured throughput in replies a second; None where no block counts."""
     p99_s: Estimate | None
@@ -83,7 +83,7 @@ class Beside:
 
     @property
     def model(self) -> str:
-        """Name of the kind of server: its event loop, its processes, its build of Python, or its executor."""
+        """Name of the arm's model: its event loop, its build of Python, its processes, or its executor."""
         return model_of(self.setting)
 
     @property
@@ -108,13 +108,14 @@ class Beside:
 
     @property
     def share(self) -> float | None:
-        """Rate of an open loop, as a share of the capacity written down before the sweep: 0.5, 0.7 or 0.9. None for a
-        closed loop."""
+        """Rate of an open loop, as a share of the capacity that was foretold before the sweep: about 0.5, 0.7 or 0.9.
+        None for a closed loop."""
         return self._share_of(self.written)
 
     @property
     def share_now(self) -> float | None:
-        """Rate of an open loop, as a share of the foretold capacity at the machine's speed in the sweep."""
+        """Rate of an open loop, as a share of the capacity foretold from the sweep's own blocks. None for a closed
+        loop."""
         return self._share_of(self.foretold)
 
     def _share_of(self, told: Foretold) -> float | None:
@@ -123,7 +124,7 @@ class Beside:
 
     @property
     def ratio(self) -> Estimate | None:
-        """Measured ÷ foretold throughput. The interval is the interval of the measurement."""
+        """Ratio of throughputs, measured ÷ foretold, with the interval of the measurement."""
         return self.throughput_hz and self.throughput_hz.over(self.foretold.throughput_hz)
 
     @property
@@ -142,7 +143,7 @@ class Beside:
 
     @property
     def tail_ratio(self) -> Estimate | None:
-        """Measured ÷ foretold 99th percentile of an open loop. The interval is the interval of the measurement. None
+        """Ratio of 99th percentiles of an open loop, measured ÷ foretold, with the interval of the measurement. None
         without a measured percentile, and where the foretold queue grows without end."""
         foretold_s = self.foretold.response_s
         return None if self.p99_s is None or math.isinf(foretold_s) else self.p99_s.over(foretold_s)
@@ -166,31 +167,31 @@ def grouped(every: Iterable[Beside], key: Callable[[Beside], Key]) -> dict[Key, 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Ascending steps: sizes of pools with equal numbers of clients, or numbers of clients on one pool. Each step has a
-    throughput, foretold and measured. The smallest step that is enough is the first with ``USEFUL_SHARE`` of the
+    """Ascending steps: numbers of threads with equal numbers of clients, or numbers of clients on one pool. Each step
+    has a throughput, foretold and measured. The smallest sufficient step is the first with ``USEFUL_SHARE`` of the
     highest throughput."""
 
     what: str
     """Server and work of all steps, such as ``sockets, static pool: I/O 10 ms``."""
     beside: str
-    """Levels that all steps share: ``64 clients``."""
+    """Levels that all steps share, such as ``64 clients``."""
     noun: str
     """Word for the unit of a step: ``thread`` or ``client``."""
     steps: tuple[int, ...]
-    """Sizes of the pools, or numbers of clients."""
+    """Numbers of threads in the pools, or numbers of clients."""
     foretold: int
-    """Place in ``steps`` of the smallest step that is enough, by the predictions."""
+    """Index in ``steps`` of the smallest sufficient step, by the predictions."""
     seen: int
-    """Place in ``steps`` of the smallest step that is enough, by the measurements."""
+    """Index in ``steps`` of the smallest sufficient step, by the measurements."""
 
     @property
     def is_hit(self) -> bool:
-        """True where the foretold and the measured place are at most one step apart."""
+        """True where the foretold and the measured index differ by at most 1."""
         return abs(self.foretold - self.seen) <= 1
 
 
 def least_enough(rates_hz: Sequence[float]) -> int:
-    """Place of the first rate that reaches ``USEFUL_SHARE`` of the highest rate."""
+    """Index of the first rate that reaches ``USEFUL_SHARE`` of the highest rate."""
     enough_hz = USEFUL_SHARE * max(rates_hz)
     return next(place for place, rate_hz in enumerate(rates_hz) if rate_hz >= enough_hz)
 
@@ -248,14 +249,14 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Ladders of pool sizes, each with the largest number of clients. There is one for every server and work with at
-    least ``least`` pools."""
+    """Ladders of pool sizes, each with the largest number of clients. Every server and work with at least ``least``
+    pools has a ladder."""
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Ladders of numbers of clients, each on the largest pool. There is one for every server and work with at least
-    ``STEPS_MIN`` numbers."""
+    """Ladders of numbers of clients, each on the largest pool. Every server and work with at least ``STEPS_MIN``
+    numbers has a ladder."""
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 
@@ -280,15 +281,15 @@ def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tup
 
 
 BEGINS = 0.05
-"""Smallest gain of throughput that counts, as a share: 5 %."""
+"""Smallest gain of throughput that counts, as a share: 0.05 is 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Gain of threads (throughput with 16 threads ÷ throughput with one) for one work, that is, one kind of request."""
+    """Gain of threads for one work (kind of request): throughput with 16 threads ÷ throughput with one thread."""
 
     share: float
-    """Share of the time of one worker for a request that the request waits."""
+    """Part of one worker's time for a request in which the request waits, from 0 to 1."""
     foretold: float
     """Gain by the predictions."""
     measured: Estimate

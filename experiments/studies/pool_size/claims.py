@@ -1,9 +1,9 @@
 """Claims that were made before the measurement, each with its verdict. Pure functions.
 
-The claims are common advice on Python's threads, and the accuracy that the model promises. A claim about pools is
-decided by the verdicts on comparisons. A claim about predicted throughputs counts arms (an arm is one server under one
-load): an arm is within the limit, or outside the limit, only where its whole interval is. No claim is judged before the
-sweep is at a look.
+The claims are common advice on Python's threads, and the accuracy that the model promises. The verdicts on comparisons
+decide a claim about pools. A claim about predicted throughputs counts arms (an arm is one server under one load). An
+arm counts as within the limit only where its whole interval is within the limit, and as outside only where its whole
+interval is outside. No claim is judged before the sweep is at a look.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,10 +29,11 @@ from experiments.studies.pool_size.beside import (
 from experiments.studies.pool_size.design import NO_GIL, Work, model_of, work_of
 
 SHARE = 10 / 12
-"""Least share of the arms that must be hits to confirm a claim: ten of twelve."""
+"""Share of the arms whose whole interval must be within the limit, to confirm the claim on throughput: ten of
+twelve."""
 
 ARMS_MIN = 12
-"""Fewest arms that can decide a claim on the share of hits."""
+"""Fewest arms that can decide the claim on throughput."""
 
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
@@ -62,7 +63,7 @@ def _of_work(
 ) -> Callable[[Seen], Finding]:
     """Function that judges a claim on one kind of work, over all servers with a GIL.
 
-    ``is_asked``: True for the works of the claim. ``gain``: True where the claim is that more threads gain.
+    ``is_asked``: gives True for the works of the claim. ``gain``: True where the claim is that more threads gain.
     ``needs_cores``: True for a claim that needs two cores.
     """
 
@@ -76,12 +77,12 @@ def _of_work(
 
 
 def _asked(judgement: Judgement) -> tuple[Comparison, ...]:
-    """Comparisons of pools in the sweep, with a value or without."""
+    """Comparisons of pools that the sweep declares, with a value or without."""
     return tuple(each for each in judgement.sweep.comparisons if each.kind != "same")
 
 
 def _works(seen: Seen, with_gil: bool) -> Iterator[tuple[Comparison, Work]]:
-    """Declared comparisons of pools, each with the work of its requests, on an interpreter with a GIL or without a
+    """Declared comparisons of pools, each with the work of its requests, on interpreters with a GIL or without a
     GIL."""
     for each in _asked(seen.main):
         of = each.above.setting
@@ -94,7 +95,7 @@ def _has_one_core(seen: Seen) -> bool:
 
 
 def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding:
-    """Finding on a claim that more threads gain in all these comparisons (``gain`` is True), or in none of them
+    """Finding on a claim that more threads gain in all comparisons ``own`` (``gain`` is True), or in none of them
     (``gain`` is False). A comparison without a value keeps the claim open."""
     judged = [judgement.judged[each.name] for each in own if each.name in judgement.judged]
     if not judged:
@@ -134,7 +135,7 @@ def _missed(number: int, noun: str) -> str:
 
 def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
     """Number of ratios (measured ÷ foretold) whose whole interval is within ``within`` of 1; number of ratios whose
-    whole interval is outside; and a sentence on both. ``noun``: word for a ratio in the sentence."""
+    whole interval is farther from 1; and a sentence on both numbers. ``noun``: word for a ratio in the sentence."""
     low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)

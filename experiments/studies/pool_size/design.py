@@ -15,8 +15,8 @@ just before the turn of the group, since the sweep has more servers than may be 
 ``pool_lookups`` measures the pure Lookup in slices, since the effects of the pool on a pure Lookup are small.
 
 Server and load have a core each, except where the server can use a second core: work that hashes releases the GIL, a
-free-threaded Python has no GIL, and each of two processes has a GIL of its own. There neither server nor load is bound
-to a core.
+free-threaded Python has no GIL, and each of two processes has a GIL of its own. Such a server and its load are bound to
+no core.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ HEADLINE = "headline"
 
 
 def model_of(of: Setting) -> str:
-    """Name of a setting's model: its event loop, its processes, its build of Python, or else its executor."""
+    """Name of a setting's model, from its event loop, its build of Python, its processes, or else its executor."""
     name = label(of.text("transport"))
     if of["dispatch"] == "loop":
         return name
@@ -61,7 +61,7 @@ MODELS: dict[str, Setting] = {
         _SOCKETS.but(build=FREE_THREADED, placement=FREE),
     )
 }
-"""Kinds of server by their names. With two processes, each process has a pool. The last kind needs a free-threaded
+"""Settings of the models, by name. With two processes, each process has a pool. The last model needs a free-threaded
 Python on this machine."""
 
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
@@ -70,18 +70,18 @@ SHARES = (0.5, 0.7, 0.9)
 """Rates of open loops, as shares of the foretold capacity."""
 
 SMOKE_ROUNDS = 2
-"""Rounds of ``pool_lookups`` in a block at the scale ``smoke``. ``rows`` recognizes this scale by the number. The looks
-cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
+"""Number of rounds in a block of ``pool_lookups`` at the scale ``smoke``. ``rows`` recognizes this scale by the number.
+The looks cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
 
 NOMINAL_HZ = 100.0
-"""Assumed capacity of an open loop's server before there is a prediction, in requests a second. Estimates of the
+"""Assumed capacity, in requests a second, of an open loop's server before there is a prediction. Estimates of the
 duration do not depend on the rate."""
 
 BUSY = 64
-"""Number of connections that keep one worker busy. No arm has more."""
+"""Number of connections that keep one worker busy. No arm has more connections."""
 
 PROBE_MS, LOOP_PROBE_MS = 0.1, 1.0
-"""Milliseconds that a request waits in the arms that measure the cost of waiting: ``PROBE_MS`` on threads,
+"""Time in milliseconds that a request waits in the arms that measure the cost of waiting: ``PROBE_MS`` on threads,
 ``LOOP_PROBE_MS`` on an event loop. The waits are short, so that caches are still warm afterwards. The clock of an event
 loop counts whole milliseconds."""
 
@@ -93,23 +93,23 @@ class Work(Inside):
     """Work that every request does in addition to the Lookup or Trade."""
 
     durable: bool = False
-    """True for a Trade that is answered once it is on the disk. False for a Lookup."""
+    """True for a Trade that is answered once the Trade is on the disk. False for a Lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A kind of server and a work, with the pools and loads to be measured. Every pool is measured with the largest
-    number of clients, and every number of clients on the largest pool."""
+    """A model and a work, with the pools and loads to be measured. Every pool is measured with the largest number of
+    clients, and every number of clients on the largest pool."""
 
     model: str
     """Name of the model."""
     work: Work
     pools: tuple[int, ...]
-    """Sizes of the pools, ascending. An event loop has no pool: its row has the single number 1."""
+    """Numbers of threads in the pools, ascending. An event loop has no pool: its row has the single number 1."""
     clients: tuple[int, ...]
     """Numbers of connections, ascending."""
     tail_of: int | None = None
-    """Size of the pool on which an open loop is measured; None for a row without an open loop."""
+    """Number of threads of the pool on which an open loop is measured. None for a row without an open loop."""
 
     @property
     def base(self) -> Setting:
@@ -128,7 +128,7 @@ class Row:
 
 
 def with_work(of: Setting, work: Work) -> Setting:
-    """Setting of the server ``of`` with this work. With work that hashes, neither server nor load is bound to a
+    """Setting of the server ``of`` with this work. Where the work hashes, neither server nor load is bound to a
     core."""
     options = asdict(work)
     kept = {"store": SQLITE, "mix": "trade"} if options.pop("durable") else {}
@@ -171,7 +171,7 @@ QUICK = (
 POOLS = (1, 2, 4, 8, 16, 32, 64)
 
 LONG_POOLS = (4, 8, 16, 32, 64)
-"""Pools for a wait of 50 ms: one thread would answer 64 clients every 3 s."""
+"""Numbers of threads for a wait of 50 ms. Smaller pools are slow: one thread would answer 64 clients every 3 s."""
 
 WORKS = {
     **dict.fromkeys((LOOKUP, Work(io_ms=1), Work(io_ms=10)), POOLS),
@@ -193,8 +193,8 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """Rows of a scale: ``PAPER``, ``QUICK`` or ``SMOKE``. Rows that need a free-threaded Python are left out where none
-    is installed."""
+    """Rows of a scale: ``PAPER``, ``QUICK`` or ``SMOKE``. Where no free-threaded Python is installed, rows that need it
+    are left out."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
@@ -216,7 +216,7 @@ def pool_size(scale: Scale) -> Sweep:
     there = {arm for group in groups for arm in group.arms}
     others = [tuple(arm for arm in group.arms if arm not in there) for group in _of_one(scale)]
     groups += [Group(arms) for arms in others if arms]
-    # a window begins after the first replies of a row's slowest arm, and lasts for dozens of its replies
+    # a window begins after the first replies of a row's slowest arm, and lasts for dozens of that arm's replies
     warm_up_s, duration_s = (1.0, 2.0) if scale.whole else (0.2, 0.4)
     looks, turns = scale.looks[:1], Windows(warm_up_s=warm_up_s, duration_s=duration_s, in_turn=True)
     return Sweep("pool_size", "pool_size", tuple(groups), tuple(comparisons), 1, looks, scale.seed, turns)
@@ -245,7 +245,8 @@ def basis(of: Setting) -> tuple[Arm, ...]:
 
 
 def pool_lookups(scale: Scale) -> Sweep:
-    """Sweep of a Lookup with 8 and with 64 threads ÷ with one thread, on sockets, and on gRPC with its own executor."""
+    """Sweep of a Lookup with 8 and with 64 threads ÷ with one thread, on sockets and on gRPC, each with its own
+    executor."""
     groups, comparisons = list[Group](), list[Comparison]()
     for model in (SOCKETS, GRPC):
         alone = MODELS[model].but(connections=16, workers=1)
@@ -272,13 +273,13 @@ def no_work(of: Setting) -> Setting:
 
 
 def busy(plain: Setting) -> Arm:
-    """Arm of one worker that always has a request, since ``BUSY`` connections send."""
+    """Arm of one worker that always has a request, since ``BUSY`` connections send requests."""
     return Arm(plain.but(connections=BUSY))
 
 
 def probes(plain: Setting) -> tuple[Arm, ...]:
-    """Arms of one worker that waits in each request. An event loop waits for many requests at once, so it also has an
-    arm of a busy worker."""
+    """Arms of one worker whose requests wait. An event loop waits for many requests at once, so it also has an arm with
+    a busy worker."""
     if plain["dispatch"] != "loop":
         return (Arm(plain.but(io_ms=PROBE_MS)),)
     waits = plain.but(io_ms=LOOP_PROBE_MS)
@@ -292,14 +293,14 @@ def work_of(of: Setting) -> Work:
 
 
 def named(work: Work) -> str:
-    """Name of a work: ``I/O 4 ms, CPU 1 ms``; ``Lookup`` for no work, and ``durable trade``."""
+    """Name of a work: ``I/O 4 ms, CPU 1 ms``; without such work ``Lookup`` or ``durable trade``."""
     kinds = (("I/O", work.io_ms), ("CPU", work.cpu_ms), ("hash", work.hash_ms))
     request = "durable trade" if work.durable else "Lookup"
     return ", ".join(f"{kind} {ms:g} ms" for kind, ms in kinds if ms) or request
 
 
 def _compared(row: Row) -> tuple[Comparison, ...]:
-    """Comparison of a row's largest pool with its smallest pool; none for a row with one pool."""
+    """Comparison of a row's largest pool with its smallest pool. Empty for a row with one pool."""
     if len(row.pools) == 1:
         return ()
     above, below = row.pooled[-1], row.pooled[0]
@@ -314,7 +315,7 @@ def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
 
 
 def _open(row: Row, scale: Scale) -> Iterator[Arm]:
-    """Arms of an open loop, one at each share of the foretold capacity."""
+    """Arms of a row's open loop, one arm for each share of the foretold capacity."""
     assert row.tail_of is not None
     pool = row.base.but(workers=row.tail_of, connections=OPEN_CONNECTIONS)
     for share in SHARES:

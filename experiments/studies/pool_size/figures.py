@@ -30,7 +30,7 @@ from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, named
 FORETOLD = "foretold, from one client of one worker"
 
 PANELS = 4
-"""Largest number of panels in a figure. A figure with more has the first panels alone."""
+"""Largest number of panels in a figure. Further panels are left out."""
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
@@ -49,7 +49,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def effect(seen: Seen) -> Picture:
-    """Figure of the throughput of 16 threads ÷ the throughput of one, over the share of waiting."""
+    """Figure of the throughput of 16 threads ÷ the throughput of one thread, over the share of waiting."""
     found = gains(seen)
     line = Line(
         "16 threads ÷ 1 thread",
@@ -65,7 +65,7 @@ def effect(seen: Seen) -> Picture:
 
 
 def pools(every: Sequence[Beside]) -> Picture:
-    """Figure of the throughput over the pool's size: a panel for each work, a line for each model."""
+    """Figure of the throughput over the pool's size, with a panel for each work, and a line for each model."""
     closed = [each for each in every if not each.is_open and each.model != AIO]
     panels = []
     for work, of_work in grouped(closed, lambda each: each.work).items():
@@ -81,7 +81,7 @@ def pools(every: Sequence[Beside]) -> Picture:
 
 
 def prediction(every: Sequence[Beside]) -> Picture:
-    """Figure of a ratio for every arm of a closed loop: its measured throughput ÷ its predicted throughput."""
+    """Figure with a ratio for every arm of a closed loop: measured throughput ÷ predicted throughput."""
     closed = grouped((each for each in every if not each.is_open), lambda each: each.what)
     rows = [
         Off(what, [(f"{each.workers}/{each.clients}", each.ratio) for each in own if each.ratio is not None])
@@ -92,7 +92,7 @@ def prediction(every: Sequence[Beside]) -> Picture:
 
 
 def tails(every: Sequence[Beside]) -> Picture:
-    """Figure of the 99th percentile at shares of the capacity, for open loops: a panel for each model and work."""
+    """Figure of the 99th percentile over the load, for open loops, with a panel for each model and work."""
     panels = []
     for what, own in grouped((each for each in every if each.is_open), lambda each: each.what).items():
         at = [(100 * (each.share_now or 0), each.foretold.response_s, each.p99_s) for each in own]
@@ -114,8 +114,8 @@ def _load(own: Sequence[Beside]) -> str:
 
 
 def loop(every: Sequence[Beside]) -> Picture:
-    """Figure of the throughput over the number of clients, with the same work: a panel for each model on gRPC, so that
-    no line hides another."""
+    """Figure of the throughput over the number of clients, for gRPC. Each model and work has its own panel, so that no
+    line hides another line."""
     closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
     panels = []
     for work, of_work in grouped(closed, lambda each: each.work).items():
@@ -132,8 +132,8 @@ def loop(every: Sequence[Beside]) -> Picture:
 
 
 def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
-    """Line of a figure: the measured points of one model, and their predictions. ``over``: ``workers`` or ``clients``,
-    the quantity of the axis."""
+    """Line of a figure: the measured points of one model, and the model's predictions. ``over``: quantity of the axis,
+    ``workers`` or ``clients``."""
 
     def place(of: Beside) -> float:
         return float(of.clients if over == "clients" else of.workers)
@@ -148,11 +148,12 @@ def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
 
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
-"""Words for the resource that is the first to be busy all the time, by the resource's name in predictions."""
+"""Words for the limiting resource of a prediction (the first to be busy all the time), by the resource's name."""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with the tables of all arms with a prediction, of the least that is enough, and of the demands."""
+    """Sections with four tables: predicted throughputs, predicted tails, the smallest sufficient pools and clients, and
+    demands."""
     every = beside(seen)
     told = [
         Section("Prediction beside measurement", throughput_table(every)),
@@ -225,8 +226,7 @@ def _threads(each: Beside) -> str:
 
 
 def ladder_table(ladders: Sequence[Ladder]) -> str:
-    """Table of ladders: the smallest pool, or the smallest number of clients, that is enough; as foretold and as
-    measured."""
+    """Table of ladders: the smallest sufficient pool, or number of clients, as foretold and as measured."""
     lines = tuple(
         (
             each.what,

@@ -1,27 +1,26 @@
 """Demands of a request at any setting, measured by one client of one worker, and the prediction from the demands.
 
-The queueing model is ``recommend.model``. From the setting it takes workers, clients, cores, processes and a rate. A
-server that answers on an event loop has no pool: each request counts as one worker, and the server computes one request
-at a time. Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
+The queueing model is ``recommend.model``. The setting gives workers, clients, cores, processes and rate. A server that
+answers on an event loop has no pool: each request counts as one worker, and the server computes one request at a time.
+Requests that wait on an event loop gather into waves. On a free-threaded Python nothing holds a GIL.
 
 A prediction rests on arms of the setting's kind of server (``design.basis``; an arm is one server under one load). Each
-has one process with one worker. One arm has one client. The busy arm has enough connections to keep the worker busy.
-The waiting arm has one client, and its requests wait. These arms give
+arm has one process with one worker. One arm has one client. The busy arm has enough connections to keep the worker
+busy. The waiting arm has one client, and its requests wait. These arms give
 
 - The transport's own processor time for a request, from the busy arm. A worker that sleeps between requests takes more.
-  For a request that computes, the time is from the arm with one client, since in both cases a single request follows
-  each reply.
+  For a request that computes, the time is from the arm with one client: there too, a single request follows each reply.
 - The processor time that a wait costs, and the delay with which a wait ends. An event loop waits for many requests at
-  once, so the processor time is from a busy arm that waits. A wait's timer ends in time, but the loop wakes late: on an
-  event loop this delay is outside a worker.
-- The rest of the response time of one client. This rest is outside the worker.
+  once, so its processor time is from a busy arm that waits. There the timer ends in time, but the loop wakes late: on
+  an event loop this delay is outside a worker.
+- The rest of the response time of one client, which is outside the worker.
 - The load's processor time, where the load runs on the server's cores.
 - For durable trades: the time for which a trader waits for the disk, and the processor time of a commit. While a group
   of trades is committed, the next group gathers. So half of the trades under way share a commit, and each trade costs
   its part of the commit.
 
-The time of the work itself is known: it is the time that the setting asks for. No arm with a prediction is in this
-measurement. The functions are pure.
+The time of the work itself is known: the setting asks for this time. No arm with a prediction is in this measurement.
+The functions are pure.
 """
 
 from collections.abc import Callable
@@ -44,15 +43,15 @@ from experiments.results.observed import ALL, Block
 from experiments.studies.pool_size.design import busy, no_work, one, probes, work_of
 
 LOOP_WORKERS = 256
-"""Most requests under way at once on an event loop, in the model of an open loop."""
+"""Largest number of requests under way at once on an event loop, in the model of an open loop."""
 
 QUANTILE = 0.99
 """Quantile of the response times that is predicted for an open loop."""
 
 
 def of_demands(setting: Setting, demands: Demands, cores: int, load_s: float = 0.0) -> Foretold:
-    """Prediction for a setting from the demands of a request, on a machine with this number of cores. For an open loop
-    the function computes for about half a second.
+    """Prediction for a setting from the demands of a request, on a machine with ``cores`` cores. For an open loop the
+    function computes for about half a second.
 
     ``load_s``: processor time of the load for a request, in seconds. Where server and load share the cores, this time
     reduces the server's part of the cores.
@@ -109,8 +108,8 @@ def foretell(judgement: Judgement, setting: Setting) -> Foretold:
 
 
 def demands_of(judgement: Judgement, setting: Setting) -> Demands:
-    """Demands of a request at a setting, by the rules of the module. Raises ValueError where the sweep lacks an arm of
-    the setting's ``design.basis``, and Unmeasured where such an arm has no value."""
+    """Demands of a request at a setting, by the rules in the module's docstring. Raises ValueError where the sweep
+    lacks an arm of the setting's ``design.basis``, and Unmeasured where such an arm has no value."""
     work, plain = work_of(setting), no_work(one(setting))
     alone, waiting, waiting_alike = Arm(plain), probes(plain)[0], probes(plain)[-1]
     busy_cpu_s = _cpu_s(judgement, busy(plain))
@@ -140,7 +139,7 @@ def demands_of(judgement: Judgement, setting: Setting) -> Demands:
 
 
 def _cpu_s(judgement: Judgement, arm: Arm) -> float:
-    """Processor time of the server for a request on an arm, in seconds."""
+    """Median over blocks of the server's processor time for a request on an arm, in seconds."""
     return _seen(judgement, arm, ratios.arm_cpu_us) * US
 
 

@@ -36,7 +36,7 @@ ESTIMAND = (
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
 
 MEASURES = ("", "_cpu")
-"""Suffixes of the names of comparisons: empty for time, ``_cpu`` for processor time."""
+"""Suffixes of the names of comparisons: empty for the time of a request, ``_cpu`` for processor time."""
 
 TITLES: Mapping[Measure, str] = {
     "response": f"time of a request with {ONE} connection, {POOL} threads",
@@ -52,8 +52,8 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to the five questions. The questions on cells and on the stress test are left out where these were not
-    measured."""
+    """Answers to the five questions. A question on cells, or on the stress test, is left out where its measurements are
+    absent."""
     found = [_languages(seen), _debug(seen.main)]
     if (cells := seen.of(TableJudged)) is not None:
         found += [_pool(cells), _connections(cells)]
@@ -95,7 +95,7 @@ def _languages(seen: Seen) -> Answer:
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Sentence on the time of Rust ÷ Go at the document's numbers of connections, which the sweep by turns lacks; empty
+    """Sentence on the time of Rust ÷ Go at the document's numbers of connections, which the sweep by turns lacks. Empty
     where the cells were not measured."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     cells = seen.of(TableJudged)
@@ -139,7 +139,7 @@ def _pool(cells: TableJudged) -> Answer:
 
 
 def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> Iterator[str]:
-    """Sentences, one for each quantity, with the ratios of this name in every measured language."""
+    """Sentences, one for each quantity, with the ratios whose names begin with ``name``, in every measured language."""
     for quantity in quantities:
         found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
         told = "; ".join(words(each) for each in found if each is not None)

@@ -2,9 +2,9 @@
 
 Only verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED. With too few blocks a ratio has no verdict, and
 decides nothing. A cell is a fresh server under one load. A claim about every cell is confirmed where the verdict on
-each cell agrees with the claim; one cell that disagrees contradicts the claim. A claim about all cells together is
-decided by one ratio over all cells. For a claim with the word "far" or "much" this module sets a bound. A claim is NOT
-TESTABLE where a server that the claim needs is not built here.
+each cell agrees with the claim; one cell that disagrees contradicts the claim. One ratio over all cells decides a claim
+about all cells together. For a claim with the word "far" or "much" this module sets a bound. A claim is NOT TESTABLE
+where a server that the claim needs is not built here.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from experiments.studies.pools.design import BOTH, FEW, MANY, VERBS
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements by which claims are judged."""
+    """Measurements that decide the claims."""
 
     seen: Seen
     """Measurements of the part."""
@@ -40,21 +40,22 @@ NOT_HERE = "A server that it needs is not built here: `make peers` says how. The
 NOT_MEASURED = "Not measured in this run: `python -m experiments run pools`."
 
 ALMOST = 0.9
-"""Least share of the cells for a claim with the words "almost always"."""
+"""Least share of the cells that confirms a claim with the words "almost always"."""
 
 FAR_LESS = 0.9
-"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust takes 0.89 of its Go, the
-geometric mean of six cells."""
+"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust uses 0.89 times as much as
+its Go, the geometric mean of six cells."""
 
 MUCH_LESS = 1 / 1.5
-"""Largest ratio of memory that counts as much less. In the document's 36 pairs Rust takes at most 0.61 of Go."""
+"""Largest ratio of memory that counts as much less. In the document's 36 pairs Rust takes at most 0.61 times as much as
+Go."""
 
 MUCH_MORE = 10.0
-"""Least ratio of latency with 1,000 connections that counts as much more. In the document the latency with 1,000
+"""Least growth of latency up to 1,000 connections that counts as much. In the document the latency with 1,000
 connections is about ten times the latency with 100, and far more than ten times the latency with 10."""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
-"""Least number of requests to each server at which the stress test decides its claim."""
+"""Least number of requests to each server with which the stress test decides its claim."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -63,8 +64,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    """Claim with its verdict. A numbered conclusion, which the document drew from its tables, also has a sentence on
-    how many requests a cell has."""
+    """Claim with its verdict. The text of a numbered conclusion ends with the size of a cell, since the document drew
+    these conclusions from its tables."""
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
@@ -75,8 +76,8 @@ def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
 
 
 def _pool_saves_threads(seen: Seen) -> Claim:
-    """Claim that a pool saves the cost of a thread for each request. It is judged by the comparisons of a thread for
-    each request with the thread pool, on each transport and number of clients of the part ``executors``."""
+    """Claim that a pool saves the cost of a thread for each request. The part ``executors`` decides the claim, by its
+    comparisons of a thread for each request with the thread pool."""
     if EXECUTORS not in seen.beside:
         return not_measured(POOL_SAVES, EXECUTORS)
     judgement = seen.beside[EXECUTORS]
@@ -102,7 +103,7 @@ def _pool_saves_threads(seen: Seen) -> Claim:
 
 
 def _size(cells: TableJudged) -> str:
-    """Sentence on the number of requests in a cell, and on the seconds that a cell took, here and in the document."""
+    """Sentence on the number of requests in a cell, and on a cell's duration in seconds, here and in the document."""
     own = [cell for cell in cells.plan.cells if cell.setting["language"] in BOTH]
     requests = sorted({cell.requests for cell in own})
     lasted = [each.value for cell in own if (each := cells.estimate(cell, "total_s")) is not None]
@@ -125,7 +126,7 @@ def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float =
 
 
 def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
-    """Verdict of a single ratio on a claim that ratios lie under a bound, or over it (``all_are``)."""
+    """Verdict of a single ratio on a claim of ``all_are``."""
     if judged is None or judged.verdict in (None, Verdict.INCONCLUSIVE):
         return "INCONCLUSIVE"
     seen, less = judged.seen, wanted is Verdict.LESS
@@ -156,7 +157,7 @@ def words(judged: CellJudged | None) -> str:
 
 
 def _each(cells: TableJudged, name: str) -> list[CellJudged | None]:
-    """Judged ratios of this name in the document's languages, Rust and Go; None for a ratio without a value."""
+    """Judged ratios with this name in Rust and in Go, the document's languages. None for a ratio without a value."""
     return [cells.judged.get(f"{name}_{language}") for language in BOTH]
 
 
@@ -166,7 +167,7 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
 
 def _processor(name: str, wanted: Verdict) -> Callable[[Measured], Finding]:
     """Function that judges a claim by the ratios of the share of the processor in both languages. The text also has the
-    processor time a request.
+    ratios of processor time a request.
 
     ``name``: beginning of the ratios' names. ``wanted``: verdict that confirms the claim.
     """
@@ -190,8 +191,8 @@ def _go_leads_past_the_threads(of: Measured) -> Finding:
 
 
 def _pool_takes_memory(of: Measured) -> Finding:
-    """Finding on the claim that a larger pool takes more memory, from the growth of memory in both languages. A larger
-    factor in Go than in Rust contradicts the claim."""
+    """Finding on the claim that a larger pool takes more memory, and in Rust by a larger factor, from the growth of
+    memory in both languages. A larger factor in Go contradicts the claim."""
     judged = rust, go = _each(of.cells, "pool_memory_mib")
     verdict = all_are(Verdict.MORE, judged)
     if rust is not None and go is not None and verdict == "CONFIRMED" and rust.seen.low <= go.seen.high:
@@ -207,7 +208,7 @@ def _every_cell(cells: TableJudged, quantity: str) -> list[CellJudged | None]:
 
 
 def _counts(judged: Sequence[CellJudged | None]) -> str:
-    """Number of cells by verdict: ``LESS in 17 of 18 cells, EQUIVALENT in 1``."""
+    """Text of the number of cells by verdict: ``LESS in 17 of 18 cells, EQUIVALENT in 1``."""
     said = Counter(
         "not measured" if each is None else each.verdict.value if each.verdict else "no verdict" for each in judged
     )
@@ -227,7 +228,7 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
 
 
 def _by_turns(seen: Seen) -> str:
-    """Sentence on the time of Rust ÷ Go in the sweep by turns, where the load is not the limit; empty where this ratio
+    """Sentence on the time of Rust ÷ Go in the sweep by turns, where the load is not the limit. Empty where this ratio
     was not measured."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
@@ -235,8 +236,8 @@ def _by_turns(seen: Seen) -> str:
 
 
 def _rust_is_faster(of: Measured) -> Finding:
-    """Finding on the claim that Rust answers sooner, from the time of a request, Rust ÷ Go, in every cell. As in the
-    document, times are of client and server together."""
+    """Finding on the claim that Rust answers sooner, from the ratio Rust ÷ Go of the time of a request in every cell.
+    As in the document, times are of client and server together."""
     judged = _every_cell(of.cells, "response_ms")
     together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))
@@ -311,8 +312,8 @@ def _no_errors(of: Measured) -> Finding:
 
 
 def _rust_wins_otherwise(of: Measured) -> Finding:
-    """Finding on the claim that Rust is better in all other respects, from the time of a request, the memory, and the
-    share of the processor with 64 threads. A time that was measured with the load near its limit decides nothing."""
+    """Finding on the claim that Rust is better in all other respects. The finding rests on the time of a request, the
+    memory, and the share of the processor with 64 threads. A time decides nothing where the load was near its limit."""
     names = ("rust_go_response_ms_get", "rust_go_response_ms_put", "rust_go_memory", "crossing_64")
     time_get, time_put, memory, many = (of.cells.judged.get(each) for each in names)
     times = [None if each is None or each.load_limited else each for each in (time_get, time_put)]

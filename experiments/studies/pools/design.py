@@ -1,11 +1,11 @@
 """Design of the study ``pools``: a sweep of three servers by turns, a table of cells one at a time, and a stress test.
 
 A **cell** is a fresh server under one load. The document has 72 cells: two languages × six pools × three numbers of
-connections × GET and PUT. Python, with our static pool, is a third language here. Each cell is measured twice: pinned,
-that is, with a core each for server and load; and free, that is, on all cores, for the claims about the share of the
-processor.
+connections × GET and PUT. Python, with our static pool, is a third language here. A pinned cell has a core each for
+server and load. A free cell has all cores for both, for the claims about the share of the processor. In the profile
+``paper`` each cell is measured in both ways; other profiles have fewer free cells.
 
-The **sweep** by turns compares all languages side by side, with an A/A pair, and a debug build with a release build.
+The **sweep** by turns has an A/A pair, and compares all languages side by side, and a debug build with a release build.
 Every load opens a connection for each request, as the original did. The load is our C client for HTTP/1.1, since ``ab``
 was the limit in every cell of the original.
 """
@@ -29,7 +29,7 @@ STUDY = PART = "pools"
 HEADLINE = "headline"
 
 PEERS = {"rust": "rust-entity", "go": "go-entity"}
-"""Names of the peers (programs in other languages), by language. The server in Python is this project's."""
+"""Names of the peers (programs in other languages), by language. The server in Python is part of this project."""
 
 DEBUG = "rust-entity-debug"
 
@@ -39,7 +39,7 @@ BOTH = ("rust", "go")
 """Languages of the document."""
 
 PAIRS = (BOTH, ("go", "python"), ("rust", "python"))
-"""Pairs of languages that are compared. A ratio is the first ÷ the second."""
+"""Pairs of languages that are compared. A ratio is the first language ÷ the second."""
 
 QUANTITIES = {
     "response_ms": "time of a request",
@@ -50,7 +50,7 @@ QUANTITIES = {
     "processing_ms": "processing",
     "received_kb_s": "bytes received a second",
 }
-"""Names of the cells' quantities in texts, by the quantities' names."""
+"""Names of the cells' quantities in texts, by the quantities' names in recordings."""
 
 VERBS = ("get", "put")
 
@@ -62,7 +62,7 @@ POOLS = (2, 4, 8, 16, 32, 64)
 QUICK_POOLS = (2, 8, 64)
 
 FEW, MANY = 2, 64
-"""Smallest and largest pool. Growth with the pool is judged from the smallest to the largest."""
+"""Numbers of threads in the smallest and the largest pool. Growth with the pool is largest ÷ smallest."""
 
 POOL = 8
 """Number of threads of every server in the sweep by turns."""
@@ -73,23 +73,24 @@ connection: with more connections the load is the limit. Processor time is measu
 depend on the limit of the load."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
-"""Least numbers of requests in a cell, by scale. A cell with many connections has more."""
+"""Least numbers of requests in a cell, by profile. A cell with many connections has more."""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
-"""Numbers of blocks of the table of cells. 10 blocks can decide a family of 18 ratios, and 12 blocks a family of
+"""Numbers of blocks of the table of cells. 10 blocks can decide a family of 18 ratios; 12 blocks can decide a family of
 36."""
 
 WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
-"""Windows of the sweep by turns. With many short windows, a slow moment of the machine meets both servers of a pair."""
+"""Windows of the sweep by turns. The windows are short and many, so that a slow moment of the machine meets both
+servers of a pair."""
 
 KEYS, SMOKE_KEYS = 10_000, 200
-"""Numbers of keys of each kind of request in the stress test."""
+"""Numbers of keys of each kind of request in the stress test; ``SMOKE_KEYS`` in a short scale."""
 
 STRESS_CONNECTIONS = 1000
-"""Connections of each kind of request in the stress test. The three kinds together have three thousand at once."""
+"""Number of connections of each kind of request in the stress test. All three kinds run at once."""
 
 FIRST_READ, FIRST_NEW, FIRST_KNOWN = 10**6, 2 * 10**6, 3 * 10**6
-"""First keys that the stress test reads, that it adds, and that it updates. A server begins with the keys 1 to 1000."""
+"""First keys of the stress test's reads, new keys, and updates. A server begins with the keys 1 to 1000."""
 
 
 def server(language: str, pool: int, connections: int, verb: str) -> Setting:
@@ -119,7 +120,7 @@ def languages(scale: Scale) -> tuple[str, ...]:
 def pools(scale: Scale) -> Sweep:
     """Sweep by turns of Rust, Go and Python, and of debug ÷ release, for GET and PUT, with 8 threads.
 
-    Times are compared with 1 connection, and processor time with 100.
+    Times are compared with 1 connection, and processor times with 100 connections.
     """
     here, groups, comparisons = languages(scale), list[Group](), list[Comparison]()
     same, _, _ = twins(server(here[0], POOL, ONE, "get"), "same")
@@ -170,7 +171,7 @@ def is_short(scale: Scale) -> bool:
 
 
 def cells(scale: Scale) -> TablePlan:
-    """Plan of every cell of tables 1 and 2 (pinned, then free), and of the ratios of cells."""
+    """Plan of the cells of tables 1 and 2 (pinned, then free), and of the ratios of cells."""
     requests = REQUESTS if scale.whole else SMOKE_REQUESTS if is_short(scale) else QUICK_REQUESTS
     ends = (CONNECTIONS[0], CONNECTIONS[-1])
     sizes = POOLS if scale.whole else (FEW, MANY) if is_short(scale) else QUICK_POOLS
@@ -189,7 +190,8 @@ Cells = Sequence[Cell]
 
 
 def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ...]:
-    """Indices in ``cells`` of the cells, pinned or free, that have these levels."""
+    """Indices of the cells in ``cells`` that have these levels. ``pinned``: True for pinned cells, False for free
+    cells."""
     return tuple(
         place
         for place, each in enumerate(cells)
@@ -198,7 +200,7 @@ def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ..
 
 
 def _both_languages(cells: Cells, pinned: bool = True, **levels: Level) -> Iterator[tuple[int, ...]]:
-    """Indices of the cells with these levels, in two lists: Rust's cells, then Go's."""
+    """Indices of the cells with these levels, in two lists: first Rust's cells, then Go's cells."""
     return (_places(cells, pinned, language=each, **levels) for each in BOTH)
 
 
@@ -215,7 +217,7 @@ def _ratios(cells: Cells, here: Sequence[str]) -> Iterator[CellRatio]:
 
 def _between_languages(cells: Cells, one: str, other: str) -> Iterator[CellRatio]:
     """Ratios of two languages over all pinned cells together: of the time and the processor time of a request for each
-    verb, and of the memory."""
+    verb, and of memory."""
     named = f"{one.capitalize()} ÷ {other.capitalize()}"
     for verb, quantity in product(VERBS, ("response_ms", "cpu_us")):
         above, below = (_places(cells, language=each, mix=verb) for each in (one, other))
@@ -238,8 +240,8 @@ def _each_cell(cells: Cells) -> Iterator[CellRatio]:
 
 
 def _crossing(cells: Cells) -> Iterator[CellRatio]:
-    """Ratios Rust ÷ Go of the share of the processor with 2 threads and with 64 threads, and of the times of connecting
-    and processing with 1000 connections."""
+    """Ratios Rust ÷ Go of the share of the processor with 2 threads and with 64 threads. With 1000 connections also of
+    the times of connecting and processing."""
     for pool in (FEW, MANY):
         above, below = _both_languages(cells, pinned=False, workers=pool)
         title = f"{pool} threads, all cores free: Rust ÷ Go"
@@ -267,8 +269,8 @@ def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
 
 
 def stress(scale: Scale) -> StressPlan:
-    """Plan of the stress test: 40,000 requests of three kinds at once. The kinds are reads, new keys, and two updates
-    of each known key."""
+    """Plan of the stress test: 40,000 requests (800 in a short scale) of three kinds at once. The kinds are reads, new
+    keys, and two updates of each known key."""
     keys = SMOKE_KEYS if is_short(scale) else KEYS
     entity, at = '{"id":{id},"description":"entity {id}","value":0.5}', "/entities/{id}"
     update = '{"id":{id},"description":"update {turn} of {id}","value":{turn}.5}'

@@ -1,9 +1,9 @@
 """Figures and tables of the study ``pools``: the document's numbers beside ours, and the document's faults.
 
-The document has tables alone. For each column of its tables 1 and 2 that a conclusion is about, a figure here draws the
-column as lines over the size of the pool. The document's figures 1 and 2 are pictures of JMeter's tables; here both are
-one figure of throughput. A further figure has the processor time of a request over the number of connections. The table
-of ratios has a row for each declared ratio over several cells. The functions are pure.
+The document has only tables. For three columns of its tables 1 and 2 (mean time, processor, memory) a figure here draws
+lines over the size of the pool. The document's figures 1 and 2 are pictures of JMeter's tables; here both are one
+figure of throughput. A further figure has the processor time of a request over the number of connections. The table of
+ratios has a row for each declared ratio over several cells. The functions are pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ DRAWN = {
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
 """Figures by the column of tables 1 and 2 that they draw. An entry has a name, a title, the label of the axis, and True
-where our cells in the figure are pinned, False where they are free."""
+where our cells in the figure are pinned (False where they are free)."""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 
@@ -57,8 +57,8 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _panels(seen: TableJudged, quantity: str, verb: str, pinned: bool) -> Iterator[Panel]:
-    """Panels of a figure over the pool, two for each number of connections: the document's and ours. A panel has a line
-    for each language."""
+    """Panels of a figure over the pool, two for each number of connections: the document's panel and ours. A panel has
+    a line for each language."""
     for connections in CONNECTIONS:
         table = [row for row in original.TABLES[verb] if row.connections == connections]
         points = [(row.language, float(row.pool), _printed(row, quantity)) for row in table]
@@ -69,7 +69,8 @@ def _panels(seen: TableJudged, quantity: str, verb: str, pinned: bool) -> Iterat
 
 
 def _connections(seen: TableJudged) -> Picture:
-    """Figure of the processor time of a request by connections: a row of the document's panels, and a row of ours."""
+    """Figure of the processor time of a request by connections, with a row of the document's panels and a row of our
+    panels."""
     document, here = list[Panel](), list[Panel]()
     for verb in VERBS:
         table = [row for row in original.TABLES[verb] if row.pool == POOL]
@@ -85,7 +86,7 @@ def _connections(seen: TableJudged) -> Picture:
 
 def _lines_of_document(points: Sequence[tuple[str, float, float]], limited: bool = False) -> list[Line]:
     """Lines of the document's languages. ``points``: language, place on the axis, and value of each point. ``limited``:
-    True for hollow points, which mark that the load was at its limit, as in every cell of the document."""
+    True for hollow points. A hollow point marks that the load was at its limit, as in every cell of the document."""
     lines = []
     for language in BOTH:
         own = [(x, exact(y)) for name, x, y in points if name == language]
@@ -116,7 +117,7 @@ def _lines(seen: TableJudged, quantity: str, over: str, pinned: bool, **levels: 
 
 def _stress(seen: StressJudged) -> Picture:
     """Figure of the requests a second of each kind of request, and of all kinds together. The title has the number of
-    errors, which is what the test is about."""
+    errors, since the test is about errors."""
     kinds = {kind: float(place) for place, kind in enumerate(dict.fromkeys(row.kind for row in seen.rows))}
     kinds |= {"TOTAL": len(kinds) - 0.3}
     total = [row for row in seen.rows if row.kind == "TOTAL"]
@@ -158,13 +159,14 @@ COLUMNS = {
 """Heads of the columns of tables 1 and 2 that follow language, pool, requests and connections, by quantity."""
 
 LITTLE = "N ÷ throughput, ms"
-"""Head of a column whose value the mean time must nearly equal, in a closed loop of N connections (Little's law)."""
+"""Head of the column with N ÷ throughput. In a closed loop of N connections the mean time nearly equals this value
+(Little's law)."""
 
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with all tables that were measured, and with the document's faults."""
+    """Sections with the tables that were measured, and with the document's faults."""
     found: list[Section] = []
     if (cells := seen.of(TableJudged)) is not None:
         for place, verb in enumerate(VERBS, 1):
@@ -214,7 +216,7 @@ def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
 
 
 def original_table(verb: str) -> str:
-    """One of the document's tables as printed, for a verb. ‡ marks a mean time that breaks Little's law."""
+    """Table of the document for a verb, as printed. ‡ marks a mean time that breaks Little's law."""
     lines = []
     for row in original.TABLES[verb]:
         cells = {name: f"{getattr(row, name):g}" for name in COLUMNS}
@@ -234,7 +236,7 @@ def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
     """Table of the declared ratios over several cells. Ratios of single cells are left out: the findings on claims
-    count the verdicts on these."""
+    count their verdicts."""
     lines = [
         (
             each.ratio.title,
@@ -283,7 +285,7 @@ def stress_table(seen: StressJudged) -> str:
 
 
 def faults() -> Iterator[str]:
-    """Sentences on the faults that a program finds in the document's numbers."""
+    """Sentences on the faults that this module finds in the document's numbers."""
     broken = original.impossible_means()
     told = "; ".join(f"{each.response_ms:g} for {each.little_ms:.3f} ms" for each in broken)
     yield f"{len(broken)} printed means break Little's law. All are Go's PUT at 100 connections: {told}."

@@ -1,25 +1,25 @@
 """The original document's numbers: tables 1 and 2, JMeter's two tables, and the faults in these tables.
 
 The numbers are of another machine, and the load program ``ab`` was the limit in all 72 cells. So the numbers are
-context for ours. The percentages in tables 1 and 2 are from ``pidstat``: of one core, and of the machine's memory. All
-other numbers in tables 1 and 2 are from ``ab``, which prints the times of connecting and processing in whole
-milliseconds. The functions are pure.
+context for ours. In tables 1 and 2 the percentages are from ``pidstat``: of one core, and of the machine's memory. All
+other numbers there are from ``ab``, which prints the times of connecting and processing in whole milliseconds. The
+functions are pure.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 REQUESTS = 100_000
-"""Requests of each cell."""
+"""Number of requests in each cell."""
 
 LITTLE_SHARE = 0.02
-"""Largest share by which a printed mean may differ from connections × total ÷ requests, because of rounding."""
+"""Largest share by which a printed mean may differ, because of rounding, from connections × total time ÷ requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of table 1 or table 2, as printed: one cell. ``pool`` is the number of threads. Percentages are of one core
-    and of the machine's memory, as means and as maxima."""
+    """Row of table 1 or table 2, as printed, for one cell. ``pool`` is the number of threads. Percentages are of one
+    core and of the machine's memory, as means and as maxima (``_max``)."""
 
     language: str
     pool: int
@@ -38,7 +38,8 @@ class Row:
 
     @property
     def little_ms(self) -> float:
-        """Mean time in ms that follows from the total time: in a closed loop of N connections, N × total ÷ requests."""
+        """Mean time in ms that follows from the total time. In a closed loop of N connections this time is N × total
+        time ÷ requests."""
         return self.connections * self.total_s / REQUESTS * 1000
 
     @property
@@ -49,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """Row of JMeter's tables (figures 1 and 2 of the document): one kind of request, or ``TOTAL``."""
+    """Row of JMeter's tables (figures 1 and 2 of the document), for one kind of request or for ``TOTAL``."""
 
     language: str
     kind: str
@@ -157,11 +158,11 @@ JMETER = (
     StressRow("go", "PUT update data", 20_000, 1838.2, 68.22, 444.45),
     StressRow("go", "TOTAL", 40_000, 1663.3, 107.23, 348.67),
 )
-"""Rows of JMeter's tables: figure 1 is of Rust, and figure 2 is of Go."""
+"""Rows of JMeter's tables. Figure 1 is of Rust, and figure 2 is of Go."""
 
 
 def pairs(request: str) -> Iterator[tuple[Row, Row]]:
-    """Rust's row and Go's row for each pool and number of connections."""
+    """Rust's row and Go's row, for each pool and number of connections."""
     go = {(each.pool, each.connections): each for each in TABLES[request] if each.language == "go"}
     for each in TABLES[request]:
         if each.language == "rust":
@@ -198,5 +199,6 @@ def go_connects_later(request: str) -> tuple[int, ...]:
 
 
 def cpu_us(of: Row) -> float:
-    """Processor time a request in µs, which the tables lack, from the mean share of a core and the total time."""
+    """Processor time of a request in µs, from the mean share of a core and the total time. The tables lack this
+    time."""
     return of.cpu_percent / 100 * of.total_s / REQUESTS * 1e6

@@ -1,4 +1,4 @@
-"""Comparison of our gRPC server with the other gRPC servers for Python, by the same service and the same clients."""
+"""Comparison of our gRPC server with other gRPC servers for Python, by one service and the same clients."""
 
 from experiments.studies.python_grpc_servers import answers
 from experiments.studies.python_grpc_servers.sweep import PEERS, STUDY, sweep

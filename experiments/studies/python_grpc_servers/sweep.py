@@ -38,7 +38,8 @@ BLOCKS: Mapping[str, str] = {
 """Texts for the calls of a load, by load program."""
 
 DECIDING = (16, GRPC_GO)
-"""Load (connections, and load program) whose comparisons are headlines: the sweep ends once these are decided."""
+"""Load (number of connections, and load program) whose comparisons are headlines. The sweep ends once the headlines are
+decided."""
 
 _GREETER = setting(transport="grpc", service="grpcio", mix="say-hello")
 _OWN = _GREETER.but(transport="grpc_static", service=SERVICER)
@@ -55,17 +56,17 @@ SERVERS: Mapping[str, Setting] = {
     OWN_POOL: _OWN.but(executor="thread-pool"),
     "grpc_static, the reading thread": _OWN.but(executor="leader-followers"),
 }
-"""Settings of the servers, by name for people."""
+"""Settings of the servers, by the servers' names for people."""
 
 PEERS = ("pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
-"""Services of the servers whose packages may be missing."""
+"""Names of the services whose packages may be missing here."""
 
 DROP_IN = (NATIVE, OWN_POOL, "grpc_static, the reading thread")
 """Servers that run a servicer written for grpcio unchanged."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every installed server under every load. Each load has two groups of servers; grpcio on threads is in
+    """Sweep of every installed server under every load. Each load has two groups of servers. grpcio on threads is in
     both groups."""
     here = {name: each for name, each in SERVERS.items() if each["service"] not in set(PEERS) - scale.peers}
     groups, comparisons = list[Group](), list[Comparison]()
@@ -100,12 +101,13 @@ def times_name(server: str, connections: int, client: str) -> str:
 
 
 def cost_name(connections: int, client: str) -> str:
-    """Name of the comparison of the processor time of a call on ``grpc_static`` with pygrpc-native's, under a load."""
+    """Name of the comparison of processor time a call on ``grpc_static`` with processor time a call on pygrpc-native,
+    under a load."""
     return f"processor time at {connections}, {client}"
 
 
 def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
-    """Comparison of two servers under one load. The comparisons under a load are one family for Holm's correction."""
+    """Comparison of two servers under one load. Comparisons under one load are a family for Holm's correction."""
     differ = above.setting.unlike(below.setting)
     load = above.setting.whole("connections"), above.setting.text("client")
     what = "time" if measure == "response" else "processor time a call"

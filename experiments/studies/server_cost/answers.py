@@ -1,6 +1,6 @@
 """Answers, figures and tables of the parts ``server_cost``, ``languages`` and ``options``. Pure functions.
 
-The modules of other parts also use the tables, and the functions for rows and panels of figures.
+Modules of other parts also use the tables, and the functions that make rows and panels of figures.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with the tables of goals, of arms, and of servers alone where servers were measured alone."""
+    """Sections with the tables of goals and of arms; and of servers alone, where servers were measured alone."""
     told = (goal_section(goals(seen.main, _servers(seen))), *arms(seen))
     return (*told, Section("Servers by themselves", alone_table(_servers(seen)))) if _servers(seen) else told
 
@@ -63,12 +63,12 @@ def goal_section(all_goals: Iterable[Goal]) -> Section:
 
 
 def _servers(seen: Seen) -> Sequence[LoneJudged]:
-    """Judgement of each server that was measured alone; empty where no server was."""
+    """Judgement of each server that was measured alone. Empty where no server was measured alone."""
     return (seen.of(StandaloneJudged) or StandaloneJudged()).servers
 
 
 def arms(seen: Seen) -> tuple[Section, ...]:
-    """Section with the processor time of a request on each arm, that is, on each server under a load."""
+    """Section with the processor time of a request on each arm. An arm is a server under a load."""
     return (Section("Arms", arm_table(seen.main)),)
 
 
@@ -98,7 +98,7 @@ def panels_of_times(
 
 
 def _panel(seen: Seen, quantity: str, name: Callable[[Arm], str]) -> costs.Panel:
-    """Panel of the processor time of a request on every arm."""
+    """Panel of a figure: the processor time of a request on every arm."""
     arms = (arm for arm in seen.main.sweep.arms if not arm.copy)
     return costs.Panel(quantity, rows(seen.main, arms, name), CLIENT + speed(seen.environment))
 
@@ -145,7 +145,7 @@ def languages(seen: Seen) -> tuple[Answer, ...]:
 
 
 def options(seen: Seen) -> tuple[Answer, ...]:
-    """Answer on the processor time of each option."""
+    """Answer on the processor time that each option costs."""
     question = "What do TLS, a token, metrics and a store on disk cost the server in processor time?"
     said = {name: (f"a Lookup {words}", "one without") for name, words in OPTIONS.items()}
     not_concluded = (
@@ -156,7 +156,7 @@ def options(seen: Seen) -> tuple[Answer, ...]:
 
 
 def of_options(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the processor time of a Lookup with each option."""
+    """Figure of the processor time of a Lookup with each option, and without options."""
     names = {each.above: OPTIONS[each.name] for each in seen.main.sweep.comparisons if each.name in OPTIONS}
     panel = _panel(seen, QUANTITY, lambda arm: f"a Lookup {names.get(arm, 'without any')}")
     return (costs.picture("options", "What TLS, a token, metrics and a store on disk cost a Lookup", [panel]),)
@@ -189,20 +189,20 @@ def _answer(
 
 
 def _server(arm: Arm) -> str:
-    """Name of the server: ``grpcio``, ``grpc-go (Go)``."""
+    """Name of an arm's server: ``grpcio``, ``grpc-go (Go)``."""
     names = {("go", "grpc"): "grpc-go (Go)", ("rust", "grpc"): "tonic (Rust)"}
     own = NAMES[arm.setting.text("transport")]
     return names.get((arm.setting.text("language"), arm.setting.text("transport")), own)
 
 
 def _name(arm: Arm) -> str:
-    """Name of the arm: ``Lookup on gRPC, static pool``."""
+    """Label of an arm: ``Lookup on gRPC, static pool``."""
     what = arm.setting.text("mix").capitalize()
     return f"{what} on {label(arm.setting.text('transport'))}, {arm.setting.executor}"
 
 
 def _lookup_on(arm: Arm) -> str:
-    """Words for the arm: ``a Lookup on gRPC with the static pool``."""
+    """Words for an arm inside a sentence: ``a Lookup on gRPC with the static pool``."""
     return f"a Lookup on {label(arm.setting.text('transport'))} with the {arm.setting.executor}"
 
 

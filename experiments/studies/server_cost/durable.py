@@ -3,9 +3,9 @@
 The load program is ``load.c``. Its traders (connections) wait for each reply, trade one stock, and send no request ids.
 Server and load have a core each. Stores lie in the working folder.
 
-The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. This server answers a request
-once two pages of a file are on the disk, as in a commit of one trade, and does nothing else. So this server is faster
-than any server with one commit for each trade. The file lies in the working folder, too.
+The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. For each request this server
+only writes two pages of a file, as a commit of one trade does. The server answers once the pages are on the disk. So
+this server is faster than any server with one commit for each trade. The file lies in the working folder, too.
 
 In a closed loop the time of a request is the number of traders ÷ the throughput. So A's time ÷ B's time is B's
 throughput ÷ A's throughput.
@@ -40,8 +40,8 @@ SYNC = "time with a bare fdatasync"
 _OTHER = ("service", "store")
 
 SYNCS = ".venv/bin/python -m experiments.peers.python.epoll_server --port 0 --fdatasync"
-"""Command of the server with a bare fdatasync, to be run in the project's folder. Its paths are relative, since
-recordings keep the command."""
+"""Command of the server with a bare fdatasync, to be run in the project's folder. The command's paths are relative,
+since recordings keep the command."""
 
 QUESTION = "What does a store on the disk cost a trade?"
 
@@ -64,7 +64,7 @@ TAIL, ROUNDS = 99.0, 3
 
 
 def server(traders: int, **levels: str) -> Setting:
-    """Setting of a server on sockets under this number of traders. ``levels``: further levels by factor."""
+    """Setting of a server on sockets under this number of traders. ``levels``: levels of further factors."""
     return setting(transport="sockets", mix="trade", connections=traders, client="c").but(**levels)
 
 
@@ -87,7 +87,7 @@ def sweep(scale: Scale) -> Sweep:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer on the cost of a store on the disk, with a sentence for each comparison."""
+    """Answer on the cost of a store on the disk, with a sentence for each measured comparison."""
     judged = {name: seen.main.judged[name] for name in SAID if name in seen.main.judged}
     told = [SAID[name].format(ratio_with_ends(each.typical)) for name, each in judged.items()]
     return (
@@ -109,7 +109,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _tail(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync."""
+    """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync. Empty where one
+    of both is unknown."""
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)
@@ -124,7 +125,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the time of a trade on each server, a panel for each number of traders."""
+    """Figure of the time of a trade on each server, with a panel for each number of traders."""
     titles = {traders: counted(traders, "trader") for traders in TRADERS}
     arms = [arm for arm in seen.main.sweep.arms if not arm.copy]
     panels = panels_of_times(seen.main, arms, "Time of a request, µs", titles, _name)
@@ -132,7 +133,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
 
 
 def _name(arm: Arm) -> str:
-    """Words for the work of a request on an arm, which name the arm in the figure."""
+    """Words for a request on an arm, which name the arm in the figure."""
     if arm.setting["service"] == SYNCS:
         return "an fdatasync for each request, no trade"
     return "trade in SQLite: traders share a sync" if arm.setting["store"] == SQLITE else "trade in memory: no sync"

@@ -1,8 +1,8 @@
 """Goals of the study ``server_cost``, each with its measurement. Pure functions, from judgements to plain values.
 
 A goal is a bound on a measured value. The goal is met, or missed, where the whole interval of the value lies on one
-side of the bound. Where the interval contains the bound, the goal is open, and the text says on which side the value
-lies. A goal has no state where a gate refuses its comparison, or before the sweep is at a declared look.
+side of the bound. Where the interval contains the bound, the goal is open, and the text names the side on which the
+value lies. A goal has no state where a gate refuses its comparison, or before the sweep is at a declared look.
 """
 
 import math
@@ -16,16 +16,17 @@ from experiments.judge.verdicts import Judged, Judgement
 from experiments.show.numbers import has_interval, number, percent, ratio_words, times_between
 
 GRPC_OVER_SOCKETS_MIN = 8.0
-"""Least ratio: processor time of a request on grpcio ÷ processor time of a request on sockets."""
+"""Least ratio that meets the goal: processor time of a request on grpcio ÷ processor time of a request on sockets."""
 
 ABOVE_ECHO_MAX = 1.10
-"""Largest ratio: processor time of a Lookup ÷ processor time of a bare protobuf echo."""
+"""Largest ratio that meets the goal: processor time of a Lookup ÷ processor time of a bare protobuf echo."""
 
 OPTIONS_MAX = {"tls": 1.3, "token": 1.05, "metrics": 1.03}
-"""Largest ratio by option: processor time of a Lookup on sockets with the option ÷ without the option."""
+"""Largest ratios that meet the goals, by option: processor time of a Lookup on sockets with the option ÷ without the
+option."""
 
 IDLE_SHARE_MAX = 0.001
-"""Largest share of a core that a server takes while it gets no request."""
+"""Largest share of a core that a server may take while no request comes."""
 
 READY_MS_MAX = 500.0
 
@@ -33,7 +34,7 @@ TOO_FEW = "too few values for an interval"
 """Words in place of an interval that cannot be computed."""
 
 ADDED_MIB_MAX, ADDED_BY = 20.0, 1_000
-"""Largest memory in MiB that idle connections add to the sockets server, and the number of these connections."""
+"""Largest memory in MiB that idle connections may add to the sockets server, and the number of these connections."""
 
 HELD_MIB_MAX, HELD_BY = 100.0, 10_000
 """Largest memory in MiB of the whole sockets server with idle connections, and the number of these connections."""
@@ -80,7 +81,8 @@ class Goal:
 
 
 def goals(judgement: Judgement, alone: Sequence[LoneJudged]) -> tuple[Goal, ...]:
-    """Goals of the part ``server_cost``, in the order of the table. ``alone``: servers that were measured alone."""
+    """Goals of the part ``server_cost``, in the order of the table. ``alone``: judgements of the servers that were
+    measured alone."""
     return (*_main_goals(judgement), *_alone_goals({each.server.setting.text("transport"): each for each in alone}))
 
 
@@ -111,7 +113,8 @@ def _main_goals(judgement: Judgement) -> tuple[Goal, ...]:
 
 
 def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, float]]) -> tuple[Goal, ...]:
-    """Goals for the typical ratios of comparisons, from rows of name, words, least and greatest value."""
+    """Goals for the typical ratios of comparisons. ``rows``: name of the comparison, words, least value, greatest
+    value."""
     found = []
     for name, part, at_least, at_most in rows:
         judged = judgement.judged.get(name)
@@ -127,7 +130,7 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
 
 
 def _bounded(judgement: Judgement, judged: Judged, at_least: float, at_most: float) -> bool:
-    """True where a ratio meets its goal although the load was the limit on one of the two arms.
+    """True where a ratio surely meets its goal although the load was the limit on one of the two arms.
 
     The load makes the time of a limited arm too long. If the lower arm alone is limited, the true ratio is the measured
     ratio or more. If the upper arm alone is limited, the true ratio is the measured ratio or less.
@@ -138,8 +141,8 @@ def _bounded(judgement: Judgement, judged: Judged, at_least: float, at_most: flo
 
 
 def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:
-    """Goals of servers alone: start-up time, idle processor time, and memory of idle connections. ``alone``: the
-    servers by their transports."""
+    """Goals of servers alone: start-up time, idle processor time, and memory of idle connections. ``alone``: judgements
+    of the servers, by transport."""
     for transport, lone in alone.items():
         bound = f"at most {READY_MS_MAX:g} ms"
         yield Goal(f"start-up to ready, {transport}", bound, 0, READY_MS_MAX, lone.ready_ms, "ms")
@@ -157,5 +160,5 @@ def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:
 
 
 def connections(count: int) -> str:
-    """Number of connections in words: ``no connection``, ``1,000 connections``."""
+    """Text of a number of connections: ``no connection``, ``1,000 connections``."""
     return f"{count:,} connections" if count else "no connection"

@@ -4,11 +4,11 @@ Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are du
 earlier calls were answered (an open loop). grpc-go sends the calls of gRPC, and the lean client sends the calls of
 sockets. Server and load have a core each.
 
-A server's peak is its throughput in the same block with 16 calls at once in a closed loop. The offered load is the rate
-of the calls that were sent. Answers give the offered load, and the rate of calls answered within 90 ms, as multiples of
-the peak. A call computes until its thread has used 0.5 ms of processor time. So each server's capacity is under 2,000
-calls a second on every machine, and the due rates are constants. The sweep has no comparisons and no gates, since
-refused and abandoned calls are the measurement.
+A server's peak is its throughput in the same block with 16 calls at a time in a closed loop. The offered load is the
+rate of the calls that were sent. Answers give the offered load, and the rate of calls answered within 90 ms, as
+multiples of the peak. A call computes until its thread has used 0.5 ms of processor time. So each server's capacity is
+under 2,000 calls a second on every machine, and the due rates are constants. The sweep has no comparisons and no gates,
+since the sweep measures refused and abandoned calls too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,11 +43,11 @@ TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
 """Due rates of the open loop, as multiples of ``CAPACITIES_HZ``."""
 
 CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
-"""Approximate capacities of the servers in calls a second, by transport. A call costs a little more than its 500 µs of
-computing."""
+"""Approximate capacities of the servers in calls a second, by transport. A call costs a little more than the 500 µs
+that it computes."""
 
 CLOSED = 16
-"""Connections of the closed loop. A connection has one call under way at a time."""
+"""Number of connections of the closed loop. A connection has one call under way at a time."""
 
 _BASE = setting(cpu_ms=COMPUTES_MS, deadline_ms=DEADLINE_MS, arrivals="constant")
 
@@ -57,7 +57,7 @@ _GRPC = _OWN.but(transport="grpc", executor="thread-pool")
 
 SERVERS = (_SOCKETS, _OWN, _GRPC)
 """Settings of the servers as started, with the connections of the open loop. On gRPC there are 32 connections. A
-connection carries at most 64 calls at once, the limit of our servers; grpc-go holds further calls back."""
+connection carries at most 64 calls at a time, the limit of our servers; grpc-go holds further calls back."""
 
 LATE_MARK, LATE_NOTE = "†", "† The load itself was late at this rate: the number tells less of the server."
 
@@ -79,8 +79,8 @@ class Overload:
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every due rate, and of a closed loop, on each server. It has as many blocks as the scale's first look,
-    and no verdicts."""
+    """Sweep of every due rate, and of a closed loop, on each server. The sweep has as many blocks as the scale's first
+    look, and no verdicts."""
     groups = tuple(
         Group((peak(server), *(offered(server, each) for each in rates)))
         for server in SERVERS
@@ -101,7 +101,7 @@ def offered(server: Setting, times: float) -> Arm:
 
 
 def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
-    """Measurements of a server, one for each due rate that has a value and a peak in at least one block."""
+    """Measurements of a server, one for each due rate that was measured together with a peak in at least one block."""
     places = judgement.sweep.places
     for times in TIMES:
         arm = offered(server, times)
@@ -119,8 +119,8 @@ def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
 
 
 def _is_late(judgement: Judgement, arm: Arm) -> bool:
-    """True where the load did not send the due calls at the due rate, or where the 99th percentile of the sends'
-    lateness was over a set share of the deadline (``Limits.late_share``)."""
+    """True where the load did not send calls at the due rate, or sent them late. Calls are late where the mean of the
+    windows' 99th percentiles of lateness is over a set share of the deadline (``Limits.late_share``)."""
     limits, place = judgement.sweep.limits, judgement.sweep.arms.index(arm)
     seen = [block.arms[place] for block in judgement.blocks]
     late_us = [window.late_us_p99 or 0.0 for each in seen for window in each.windows]
@@ -129,7 +129,7 @@ def _is_late(judgement: Judgement, arm: Arm) -> bool:
 
 
 def in_time_hz(seen: ArmSeen) -> float:
-    """Mean over windows of the calls a second that were answered within the deadline; 0 without windows."""
+    """Mean over windows of the calls a second that were answered within the deadline. 0 without windows."""
     return fmean(window.answered_hz for window in seen.windows) if seen.windows else 0.0
 
 
@@ -203,7 +203,7 @@ def _found(judgement: Judgement) -> Mapping[str, tuple[Overload, ...]]:
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the calls answered in time over the offered load, a line for each server."""
+    """Figure of the calls answered in time over the offered load, with a line for each server."""
     scale = curves.Scale(
         x="Offered ÷ peak, as it was sent",
         y="Answered in time ÷ peak",

@@ -1,8 +1,8 @@
-"""Comparison of ``grpc_static``, our own gRPC server, with others, for clients whose header blocks differ by call.
+"""Comparison of our gRPC server ``grpc_static`` with other servers, for clients whose header blocks differ by call.
 
-The load program is on grpc-go. A load is 32 connections with one call at once, or 4 connections with 16 calls at once.
-All calls of a load are of one kind: equal calls, calls with a token, with a deadline of 2 s, with a new W3C traceparent
-for each call, or with long metadata that changes in part. Server and load have a core each.
+The load program is on grpc-go. A load is 32 connections with one call at a time, or 4 connections with 16 calls at a
+time. All calls of a load are of one kind: equal calls, calls with a token, with a deadline of 2 s, with a new W3C
+traceparent for each call, or with long metadata that changes in part. Server and load have a core each.
 
 In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time of a call ÷
 our server's time is our calls a second ÷ the other server's calls a second. The other servers are a plain server on
@@ -37,7 +37,7 @@ from experiments.studies.study import Scale
 PART = "real_clients"
 
 LOADS: Mapping[str, tuple[int, int]] = {"32 × 1": (32, 1), "4 × 16": (4, 16)}
-"""Loads by name: number of connections, and calls at once on each connection."""
+"""Loads by name: number of connections, and number of calls at a time on each connection."""
 
 CALLS: Mapping[str, str] = {
     SAME: "all the same",
@@ -46,10 +46,10 @@ CALLS: Mapping[str, str] = {
     "traceparent": "a new traceparent",
     "2560B": "2.5 KiB of metadata",
 }
-"""Words for the calls, by level of the factor ``headers``."""
+"""Words for the kinds of call, by level of the factor ``headers``."""
 
 DECIDING = (SAME, "deadline", "traceparent")
-"""Levels of ``headers`` whose comparisons with grpcio are headlines: the sweep ends once these are decided."""
+"""Levels of ``headers`` whose comparisons with grpcio are headlines. The sweep ends once the headlines are decided."""
 
 OWN = setting(transport="grpc_static", client=GRPC_GO)
 ON_GRPCIO = setting(transport="grpc", client=GRPC_GO, service=PLAIN)
@@ -59,20 +59,20 @@ OTHERS: Mapping[str, Setting] = {
     "grpc-go": setting(transport="grpc", client=GRPC_GO, language="go"),
     "tonic": setting(transport="grpc", client=GRPC_GO, language="rust"),
 }
-"""Servers in other languages, which are peers."""
+"""Settings of the servers in other languages (peers), by name."""
 
 COMPARED: Mapping[str, Setting] = {"a plain grpcio server": ON_GRPCIO, **OTHERS}
 
 PEERS = ("go-stock", "rust-stock")
 
 ROUNDS = 1
-"""Rounds of a block. Each round has a window of every arm."""
+"""Number of rounds in a block. Each round has a window of every arm."""
 
 GOALS = tuple(
     (f"{headers} at 4 × 16", f"calls with {CALLS[headers]} at 4 × 16, grpc_static ÷ plain grpcio", 4.0, math.inf)
     for headers in ("deadline", "traceparent")
 )
-"""Goals: name of the comparison, words for the goal, least value, greatest value."""
+"""Goals of the part. A goal has four fields: name of the comparison, text, least value, greatest value."""
 
 NO_BOUND = f"{LIMITED_MARK} The client was at its limit on both servers: the ratio tells nothing of the servers alone."
 
@@ -80,8 +80,8 @@ QUESTION = "How many calls does grpc_static answer for clients on grpc-go, as a 
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of the calls a second of ``grpc_static`` ÷ the calls a second of each other server, for each load and each
-    kind of call."""
+    """Sweep of the calls a second of ``grpc_static`` ÷ the calls a second of each other server, for each load and kind
+    of call."""
     groups, comparisons = list[Group](), list[Comparison]()
     built = {name: each for (name, each), peer in zip(OTHERS.items(), PEERS, strict=True) if peer in scale.peers}
     others = {"plain grpcio": ON_GRPCIO, **built}
@@ -170,7 +170,7 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
 
 def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
     """Sentences, one for each load, with the ratios of ``grpc_static`` to one server for every kind of call. ``name``:
-    the server in words."""
+    name of the server in texts."""
     for load in LOADS:
         shown = [
             f"{bounded(judgement, one)} with {_had(calls)}"
@@ -197,7 +197,7 @@ def _ratio(judgement: Judgement, load: str, headers: str, server: Setting = ON_G
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with the tables of goals, and of calls a second and processor time on every server."""
+    """Sections with the tables of goals, of servers in Python, and of servers in other languages."""
     told = [goal_section(ratio_goals(seen.main, GOALS)), Section("Clients whose calls differ", table(seen.main))]
     if any(arm.setting["language"] != OWN["language"] for arm in seen.main.sweep.arms):
         told.append(Section("Servers in other languages", others_table(seen.main)))
@@ -205,8 +205,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def table(judgement: Judgement) -> str:
-    """Table with a row for each load and kind of call: calls a second on ``grpc_static`` and on plain grpcio, their
-    ratio, and processor time a call."""
+    """Table with a row for each load and kind of call: calls a second on ``grpc_static`` and on plain grpcio, the ratio
+    of both, and processor time a call."""
     heads = (*(f"{each}, calls a second" for each in SERVERS), "ratio")
     heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
 
@@ -219,8 +219,8 @@ def table(judgement: Judgement) -> str:
 
 
 def others_table(judgement: Judgement) -> str:
-    """Table with a row for each load and kind of call, and three columns for each server in another language: its calls
-    a second, the ratio of ``grpc_static`` to the server, and its processor time a call."""
+    """Table with a row for each load and kind of call, and three columns for each server in another language: the
+    server's calls a second, the ratio of ``grpc_static`` to the server, and the server's processor time a call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
     heads = tuple(f"{name}, {what}" for name in OTHERS for what in told)
 
@@ -233,16 +233,15 @@ def others_table(judgement: Judgement) -> str:
 
 
 def _table(heads: tuple[str, ...], cells: Callable[[str, str], Iterable[str]]) -> str:
-    """Table with a row for each load and kind of call, which stand in the first two columns. ``cells``: gives the
-    further cells of a row. ``heads``: heads of the further columns."""
+    """Table with a row for each load and kind of call; these two are the first columns. ``cells``: gives the further
+    cells of a row. ``heads``: heads of the further columns."""
     lines = tuple((load, calls, *cells(load, headers)) for load in LOADS for headers, calls in CALLS.items())
     limited = any(cell.endswith(LIMITED_MARK) for line in lines for cell in line)
     return Table(("connections × calls", "calls", *heads), lines, texts=2, notes=(LIMITED_NOTE,) * limited).markdown
 
 
 def _measured(judgement: Judgement, arm: Arm) -> tuple[str, str]:
-    """Texts of an arm's calls a second, as the mean over all windows, and of the server's processor time for each
-    call in µs."""
+    """Texts of an arm's calls a second (mean over all windows) and of the server's processor time a call in µs."""
     point = points(judgement.sweep, judgement.blocks).get((arm, ALL))
     if point is None:
         return NOTHING, NOTHING

@@ -1,20 +1,20 @@
 """Shares of a request's processor time: the kernel, the interpreter, the protocol, protobuf, the service.
 
-The servers take turns in a block, and each block gives every share. A difference of two arms is computed from the mean
-of one arm and the ratio of both arms, which is typical of pairs of neighbouring slices. The functions are pure. The
-shares are
+The servers take turns in a block, and the shares are computed for each block. The difference of two arms is computed
+from the mean of one arm and the ratio of both arms; the ratio is typical of pairs of neighbouring slices. The functions
+are pure. The shares are
 
 - kernel: the processor time of a Lookup in the kernel, sampled by clock ticks.
 - interpreter: the processor time of the null server outside the kernel. The null server is one thread of Python that
   receives requests, and sends a constant in the thinnest framing. All servers have the same interpreter share.
-- protobuf: the processor time of an echo whose message is encoded and decoded once more − that of a plain echo, both on
-  sockets.
-- service: the processor time of a Lookup − that of an echo on the same server. The lock and the larger reply of a
-  Lookup belong to the service.
+- protobuf: the processor time of an echo whose message is encoded and decoded once more − the processor time of a plain
+  echo, both on sockets.
+- service: the processor time of a Lookup − the processor time of an echo on the same server. The lock and the larger
+  reply of a Lookup belong to the service.
 - protocol: the rest, that is, framing or HTTP/2, the protocol's checks, and the executor.
 
-A server of another library may spend less in Python than the null server. On grpcio, whose protocol is in C, the
-interpreter's share is a lower bound of Python's share.
+Python code beyond the null server's counts as protocol. grpcio, whose protocol is in C, may spend less in Python than
+the null server.
 """
 
 import math
@@ -43,14 +43,14 @@ SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
 """Names of the shares, in the order of tables and figures."""
 
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
-"""Names of the three servers, by their transports."""
+"""Names of the three servers in texts, by the servers' transports."""
 
 BELOW_0 = "A share under 0 is a difference too small for these blocks."
 
 QUANTITY = "Processor time of the server for each Lookup, µs"
 
 CLIENT = f"{CONNECTIONS} connections of one lean client"
-"""Load in every figure of processor time, in words."""
+"""Words for the load in every figure of processor time."""
 
 LOAD = f"{CLIENT} never let the server sleep, and stocks are in memory."
 
@@ -60,7 +60,7 @@ class Split:
     """Shares of a Lookup's processor time on one server, over the blocks that have every share."""
 
     name: str
-    """Name of the server."""
+    """Name of the server in texts."""
     shares: Mapping[str, Estimate]
     """Processor time of a Lookup in µs, by share."""
 
@@ -71,7 +71,7 @@ class Split:
 
     @property
     def total_us(self) -> float:
-        """Whole processor time of a Lookup in µs, the sum of all shares."""
+        """Whole processor time of a Lookup in µs: the sum of all shares."""
         return sum(each.value for each in self.shares.values())
 
 
@@ -124,8 +124,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def speed(environment: Environment | None) -> str:
-    """Words on the speed of the machine in this run. The speed of a shared machine differs from hour to hour. Empty
-    without a record of the machine."""
+    """Words on the speed of the machine in this run, since the speed of a shared machine differs from hour to hour.
+    Empty without a record of the machine."""
     if environment is None:
         return ""
     ends = filter(None, (environment.before, environment.after))
@@ -156,7 +156,7 @@ def _told(of: Split) -> str:
 
 
 def _of(judgement: Judgement, block: Block, lookup: Arm) -> Mapping[str, float] | None:
-    """Shares of a server in a block, in µs. None where a share cannot be computed, or a gate refuses an arm."""
+    """Shares of a server in a block, in µs. None where a share has no value, or a gate refuses an arm."""
     base, null = lookup.setting, Arm(NULL_SERVER)
     echo, twice = Arm(echo_of(SOCKETS)), Arm(twice_of(SOCKETS))
     read = (
@@ -184,8 +184,8 @@ def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
 
 
 def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float | None:
-    """Ratio of two arms' processor times in a block, above ÷ below, typical of pairs. None where no pair is whole, or a
-    gate refuses an arm."""
+    """Ratio of two arms' processor times in a block, above ÷ below, typical of pairs. None without a whole pair, or
+    where a gate refuses an arm."""
     if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
         return None
     differ = above.setting.unlike(below.setting)
@@ -194,8 +194,7 @@ def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float 
 
 
 def _kernel_share(judgement: Judgement, block: Block, arm: Arm) -> float | None:
-    """Share of a server's processor time that the server spent in the kernel in a block. None where the share was not
-    read."""
+    """Share of a server's processor time in a block that is spent in the kernel. None where the share was not read."""
     sweep = judgement.sweep
     server = block.servers[sweep.servers.index(arm.server)] if arm in sweep.arms else None
     return None if server is None else server.kernel_share

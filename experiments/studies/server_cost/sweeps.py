@@ -23,7 +23,7 @@ from experiments.services import NULL, STOCK
 from experiments.studies.study import Scale
 
 OTHERS = ("go", "rust")
-"""Languages of the peers that serve stocks on gRPC. A peer is a program in another language."""
+"""Languages of the peers (programs in other languages) that serve stocks on gRPC."""
 
 HEADLINE = "headline"
 
@@ -39,14 +39,15 @@ OWN_GRPC = setting(transport="grpc_static", executor="static-pool", connections=
 
 THREE = (SOCKETS, OWN_GRPC, GRPC_STATIC)
 """Settings of three servers with the same executor, pool and lock. Sockets and our own gRPC server differ in the
-protocol, our own gRPC server and grpcio in the implementation."""
+protocol. Our own gRPC server and grpcio differ in the implementation."""
 
 NULL_SERVER = SOCKETS.but(service=NULL)
 """Setting of the null server, which does the least work of any server in Python: one thread receives requests, and
 sends a constant in the thinnest framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
-"""Numbers of idle connections to a server alone, by transport. A gRPC connection takes ten times as much memory."""
+"""Numbers of idle connections to a server alone, by transport. A connection on gRPC takes ten times the memory of one
+on sockets."""
 
 REPETITIONS = 5
 """Number of times that a server alone is started and measured."""
@@ -80,8 +81,8 @@ def server_cost(scale: Scale) -> Sweep:
 
 
 def split(scale: Scale) -> Sweep:
-    """Sweep for the shares of a request's processor time. It has no comparison, and so no verdict. Each arm has a
-    server of its own."""
+    """Sweep for the shares of a request's processor time. The sweep has no comparison, and so no verdict. Each arm has
+    a server of its own."""
     lookups, echoes = [Arm(each) for each in THREE], [Arm(echo_of(each)) for each in THREE]
     twice = Arm(twice_of(SOCKETS))
     groups = (
@@ -112,7 +113,7 @@ def languages(scale: Scale) -> Sweep:
 
 
 def options(scale: Scale) -> Sweep:
-    """Sweep of the processor time of a Lookup on sockets with one option ÷ without any option, for four options."""
+    """Sweep of the processor time of a Lookup on sockets with one of four options ÷ without any option."""
     same, plain, again = twins(SOCKETS, "same")
     token, tls = Arm(SOCKETS.but(access=TOKEN)), Arm(SOCKETS.but(access=TLS))
     metrics, store = Arm(SOCKETS.but(metrics=True)), Arm(SOCKETS.but(store=SQLITE))
@@ -128,8 +129,8 @@ def options(scale: Scale) -> Sweep:
 
 
 def alone(scale: Scale) -> StandalonePlan:
-    """Plan for measuring both servers alone, as started. A scale with too few blocks for verdicts has one short
-    repetition."""
+    """Plan for measuring the servers of ``HELD`` alone, as started. A scale with too few blocks for verdicts has one
+    short repetition."""
     short = scale.looks[-1] < BLOCKS_MIN
     servers = tuple(LoneServer(setting(transport=each), held[:1] if short else held) for each, held in HELD.items())
     repetitions, idle_s = (1, 0.5) if short else (REPETITIONS, IDLE_S)
@@ -152,7 +153,7 @@ def _cpu(name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...],
 
 
 def _by_cpu(of: Comparison) -> Comparison:
-    """Comparison of processor time, made from a comparison of response times."""
+    """The given comparison with processor time as its measure instead of response time."""
     return replace(of, measure="cpu", title=f"{of.title}, processor time")
 
 
@@ -164,6 +165,7 @@ def _in_slices(part: str, groups: Iterable[Group], comparisons: tuple[Comparison
 def in_windows(
     part: str, groups: Iterable[Group], comparisons: Sequence[Comparison], rounds: int, scale: Scale
 ) -> Sweep:
-    """Sweep of a part in windows. A block has this number of rounds, or fewer where the scale has fewer."""
+    """Sweep of a part in windows. A block has ``rounds`` rounds, or the scale's number of rounds where this is
+    smaller."""
     loaded, rounds = equally_loaded(groups, comparisons), min(rounds, scale.rounds)
     return Sweep("server_cost", part, loaded, tuple(comparisons), rounds, scale.looks, scale.seed, Windows())

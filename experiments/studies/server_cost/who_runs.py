@@ -2,7 +2,7 @@
 
 An executor decides which thread runs a request, here a Lookup. The server in C uses epoll. The load program is
 ``load.c``. Server and load have a core each. In a closed loop the time of a request is the number of connections ÷ the
-throughput. So C's time ÷ an executor's time is the executor's throughput ÷ C's throughput.
+throughput. So the C server's time ÷ an executor's time is the executor's throughput ÷ the C server's throughput.
 """
 
 import math
@@ -29,27 +29,28 @@ PART = "who_runs"
 CONNECTIONS = (1, 16, 64)
 
 DECIDING = 16
-"""Number of connections whose comparisons are headlines: the sweep ends once these are decided."""
+"""Number of connections whose comparisons are headlines. The sweep ends once the headlines are decided."""
 
 PEER = "c-stock"
 
 CLIENT = "load.c"
-"""Load program in C. It sends the next request on a connection once the reply to the last request has come."""
+"""Load program in C. On each connection the program sends the next request once the reply to the last request has
+come."""
 
 EXECUTOR = "static-pool"
-"""Executor of the two servers of the A/A pair. The pair is loaded by the largest number of connections."""
+"""Executor of the two servers of the A/A pair. The largest number of connections loads this pair."""
 
 TOGETHER = 4
 """Number of executors in a group. The server in C and the second server of the A/A pair fill the group. The comparisons
 of each further executor are a family of their own, since ten blocks could decide no larger family."""
 
 ROUNDS = 3
-"""Rounds of a block. Each round has a window of every arm."""
+"""Number of rounds in a block. Each round has a window of every arm."""
 
 TAIL = 99.9
 
 GOALS = (("leader-followers at 16", "throughput of leader-followers with 16 connections ÷ C's", 0.44, math.inf),)
-"""Goals: name of the comparison, words for the goal, least value, greatest value."""
+"""Goals of the part. A goal has four fields: name of the comparison, text, least value, greatest value."""
 
 QUESTION = "What of a C server's throughput does each executor reach on sockets?"
 
@@ -85,7 +86,7 @@ def _of(connections: int) -> str:
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answer with the shares of C's throughput, in a sentence for each number of connections."""
+    """Answer with each executor's share of C's throughput, in a sentence for each number of connections."""
     judged, told = seen.main.judged, list[str]()
     asked = [each.name for each in seen.main.sweep.comparisons if each.kind != "same"]
     for connections in CONNECTIONS:
@@ -110,7 +111,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with the table of goals, and the table of the executors' shares and tails."""
+    """Sections with the table of goals, and with the table of each executor's share and tail."""
     return goal_section(ratio_goals(seen.main, GOALS)), Section("Who runs a Lookup", table(seen))
 
 
@@ -131,13 +132,13 @@ def table(seen: Seen) -> str:
 
 
 def _tail(point: Point | None) -> str:
-    """Text of a ratio at a point: the 99.9th percentile of the response times ÷ their median."""
+    """Text of the 99.9th percentile ÷ the median of the response times at a point."""
     median_us, tail_us = (None, None) if point is None else (point.percentile_us(50), point.percentile_us(TAIL))
     return NOTHING if not median_us or tail_us is None else number(tail_us / median_us)
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
-    """Figure of the time of a Lookup with each executor and in C, a panel for each number of connections."""
+    """Figure of the time of a Lookup with each executor and in C, with a panel for each number of connections."""
     titles = {each: f"{_of(each)}, client {CLIENT}" for each in CONNECTIONS}
     panels = panels_of_times(seen.main, seen.main.sweep.arms, "Mean time of a Lookup, µs", titles, _server_name)
     return (costs.picture(PART, "Who runs a Lookup on sockets: each executor beside a server in C", panels, log=True),)

@@ -28,7 +28,8 @@ THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), 
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers to the questions of the main part, and to the question on Python bindings where these were measured."""
+    """Answers to the questions of the main part, and to the question on Python bindings where the bindings were
+    measured."""
     beside = seen.after.get("socket_bindings")
     also = () if beside is None else (replace(_compared(ON_BINDINGS, beside), deciding=()),)
     return (_soonest(seen), _timer(seen), _most(seen), _lines(), *also)
@@ -66,7 +67,8 @@ def patterns(seen: Seen) -> tuple[Answer, ...]:
 
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``socket_bindings``: libraries from Python ÷ the same libraries in C, and ÷ sockets."""
+    """Answer of the part ``socket_bindings``: libraries from Python ÷ the same libraries in C, and ÷ sockets in
+    Python."""
     return (_compared(ON_BINDINGS, seen.main),)
 
 
@@ -178,8 +180,8 @@ def _shown(found: Estimate | None, unit: float) -> str:
 
 
 def throughput_table(seen: Seen) -> str:
-    """Table by API: messages a second and MB/s, and the numbers of messages in the slowest and in the fastest
-    second."""
+    """Table by API: throughput in messages a second and in MB/s, and the numbers of messages in the slowest and in the
+    fastest second."""
     found = []
     for api in APIS:
         at = throughput_of(api)

@@ -2,7 +2,7 @@
 
 CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the receivers' counts, or from counted
 lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A claim about an API that is
-not built here is NOT TESTABLE too. The claims on the graphs are judged by response time at the client, since the
+not built here is NOT TESTABLE too. Response time at the client decides the claims on means in the graphs, since the
 document's own timer mostly counts idle time.
 """
 
@@ -38,11 +38,11 @@ from experiments.studies.sockets.wording import (
 Cell = tuple[float, int]
 
 ALIKE = (0.8, 1.25)
-"""Bounds of a ratio between two APIs that count as much alike. The document gives no bounds."""
+"""Bounds of the ratio of two APIs that count as alike. The document gives no bounds."""
 
 MUCH_MORE = 1.5
-"""Least ratio of two spreads at which the samples of one API vary much more: a graph shows such a ratio at a glance.
-The document gives no bound."""
+"""Least ratio of two APIs' spreads at which the samples of one API vary much more. A reader of a graph sees such a
+ratio at a glance. The document gives no bound."""
 
 LEVEL = 0.05
 
@@ -59,8 +59,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """Verdict on a claim about a direction, from comparisons: CONFIRMED where all have the wanted verdict, CONTRADICTED
-    where one has another decided verdict, NOT TESTABLE where one is missing."""
+    """Verdict on a claim about a direction, from comparisons. CONFIRMED where all comparisons have the wanted verdict,
+    CONTRADICTED where a comparison has another decided verdict, NOT TESTABLE where a comparison is missing."""
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -83,7 +83,7 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the number of messages of each API at a rate and size, here and in the thesis."""
+    """Sentence on the number of messages that each API sent at a rate and size, here and in the thesis."""
     arms, own = judgement.sweep.arms, [Arm(of(api, *cell)) for api in _THREE]
     counts = [
         sum(block.arms[arms.index(arm)].answered[ALL].times.count for block in judgement.blocks) if arm in arms else 0
@@ -94,8 +94,8 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
     """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The thesis measures
-    the variation by its timer at the receiver; the spread of a run is the distance of its mean from the median of all
-    runs.
+    the variation by its timer at the receiver. The spread of an API is the distance of each block's mean from the
+    median over all blocks.
 
     The claim is CONFIRMED where the interval over blocks shows that ZeroMQ's spread is over 1.5 times the spread of
     each other API. The text also has the spread at the client.
@@ -131,8 +131,8 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the spread of response times at the client at a rate and size. This spread decides nothing, since the
-    claim is about the timer at the receiver."""
+    """Sentence on the spread of response times at the client, at a rate and size. This spread decides nothing, since
+    the claim is about the timer at the receiver."""
     others = [spread_log_ratios(judgement, of("zeromq", *cell), of(api, *cell)) for api in (BASE, "nanomsg")]
     if any(len(each) < 2 for each in others):
         return ABSENT
@@ -163,8 +163,8 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Finding on the effect of the message's size, from the ratio of 100 KB ÷ 10 KB. The value of a block is the mean
-    of six log-ratios: of the document's three APIs at both rates."""
+    """Finding on the effect of the message size, from the ratio of 100 KB ÷ 10 KB. The value of a block is the mean of
+    six log-ratios: of the document's three APIs at both rates."""
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -178,7 +178,8 @@ def _size_shows(seen: Seen) -> Finding:
 
 def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen], Finding]:
     """Function that judges a claim on throughput, from nanomsg's throughput ÷ the throughput of each API in ``others``.
-    CONFIRMED where every ratio lies between ``least`` and ``most``, CONTRADICTED where a ratio lies outside."""
+    CONFIRMED where every ratio lies between ``least`` and ``most``, CONTRADICTED where a ratio lies outside these
+    bounds."""
 
     def inside(each: DeliveryRatio) -> bool:
         apart = each.differs or least < 1 < most  # bounds on both sides of 1: the two APIs need not differ
@@ -209,8 +210,8 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """Finding NOT TESTABLE on intervals that cross zero. The document's intervals cross zero because of the way in
-    which the document computes them, so no measurement of ours can decide this claim."""
+    """Finding NOT TESTABLE on intervals that cross zero. The document's intervals cross zero because of the document's
+    way to compute them. So no measurement of ours can decide this claim."""
     found = crossing(seen.main)
     if found is None:
         return "NOT TESTABLE", ABSENT
@@ -221,7 +222,7 @@ def _crosses_zero(seen: Seen) -> Finding:
 
 
 def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
-    """Function that judges counted lines: CONFIRMED where ZeroMQ takes at most half the lines of ``api``, as in the
+    """Function that judges counted lines: CONFIRMED where ZeroMQ takes at most half as many lines as ``api``, as in the
     document."""
 
     def finding(_: Seen) -> Finding:
@@ -247,8 +248,8 @@ def _performance(seen: Seen) -> Finding:
 
 
 def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
-    """Verdict on a claim that two APIs are alike. CONFIRMED where their ratio lies within ``ALIKE`` at every rate and
-    size, CONTRADICTED where the ratio lies outside ``ALIKE`` at a rate and size."""
+    """Verdict on the claim that two APIs are alike. CONFIRMED where their ratio lies within ``ALIKE`` at every rate and
+    size, CONTRADICTED where the ratio lies outside ``ALIKE`` at some rate and size."""
     if len(judged) < len(GRAPHS):
         return "NOT TESTABLE"
     if any(not each.rulings for each in judged):
@@ -262,8 +263,8 @@ def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
 
 
 def _nanomsg_overall(seen: Seen) -> Finding:
-    """Finding on the claim that nanomsg is the best overall, from all five graphs: CONTRADICTED where nanomsg is not
-    the best in a graph."""
+    """Finding on the claim that nanomsg is the best overall, from all five graphs. CONTRADICTED where another API beats
+    nanomsg in a graph."""
     verdicts = [_nanomsg_is_best(cell)(seen)[0] for cell in GRAPHS] + [_NANOMSG_CARRIES_MOST(seen)[0]]
     counts = ", ".join(f"{each} {verdicts.count(each)}" for each in dict.fromkeys(verdicts))
     text = f"Of the four graphs of response time and that of throughput: {counts}."

@@ -1,17 +1,17 @@
 """The document's numbers, the study's sweeps, the runs that receivers report on, and each API's lines of code.
 
 The docstring of each number of the document begins with the number's place in the document. The numbers are context
-only, since they are of other machines. The text of the document has no numbers for its graphs, only the API that did
-best in each graph. So the document's means cannot be drawn.
+only, since they were measured on other machines. The text of the document has no numbers for its graphs: the text only
+names the best API of each graph. So the document's means cannot be drawn.
 
 An arm is one API under one load. A cell is a rate and a size. All APIs of a cell are measured side by side, with the
 request-reply pattern. Every API has an A/A pair in one cell; the second server of the pair carries the loads of all
-cells too. In the profile ``paper`` a window is a second, as a sample of the original is. In other profiles a window is
-a quarter of a second, and a block has four: a pause of the machine then spoils one window. After the sweep, fresh
-servers report their own measurements: the time by the original's timer, the true times, and the throughput.
+cells too. In the profile ``paper`` a window lasts a second, like a sample of the original. In other profiles a window
+lasts a quarter of a second, so that a pause of the machine spoils a short window only. After the sweep, fresh servers
+report their own measurements: the time by the original's timer, the true times, and the throughput.
 
-Counted lines of code are the lines of the peers in C between ``step: NAME`` and ``end``, without blank lines and
-comments. The study measures these same peers, so each peer checks every error, and has no line for show.
+The counted lines of code are the lines of the peers in C between ``step: NAME`` and ``end``, without blank lines and
+comments. The study measures the same peers, so each peer checks every error.
 """
 
 import re
@@ -25,22 +25,22 @@ from experiments.kinds.delivery import DeliveryCell, DeliveryPlan
 from experiments.studies.study import Scale
 
 SIZES = (10_000, 100_000)
-"""Table 1: bytes of a message (10 KB, 100 KB)."""
+"""Table 1: sizes of a message, in bytes (10 KB, 100 KB)."""
 
 RATES = (30.0, 50.0)
 """Table 1: rates, in messages a second."""
 
 THROUGHPUT_SAMPLES = 60
-"""Section 4.1.5: number of samples of throughput. A sample is the mean of a second."""
+"""Section 4.1.5: number of samples of throughput. A sample is the mean over a second."""
 
 GRAPHS: Mapping[tuple[float, int], int] = {(30.0, 10_000): 1, (50.0, 10_000): 2, (30.0, 100_000): 3, (50.0, 100_000): 4}
-"""Section 5.1.1, response time: the graph of each rate and size."""
+"""Section 5.1.1, response time: number of the graph, by rate and size."""
 
 MESSAGES: Mapping[tuple[float, int], int] = {cell: round(3600 * cell[0]) for cell in GRAPHS}
-"""Section 5: messages that each API sent in an hour, for each graph."""
+"""Section 5: number of messages that each API sent in an hour, by rate and size."""
 
 LINES: Mapping[str, int] = {"berkeley": 23, "zeromq": 9, "nanomsg": 20}
-"""Section 5.1.2, at table 2: lines of code to create, connect, send, receive and close."""
+"""Section 5.1.2, at table 2: number of lines of code to create, connect, send, receive and close, by API."""
 
 TABLE_2: Mapping[str, tuple[str, str, str]] = {
     "berkeley": ("much", "little", "excellent"),
@@ -61,23 +61,24 @@ NAMES = {"berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nanomsg": "nanomsg
 PEERS = tuple(f"c-{api}" for api in APIS)
 
 SAMPLE_S, WINDOW_S = 1.0, 0.25
-"""Seconds of a window: ``SAMPLE_S`` in the profile ``paper``, ``WINDOW_S`` in other profiles."""
+"""Duration of a window, in seconds: ``SAMPLE_S`` in the profile ``paper``, ``WINDOW_S`` in other profiles."""
 
 PATTERN_APIS = ("zeromq", "nanomsg")
-"""APIs whose patterns the original confused. A sweep has at most eight servers, and each API takes three servers."""
+"""APIs that the original measured with different patterns. A sweep has at most eight servers, and each API takes three
+servers."""
 
 BINDINGS = ("zeromq", "nng")
-"""Libraries with a binding for Python. Three servers of each library and two of Berkeley sockets make eight."""
+"""Libraries with a binding for Python. Three servers of each library and two servers of Berkeley sockets make eight."""
 
 PATTERN_CALLS = 400
-"""Calls of a window in a closed loop, which take about a tenth of a second."""
+"""Number of calls in a window of a closed loop. These calls take about 0.1 s."""
 
 LONG_ROUNDS = 60
-"""Least number of rounds at which windows are as long as the original's samples, and receivers report for as many
-seconds as in the original."""
+"""Least number of rounds of a long run. As in the original, a long run has windows of ``SAMPLE_S``, and
+``THROUGHPUT_SAMPLES`` seconds of throughput in a block."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
-"""Numbers of blocks in profiles other than ``paper``: of the receivers' timers, which hardly vary, and of
+"""Largest numbers of blocks in profiles other than ``paper``: for the receivers' timers, which hardly vary, and for
 throughput."""
 
 THROUGHPUT_S = 2
@@ -105,7 +106,7 @@ def apis(scale: Scale) -> tuple[str, ...]:
 
 
 def words(rate_hz: float, size: int) -> str:
-    """Words for a cell: ``30/s of 10 KB``."""
+    """Words for a rate and size, such as ``30/s of 10 KB``."""
     return f"{rate_hz:g}/s of {size // 1000} KB"
 
 
@@ -164,8 +165,8 @@ def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
 
 
 def patterns(scale: Scale) -> Sweep:
-    """Sweep of the pattern pair ÷ the pattern request-reply, in a closed loop, for the APIs that have a socket type for
-    each pattern."""
+    """Sweep that compares the pattern pair with the pattern request-reply, in a closed loop. The sweep has the APIs
+    with a socket type for each pattern."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for api in (api for api in PATTERN_APIS if api in apis(scale)):
@@ -182,7 +183,8 @@ def patterns(scale: Scale) -> Sweep:
 
 
 def bindings(scale: Scale) -> Sweep:
-    """Sweep of libraries from Python, in a closed loop: ÷ the same library in C, and ÷ Berkeley sockets in Python."""
+    """Sweep that compares each library in Python with the same library in C and with Berkeley sockets in Python, in a
+    closed loop."""
     python = {api: Arm(of(api, None, SIZES[0]).but(language="python")) for api in (BASE, *BINDINGS)}
     native = {api: Arm(of(api, None, SIZES[0])) for api in BINDINGS if api in apis(scale)}
     pairs = [twins(arm.setting, "same") for arm in python.values()]
@@ -216,23 +218,23 @@ def received(scale: Scale) -> DeliveryPlan:
 
 
 def throughput_of(api: str) -> Setting:
-    """Setting of an API that sends 100 KB as fast as it can, without replies."""
+    """Setting of an API whose client sends messages of 100 KB as fast as it can, without replies."""
     return of(api, None, SIZES[-1], "one-way")
 
 
 STEPS = ("create", "connect", "send", "receive", "close")
-"""The document's five operations, each a step of an API's program."""
+"""The document's five operations. Each operation is a step of an API's program."""
 
 
 def counted(api: str) -> Mapping[str, int]:
-    """Counted lines of each step of an API's program in C. Raises OSError; ValueError where a step is missing or has no
-    end."""
+    """Number of counted lines of each step of an API's program in C. Raises OSError where the program cannot be read;
+    ValueError where a step is missing or has no end."""
     return steps((peers.PEERS[f"c-{api}"].folder / "sockets" / f"{api}.c").read_text(encoding="utf-8"))
 
 
 def steps(source: str) -> Mapping[str, int]:
-    """Counted lines of each step in a source text. Raises ValueError where a step is missing, has no end, or stands
-    there twice."""
+    """Number of counted lines of each step in a source text. Raises ValueError where a step is missing, has no end, or
+    occurs twice."""
     found: dict[str, int] = {}
     for name, body in re.findall(r"/\* step: (\w+) \*/\n(.*?)\n *(?=/\* (?:end|step: \w+) \*/)", source, re.DOTALL):
         if name in found:
@@ -244,7 +246,7 @@ def steps(source: str) -> Mapping[str, int]:
 
 
 def table() -> list[tuple[str, ...]]:
-    """Lines of table 2, one for each API: our counts of lines, and the document's entries."""
+    """Lines of table 2, one for each API: our counts of code lines, and the document's entries."""
     lines = []
     for api in APIS:
         each = counted(api)

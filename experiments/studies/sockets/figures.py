@@ -32,7 +32,7 @@ from experiments.studies.sockets.design import (
 from experiments.studies.sockets.wording import Spread, brief, reported, spread
 
 SOONEST = "question_1"
-"""Name of the figure of the first question."""
+"""Name of the figure for the first question."""
 
 
 def graphs(seen: Seen) -> Sequence[Picture]:
@@ -73,13 +73,13 @@ def _bars(means: Sequence[tuple[str, Estimate | None]], unit: float) -> list[bar
 
 
 READ_BYTES, REPLY_BYTES = 99_999, 18
-"""Bytes that the Berkeley server of appendix B reads in one call, and bytes of its reply."""
+"""Number of bytes that the Berkeley server of appendix B reads in one call, and size of its reply in bytes."""
 
 NOT_MEASURED = "Not measured in this run."
 
 
 def fault_table(seen: Seen) -> str:
-    """Table of the document's faults. A line has a fault, the evidence of our data, and our method in its place."""
+    """Table of the document's faults. A line has a fault, the evidence of our data, and our own method."""
     reads = -(-SIZES[1] // READ_BYTES)
     lines = (
         (
@@ -139,8 +139,8 @@ def _patterns(seen: Seen) -> str:
 
 
 def crossing(judgement: Judgement) -> str | None:
-    """Sentence on the number of cells (a rate and size of an API) in which the mean − 1.96 standard deviations of
-    single samples is under zero; None where no cell was measured."""
+    """Sentence on the number of cells in which the mean − 1.96 standard deviations of single samples is below zero. A
+    cell is an API at a rate and size. None where no cell was measured."""
     found = spreads(judgement)
     low = sum(each.low_us < 0 for each in found)
     deviations = "Mean − 1.96 standard deviations of single samples"
@@ -148,13 +148,13 @@ def crossing(judgement: Judgement) -> str | None:
 
 
 def spreads(judgement: Judgement) -> list[Spread]:
-    """Spreads of window means, one for each measured API, rate and size."""
+    """Spread of the window means, one for each measured API, rate and size."""
     found = (spread(judgement, of(api, *cell)) for cell in GRAPHS for api in APIS)
     return [each for each in found if each is not None]
 
 
 def spread_table(judgement: Judgement) -> str:
-    """Table of the spread of samples, with the interval of the mean, for each API, rate and size."""
+    """Table of the spread of samples and the interval of the mean, for each API, rate and size."""
     lines = tuple(
         (
             NAMES[each.of.text("transport")],

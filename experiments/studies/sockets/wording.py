@@ -27,23 +27,23 @@ ABSENT = "Not measured: an API that it compares is not built here, or gates left
 
 
 def delivered(seen: Seen) -> DeliveryJudged:
-    """Judged reports of the receivers; without rows where no receiver was measured."""
+    """Judged reports of the receivers, without rows where no receiver was measured."""
     return seen.of(DeliveryJudged) or DeliveryJudged()
 
 
 def reported(seen: Seen, of: Setting, column: str) -> Estimate | None:
-    """Mean over the blocks of a column of the receivers' reports, with its interval; None where no receiver reported
-    the column."""
+    """Geometric mean over blocks of a column of the receivers' reports, with its interval. None where no receiver
+    reported the column."""
     return interval(delivered(seen).rows, of, attrgetter(column))
 
 
 def brief(judged: Judged | None) -> str:
-    """Text of a comparison for a list. For a missing comparison: the reason."""
+    """Text of a comparison for a list. For a missing comparison, the text says why."""
     return ABSENT if judged is None else listed(judged)
 
 
 def over_cells(judgement: Judgement, above: str, below: str) -> tuple[Judged, ...]:
-    """Comparisons of two APIs that have a value, one for each rate and size, in the order of the graphs."""
+    """Measured comparisons of two APIs, at most one for each rate and size, in the order of the graphs."""
     found = (judgement.judged.get(ratio_name(above, below, cell)) for cell in GRAPHS)
     return tuple(each for each in found if each is not None)
 
@@ -67,7 +67,7 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Spread of the window means of an arm (one API under one load), and the mean of these window means with its
+    """Spread of the window means of an arm (one API under one load), and the mean of the window means with its
     interval."""
 
     of: Setting
@@ -79,12 +79,12 @@ class Spread:
 
     @property
     def low_us(self) -> float:
-        """Mean − 1.96 standard deviations of the samples: the lower end of a drawn "interval" of single samples."""
+        """The mean − 1.96 standard deviations of the samples: the lower end of an "interval" of single samples."""
         return self.mean_us - 1.96 * self.deviation_us
 
 
 def spread(judgement: Judgement, of: Setting) -> Spread | None:
-    """Spread of an arm's window means over all blocks; None for fewer than two windows."""
+    """Spread of an arm's window means over all blocks. None for fewer than two windows."""
     by_block = [window_means_us(judgement, block, of) for block in range(len(judgement.blocks))]
     samples = [each for block in by_block for each in block]
     if len(samples) < 2:
@@ -94,7 +94,7 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
-    """Mean response time in µs of each window of an arm in a block, without the windows that plain means leave out.
+    """Mean response time, in µs, of each window of an arm in a block, without the windows that plain means leave out.
     Empty where a gate refuses the arm in the block. ``block``: place of the block in the judgement."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
@@ -113,14 +113,15 @@ def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float
 def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
     """Logarithms of the ratio of two arms' spreads, above ÷ below, a value for each block.
 
-    The spread of an arm in a block is the mean absolute deviation of the arm's window means from their median, on the
-    log scale, as in the test of Brown and Forsythe (1974).
+    The spread of an arm in a block is the mean absolute deviation of its window means in the block from the median over
+    all blocks. The deviation is on the log scale, as in the test of Brown and Forsythe (1974).
     """
     return _log_ratios(*(_deviations(judgement, each) for each in (above, below)))
 
 
 def timed(rows: Sequence[DeliveryRow], api: Setting) -> dict[int, float]:
-    """Means of the document's timer at the receiver, by block. A run without timed messages has no mean."""
+    """Mean time, in µs, by the document's timer at the receiver, by block. A block without timed messages has no
+    entry."""
     return {row.block: row.cycle_us for row in rows if row.cell.setting == api and row.cycle_us}
 
 
@@ -137,8 +138,8 @@ def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting)
 
 
 def _deviations(judgement: Judgement, of: Setting) -> dict[int, float]:
-    """Mean absolute deviation of an arm's window means from the median over all blocks, on the log scale, by the place
-    of the block."""
+    """Mean absolute deviation of an arm's window means in a block from the median over all blocks, on the log scale, by
+    the place of the block."""
     by_block = [np.log(window_means_us(judgement, block, of)) for block in range(len(judgement.blocks))]
     filled = {place: block for place, block in enumerate(by_block) if len(block)}
     median = float(np.median(np.concatenate([*filled.values()]))) if filled else 0.0
@@ -146,14 +147,14 @@ def _deviations(judgement: Judgement, of: Setting) -> dict[int, float]:
 
 
 def _log_ratios(above: Mapping[int, float], below: Mapping[int, float]) -> list[float]:
-    """Logarithms of above ÷ below, one for each block in which both values exist and neither is 0."""
+    """Logarithms of above ÷ below, one for each block in which both values exist and neither value is 0."""
     both = sorted(above.keys() & below.keys())
     return [log(above[block] / below[block]) for block in both if above[block] and below[block]]
 
 
 def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
     """Logarithms of the mean response time with the larger message ÷ with the smaller message. The value of a block is
-    the mean over these APIs and all rates."""
+    the mean over ``apis`` and all rates."""
     small, large = SIZES
     cells = [(design.of(api, rate, large), design.of(api, rate, small)) for api in apis for rate in RATES]
     found = []

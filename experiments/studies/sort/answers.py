@@ -1,4 +1,4 @@
-"""Answers to the study's questions: each has a sentence with a number, and the limits of the answer."""
+"""Answers to the study's questions. Each answer has a sentence with a number, and the limits of the answer."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ BESIDE = (
 NOT_HERE = "That was not measured in this run."
 
 NLOGN = 40 / 3
-"""Ratio of 10,000 log 10,000 to 1,000 log 1,000: growth of the time of a sort from 1,000 numbers to 10,000."""
+"""Ratio of 10,000 log 10,000 to 1,000 log 1,000: growth factor of the time of a sort from 1,000 to 10,000 numbers."""
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
@@ -63,7 +63,8 @@ def _of_go(
     not_concluded: tuple[str, ...],
     details: tuple[str, ...] = (),
 ) -> Answer:
-    """Answer from comparisons of Go's servers. ``asked``: texts for both arms of each comparison, by its name."""
+    """Answer from comparisons of servers in Go. ``asked``: texts for both arms of each comparison, by the comparison's
+    name."""
     said = " ".join(found.told(name, *sides) for name, sides in asked.items())
     return Answer(
         question=question,

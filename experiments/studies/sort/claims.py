@@ -2,8 +2,8 @@
 
 CONFIRMED and CONTRADICTED come from verdicts of sweeps, or from cold runs (fresh clients with fresh connections).
 Verdicts on cold runs come from intervals of 99 % over at least six blocks, once all planned blocks are measured. Where
-the document's own table contradicts a claim, the finding also has the document's numbers. The document's microseconds
-are context: they are of another machine and another system.
+the document's own table contradicts a claim, the finding also has the document's numbers. The document's times are
+context, since they are of another machine and another system.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,15 +24,15 @@ from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US,
 from experiments.studies.sort.measured import CONFIDENCE, NO_GO, Measured, as_original, measured
 
 HALF_AS_LONG_AGAIN = 1.5
-"""Least ratio of merge sort's mean to quicksort's at N = 100 in the document's table."""
+"""Ratio that the document's table exceeds at N = 100: merge sort's mean ÷ quicksort's mean."""
 
 BY_ALGORITHM = ("algorithm_grpc", "algorithm_net_rpc")
 BY_MECHANISM = ("mechanism_merge", "mechanism_quick")
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim. Another part has the claims that its
-    data decide."""
+    """Claims of a part, in the document's order. The main part has every claim. A further part has the claims that its
+    own data decide."""
     found = measured(seen)
     return tuple(_claim(each, found) for each in ENTRIES if seen.main.sweep.part in ("sort", each.part))
 
@@ -58,8 +58,8 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
 
 
 def _falls_with_calls(found: Measured) -> Finding:
-    """Finding on the claim that the mean of a cold run falls with the number of calls, from every step from N calls to
-    ten times as many, for every mechanism and algorithm."""
+    """Finding on the claim that the mean of a cold run falls with the number of calls. A step is from N calls to ten
+    times as many calls. The finding rests on all steps, for every mechanism and algorithm."""
     ratios, first_calls = dict[str, Estimate | None](), dict[str, Estimate | None]()
     for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items()):
         what = f"{label(mechanism)}, {name}"
@@ -77,7 +77,7 @@ def _falls_with_calls(found: Measured) -> Finding:
 
 def _falling(directions: Mapping[str, Verdict]) -> Finding:
     """Finding on a falling mean: CONFIRMED where the mean falls at every step, CONTRADICTED where the mean rises or
-    stays the same at a step. The sentences name all steps without a fall, also the undecided ones."""
+    stays the same at a step. The sentences name all steps without a fall, also the undecided steps."""
     where: dict[Verdict, list[str]] = {}
     for name, each in directions.items():
         where.setdefault(each, []).append(name)
@@ -90,7 +90,7 @@ def _falling(directions: Mapping[str, Verdict]) -> Finding:
 
 
 def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
-    """Verdict on a step of cold runs, from the interval of the step's ratio alone; INCONCLUSIVE before all planned
+    """Verdict on a step of cold runs, from the interval of the step's ratio alone. INCONCLUSIVE before all planned
     blocks are measured."""
     if fewer_over_more is None or not _carries(fewer_over_more) or not found.cold_whole:
         return Verdict.INCONCLUSIVE
@@ -99,8 +99,8 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    """Finding on the claim that the mean falls with N, where N is the length of the array: from every step to ten times
-    the length, for every mechanism and algorithm, by warm calls."""
+    """Finding on the claim that the mean falls with N, where N is the length of the array. A step is to ten times the
+    length. The finding rests on all steps, for every mechanism and algorithm, from warm calls."""
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
@@ -125,8 +125,8 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """Finding on gRPC ÷ net/rpc by the number of calls, as N was measured: CONFIRMED where the ratio is larger after
-    every step to ten times the calls."""
+    """Finding on gRPC ÷ net/rpc by the number of calls, the N that was measured. CONFIRMED where the ratio is larger
+    after every step to ten times the calls."""
     ratios = {
         f"{ALGORITHMS[each]} {calls:,}": cold_runs.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
@@ -137,8 +137,8 @@ def _more_so_with_calls(found: Measured) -> Finding:
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """Finding on gRPC ÷ net/rpc by the length of the array, as the document reads N: CONFIRMED where the ratio is
-    larger after every step to ten times the length."""
+    """Finding on gRPC ÷ net/rpc by the length of the array, the N of the document's conclusion. CONFIRMED where the
+    ratio is larger after every step to ten times the length."""
     names = {(each, length): f"mechanism_{each}_{length}" for each, length in product(ALGORITHMS, LENGTHS)}
     ratios = {
         f"{ALGORITHMS[each]} {length:,}": next((one.typical for one in found.found(name) if _is_decided(one)), None)
@@ -149,9 +149,9 @@ def _more_so_with_length(found: Measured) -> Finding:
 
 
 def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Finding:
-    """Finding on ratios that should grow with N. A step is decided where the intervals of its two ratios do not
-    overlap. CONFIRMED where the ratio is larger after every step, CONTRADICTED where the ratio is smaller after a step.
-    The sentences name the steps with a smaller ratio, and the undecided steps.
+    """Finding on ratios that should grow with N. A step is decided where the intervals of the ratios before and after
+    the step do not overlap. CONFIRMED where the ratio is larger after every step, CONTRADICTED where the ratio is
+    smaller after a step. The sentences name the steps with a smaller ratio, and the undecided steps.
 
     ``ratios``: ratios by algorithm and N, such as ``merge sort 1,000``. ``counts``: the values of N, ascending.
     """
@@ -189,15 +189,15 @@ def _algorithms_differ_less(found: Measured) -> Finding:
 
 
 def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
-    """Least and largest factor between the two arms of these comparisons, by the ends of their intervals. Both factors
-    are over 1 where no interval contains 1."""
+    """Least and largest factor between the two arms of these comparisons, by the ends of the comparisons' intervals.
+    Both factors are over 1 where no interval contains 1."""
     least = min(max(each.typical.low, 1 / each.typical.high) for each in judged)
     return least, max(max(each.typical.high, 1 / each.typical.low) for each in judged)
 
 
 def _merge_is_slower(found: Measured) -> Finding:
-    """Finding on the claim that merge sort is slower, from merge sort ÷ quicksort in cold runs. Each algorithm has its
-    own connection here. The document ran merge sort first, and then quicksort on the same connection."""
+    """Finding on the claim that merge sort takes over 1.5 times as long as quicksort, from cold runs. Each algorithm
+    has its own connection here. The document ran merge sort first, and then quicksort on the same connection."""
     ratios = {label(each): cold_runs.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
     first = {label(each): cold_runs.first_pays(found.cold, each) for each in MECHANISMS}
     said = (
@@ -219,7 +219,7 @@ def _listed(ratios: Mapping[str, Estimate | None]) -> str:
 
 
 def _carries(*estimates: Estimate) -> bool:
-    """True where each of these estimates is of enough blocks for a verdict."""
+    """True where each estimate is over enough blocks for a verdict."""
     return all(each.n >= BLOCKS_MIN for each in estimates)
 
 
@@ -264,4 +264,4 @@ ENTRIES: tuple[Entry[Measured], ...] = (
     ),
     Entry("The algorithms differ by less than the mechanisms do.", _algorithms_differ_less, part="sort"),
 )
-"""Every claim: the numbers of the results table, the content of the figures, the two sentences of the conclusion."""
+"""Every claim: on the numbers of the results table, on the figures, and on the two sentences of the conclusion."""

@@ -1,4 +1,4 @@
-"""The document's numbers and parameters, and the sweeps of the study: arms, groups and comparisons, and its cold runs.
+"""The document's numbers and parameters, and the sweeps of the study: arms, groups and comparisons, and the cold runs.
 
 An arm is one server under one load. The document has a slide "Resultados" for each N, with a figure. The slide has the
 mean round-trip times at the client in µs, without intervals. The document's parameters are the table "Parâmetros".
@@ -11,7 +11,7 @@ project's servers, in slices. Both transports have the static pool, so that the 
 ``sort_python_array_len`` shows the cost of longer arrays on these servers. The cold runs have the original's N: a fresh
 client makes N calls on a fresh connection.
 
-Where Go's peers (programs in Go) are not built, a part has Python's arms in their place, and no results on Go.
+Where Go's peers (programs in Go) are not built, a part has arms in Python instead, and no results on Go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ from experiments.show.figures.style import label
 from experiments.studies.study import Scale
 
 CALLS = (100, 1000, 10000)
-"""Levels of the document's factor N: numbers of calls in the loop of its client."""
+"""Levels of the document's factor N: numbers of calls that the document's client makes in a loop."""
 
 MEAN_US: Mapping[tuple[str, str, int], float] = {
     ("grpc", "merge", 100): 205.083,
@@ -60,36 +60,37 @@ HEADLINE = "headline"
 MERGE, QUICK = "merge", "quick"
 
 ALGORITHMS = {MERGE: "merge sort", QUICK: "quicksort"}
-"""Names of the algorithms for people, by their names in the clients."""
+"""Names of the algorithms for people, by the algorithms' names in settings."""
 
 MECHANISMS = ("grpc", "net-rpc")
 
 PEERS = tuple(f"go-sort-{each}" for each in MECHANISMS)
-"""Peers of the parts about Go. Each part needs both peers."""
+"""Names of Go's peers. The parts about Go need both peers."""
 
 TRANSPORTS = ("grpc", "sockets")
-"""Transports of Python's servers. net/rpc exists in Go alone."""
+"""Transports of the servers in Python. net/rpc exists in Go alone."""
 
 LENGTHS = (100, 1000, 10000)
-"""Lengths of the array: the second reading of the original's N."""
+"""Numbers of elements in the array: the second reading of the original's N."""
 
 WARM_CALLS = 500
-"""Calls of a window. The number is small, so that two compared windows are near in time. A window's first call does not
-count."""
+"""Number of calls in a window. The number is small, so that two compared windows are near in time. A window's first
+call does not count."""
 
 LONG_CALLS = 200
-"""Calls of a window with long arrays. Such a call takes up to 2 ms."""
+"""Number of calls in a window with long arrays. Such a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Numbers of cold runs in a block, by N. A block has more runs of few calls, since their mean varies more."""
+"""Number of cold runs of a cell in a block, by N. Few calls have more runs, since their mean varies more."""
 
 SAME_LENGTH = 1000
-"""Length of the array that the A/A pairs of ``sort_array_len`` sort."""
+"""Length of the array that the A/A pairs of ``sort_array_len`` sort, in numbers."""
 
 
 @cache
 def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
-    """Setting of a server in Go, loaded by Go's client. ``array_len`` 0 is the textbook's array."""
+    """Setting of a server in Go, loaded by Go's client. ``array_len`` is the array's length, or 0 for the textbook's
+    array."""
     return setting(
         service="sort", language="go", transport=mechanism, client="peer", mix=algorithm, array_len=array_len
     )
@@ -97,18 +98,18 @@ def go(mechanism: str, algorithm: str, array_len: int = 0) -> Setting:
 
 @cache
 def python(transport: str, algorithm: str, array_len: int = 0) -> Setting:
-    """Setting of a server of this project, loaded by the transport's own client. ``array_len`` 0 is the textbook's
-    array."""
+    """Setting of a server of this project, loaded by the transport's own client. ``array_len`` is the array's length,
+    or 0 for the textbook's array."""
     return setting(service="sort", transport=transport, executor="static-pool", mix=algorithm, array_len=array_len)
 
 
 def has_go(scale: Scale) -> bool:
-    """True where Go's peers are built here."""
+    """True where both of Go's peers are built here."""
     return scale.peers >= set(PEERS)
 
 
 def sort(scale: Scale) -> Sweep:
-    """Sweep of the main part: both mechanisms in Go, both algorithms, and an A/A pair of each mechanism."""
+    """Sweep of the main part: both mechanisms in Go with both algorithms, and an A/A pair of each mechanism."""
     if not has_go(scale):
         return python_sort("sort", scale)
     same = [twins(go(each, MERGE), "same") for each in MECHANISMS]
@@ -122,7 +123,7 @@ def sort(scale: Scale) -> Sweep:
 
 def array_len(scale: Scale) -> Sweep:
     """Sweep of random arrays of 100, 1000 and 10,000 numbers: gRPC ÷ net/rpc at each length, and the growth from 1000
-    numbers to 10,000."""
+    to 10,000 numbers."""
     if not has_go(scale):
         return python_array_len("sort_array_len", scale)
     groups = [
@@ -138,7 +139,7 @@ def array_len(scale: Scale) -> Sweep:
 
 
 def cold(scale: Scale) -> tuple[ColdPlan, ...]:
-    """Plan of the cold runs of the original's 12 cells (mechanism, algorithm, N); none where Go's peers are not
+    """Plan of the cold runs of the original's 12 cells (mechanism, algorithm, N). Empty where Go's peers are not
     built."""
     if not has_go(scale):
         return ()
@@ -150,7 +151,8 @@ def cold(scale: Scale) -> tuple[ColdPlan, ...]:
 
 
 def _mechanisms(length: int = 0) -> Iterator[Comparison]:
-    """Comparisons gRPC ÷ net/rpc, of each algorithm. ``length`` 0 is the textbook's array."""
+    """Comparisons gRPC ÷ net/rpc for each algorithm. ``length`` is the array's length, or 0 for the textbook's
+    array."""
     for algorithm, name in ALGORITHMS.items():
         above, below = (Arm(go(mechanism, algorithm, length)) for mechanism in MECHANISMS)
         what = f"{name}, {length:,} numbers" if length else name
@@ -159,7 +161,7 @@ def _mechanisms(length: int = 0) -> Iterator[Comparison]:
 
 
 def _algorithms() -> Iterator[Comparison]:
-    """Comparisons merge sort ÷ quicksort, on each mechanism."""
+    """Comparisons merge sort ÷ quicksort on each mechanism."""
     for mechanism in MECHANISMS:
         above, below = (Arm(go(mechanism, algorithm)) for algorithm in ALGORITHMS)
         title = f"Go, {label(mechanism)}: merge sort ÷ quicksort"
@@ -167,7 +169,7 @@ def _algorithms() -> Iterator[Comparison]:
 
 
 def _growth() -> Iterator[Comparison]:
-    """Comparisons of 10,000 numbers with 1000, on each mechanism and by each algorithm."""
+    """Comparisons 10,000 numbers ÷ 1000 numbers, on each mechanism and with each algorithm."""
     for mechanism, algorithm in product(MECHANISMS, ALGORITHMS):
         above, below = (Arm(go(mechanism, algorithm, length)) for length in (LENGTHS[2], LENGTHS[1]))
         title = f"Go, {label(mechanism)}, {ALGORITHMS[algorithm]}: 10,000 ÷ 1,000 numbers"
@@ -176,7 +178,7 @@ def _growth() -> Iterator[Comparison]:
 
 
 def python_sort(part: str, scale: Scale) -> Sweep:
-    """Sweep of Python's transports: sockets ÷ gRPC, and merge sort ÷ quicksort on each transport, in slices. Each
+    """Sweep of the transports in Python: sockets ÷ gRPC, and merge sort ÷ quicksort on each transport, in slices. Each
     transport has an A/A pair."""
     merges = {each: Arm(python(each, MERGE)) for each in TRANSPORTS}
     quicks = {each: Arm(python(each, QUICK)) for each in TRANSPORTS}
@@ -198,8 +200,8 @@ def python_sort(part: str, scale: Scale) -> Sweep:
 
 
 def python_array_len(part: str, scale: Scale) -> Sweep:
-    """Sweep of Python's transports on longer arrays, for each algorithm. Each arm has a few windows. The sweep has no
-    comparison, and so no verdict."""
+    """Sweep of the transports in Python on longer arrays, for each algorithm. Each arm has one window in a block. The
+    sweep has no comparison, and so no verdict."""
     groups = [
         Group(tuple(Arm(python(transport, *each)) for each in product(ALGORITHMS, LENGTHS))) for transport in TRANSPORTS
     ]

@@ -1,7 +1,7 @@
 """Figures and tables of the study.
 
-The figures and tables of the document are drawn again, with our means beside the document's. Further figures explain
-the means. A table has the faults of the document's method.
+The figures and tables of the document are drawn again, with our means beside the document's means. Further figures
+explain the means. A table has the faults of the document's method.
 """
 
 import math
@@ -35,7 +35,7 @@ BESIDE = {
     "sort_array_len": ("Longer arrays", "Go, longer arrays: gRPC ÷ net/rpc, 10,000 numbers ÷ 1,000"),
     "sort_python": ("Python", "Python, seven numbers: merge sort ÷ quicksort, mechanism ÷ mechanism"),
 }
-"""Heading of the section, and title of the figure, for each part that is measured after the main part."""
+"""Heading of the section and title of the figure, by the name of a part that is measured after the main part."""
 
 RTT = "Mean round-trip time, µs"
 
@@ -78,7 +78,7 @@ def python_array_len(seen: Seen) -> Sequence[Picture]:
 
 
 def _panels(found: Measured, calls: int) -> list[bars.Panel]:
-    """Panels of one figure of the document, which has the mean by mechanism and algorithm for one N (``calls``).
+    """Panels of one figure of the document. The figure has the mean by mechanism and algorithm for one N (``calls``).
 
     The first panel has the document's means. The second panel has our means with the document's way to connect. The
     third panel has our means of runs that connect before their first call.
@@ -102,8 +102,8 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
 
 
 def _one_off(found: Measured) -> Picture:
-    """Figure of our mean against 1 ÷ N: a row of panels for each algorithm. gRPC has two panels in a row: connecting in
-    the first call, and connecting before the first call."""
+    """Figure of our mean against 1 ÷ N, with a row of panels for each algorithm. gRPC has two panels in a row:
+    connecting in the first call, and connecting before the first call."""
     panels = []
     for (algorithm, name), (mechanism, with_connect) in product(
         ALGORITHMS.items(), (("net-rpc", False), ("grpc", True), ("grpc", False))
@@ -124,7 +124,7 @@ def _one_off(found: Measured) -> Picture:
 
 def _means(found: Measured, language: str, algorithm: str) -> dict[str, dict[int, Estimate]]:
     """Mean times of the calls that sort with an algorithm on a language's servers: by transport, then by length of the
-    array. The transports are those of the recording, which may have a transport that this version lacks."""
+    array. The transports come from the recording, which may have a transport that this version lacks."""
     means: dict[str, dict[int, Estimate]] = {}
     for of, point in found.points.items():
         if of["language"] == language.lower() and of["mix"] == algorithm and point.mean_us:
@@ -159,8 +159,8 @@ def _n_log_n(last: tuple[float, Estimate]) -> list[tuple[float, float]]:
 
 
 def _mechanisms(found: Measured) -> Picture:
-    """Figure of every warm server on the textbook's array. Languages differ in client and server, so each has a
-    panel."""
+    """Figure of the mean of every warm server on the textbook's array. Each language has a panel, since client and
+    server differ by language."""
     panels = []
     for language in ("Go", "Python"):
         rows = [
@@ -187,8 +187,8 @@ def _same(found: Measured) -> Picture:
 
 
 AS_DOCUMENT = " *"
-"""Mark of a mean in a table: the run connected in the way of the document's run on this mechanism, before the first
-call or within the first call."""
+"""Mark of a mean in a table. A marked run connected as the document's run on this mechanism did: before the first call,
+or within the first call."""
 
 
 def sections(seen: Seen) -> Sequence[Section]:
@@ -209,8 +209,8 @@ def sections(seen: Seen) -> Sequence[Section]:
 
 
 def parameters(of: Environment | None) -> Table:
-    """Table of the document's parameters, and of our parameters from the record of the machine. ``of``: the record;
-    without a record our parameters are unknown."""
+    """Table of the document's parameters, and of our parameters from the record of the machine. ``of``: the record.
+    Without a record our parameters are unknown."""
     ours: tuple[str, ...] = (UNKNOWN,) * len(PARAMETERS)
     if of is not None:
         busy = f"load {of.before.load_1_min:g} before"
@@ -227,7 +227,7 @@ def parameters(of: Environment | None) -> Table:
 
 
 def results(found: Measured) -> Table:
-    """Table of the 12 cells: the document's means, and our means for both ways to connect."""
+    """Table of the 12 cells (mechanism, algorithm, N): the document's means, and our means for both ways to connect."""
     lines = []
     for calls, mechanism, (algorithm, name) in product(CALLS, MECHANISMS, ALGORITHMS.items()):
         cells: list[str] = []
@@ -247,7 +247,7 @@ def _mean(of: Estimate | None) -> tuple[str, str]:
 
 
 def paid_once(found: Measured) -> Table:
-    """Table of the fit a + b ÷ N and of the timed one-off cost, for each mechanism, algorithm and way to connect."""
+    """Table of the fit a + b ÷ N and of the measured one-off cost, for each mechanism, algorithm and way to connect."""
     lines = []
     for mechanism, (algorithm, name), connects in product(
         MECHANISMS, ALGORITHMS.items(), ("before", "in its first call")
@@ -265,7 +265,8 @@ def paid_once(found: Measured) -> Table:
 
 
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
-    """Lines of the table of faults: a fault of the document's method, and its effect on our own numbers."""
+    """Lines of the table of faults: a fault of the document's method, and the effect of the fault on our own
+    numbers."""
     calls = cold_runs.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")
     longer = "" if grown is None else f" 10,000 numbers take {ratio_words(grown.typical)[0]} times as long as 1,000."

@@ -1,9 +1,9 @@
 """Measurements of the study by name: comparisons and points of its sweeps, ratios and costs from its cold runs.
 
 A cold run is a fresh client that makes N calls on a fresh connection. The original connected before its loop on
-net/rpc, and inside its first timed call on gRPC. So the mean of a cold run has two readings: with connecting, and
-without connecting. In the original's reading a mean of gRPC is with connecting, and a mean of net/rpc is without
-connecting. A cell is a mechanism, an algorithm and an N. A ratio is computed from the means of two cells in one block;
+net/rpc, and inside its first timed call on gRPC. So the mean of a cold run has two readings: with the time of
+connecting, and without this time. In the original's reading a mean on gRPC includes connecting, and a mean on net/rpc
+does not. A cell is a mechanism, an algorithm and an N. A ratio is computed from the means of two cells in one block;
 the interval of the ratio is over the blocks. The functions are pure.
 """
 
@@ -25,8 +25,8 @@ from experiments.studies.sort.design import ALGORITHMS, CALLS, MECHANISMS, MERGE
 NO_GO = "Go's servers were not measured here: `make peers` builds them."
 
 CONFIDENCE = 0.99
-"""Confidence of the ratios of cold runs. It is high, since several ratios of the same runs decide claims. Means and
-fits have 95 %, as elsewhere."""
+"""Confidence level of the ratios of cold runs. The level is high, since several ratios of the same runs decide claims.
+Means and fits have 95 %, as elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Measured:
     """Measurements of a part: its sweeps, and the rows of its cold runs."""
 
     parts: Mapping[str, Judgement]
-    """Judgements of the part's sweep and of the sweeps that were measured after it, by the parts' names."""
+    """Judgements of the part's sweep and of the sweeps that were measured after this sweep, by the parts' names."""
     judged: Mapping[str, Judged]
-    """Comparisons of all sweeps that have a value, by name."""
+    """Comparisons that have a value, of all sweeps, by name."""
     points: Mapping[Setting, Point]
     """Points of all sweeps, by setting. The second server of an A/A pair has no point."""
     cold: tuple[ColdRow, ...]
@@ -50,24 +50,24 @@ class Measured:
         return any(arm.setting["language"] == "go" for each in self.parts.values() for arm in each.sweep.arms)
 
     def found(self, *names: str) -> tuple[Judged, ...]:
-        """Comparisons of these names that have a value."""
+        """Comparisons with these names that have a value."""
         return tuple(self.judged[name] for name in names if name in self.judged)
 
     def told(self, name: str, above: str, below: str) -> str:
-        """Sentence on a comparison, chosen by its verdict. ``above`` and ``below``: texts for the two arms."""
+        """Sentence on a comparison; the verdict decides the words. ``above`` and ``below``: texts for the two arms."""
         judged = self.judged.get(name)
         return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
-        """Text that lists comparisons: the title, numbers and verdict of each comparison that has a value. Without any
-        such comparison: the reason."""
+        """Text that lists comparisons: title, numbers and verdict of each comparison that has a value. Without any such
+        comparison, the text says why."""
         return (
             " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison were answered."
         )
 
 
 def measured(seen: Seen) -> Measured:
-    """Measurements of a part, by name."""
+    """Measurements of a part and of the parts measured after it."""
     parts = {seen.main.sweep.part: seen.main, **seen.after}
     judged = {name: each for judgement in parts.values() for name, each in judgement.judged.items()}
     cold = seen.of(ColdJudged) or ColdJudged()
@@ -78,63 +78,64 @@ def measured(seen: Seen) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """One-off cost of a cold run on a mechanism with an algorithm: from a fit, and as timed."""
+    """One-off cost of a cold run on a mechanism with an algorithm: from a fit, and measured directly."""
 
     fit: OneOff
-    """Fit mean(N) = a + b ÷ N, where a is the cost of a call and b is the one-off cost of a run."""
+    """Fit mean(N) = a + b ÷ N. Here a is the cost of a call, and b is the one-off cost of a run."""
     seen_us: Estimate
-    """One-off cost of a run, timed apart instead of fitted."""
+    """One-off cost of a run in µs, measured directly instead of fitted."""
 
 
 def as_original(mechanism: str) -> bool:
-    """True where the original's times include connecting."""
+    """True where the original's times on this mechanism include connecting."""
     return mechanism == "grpc"
 
 
 def _column(with_connect: bool) -> str:
-    """Name of the column of ``ColdRow`` that has the mean, with connecting or without."""
+    """Name of the column of ``ColdRow`` that has the mean, with connecting or without connecting."""
     return "with_connect_us" if with_connect else "mean_us"
 
 
 def mean(rows: Sequence[ColdRow], mechanism: str, algorithm: str, calls: int, with_connect: bool) -> Estimate | None:
-    """Mean time of a call in a cell over the blocks, µs; None where the cell was not measured. ``with_connect``: the
-    mean includes the time of connecting."""
+    """Mean time of a call in a cell over the blocks, in µs. None where the cell was not measured. ``with_connect``:
+    True where the mean includes the time of connecting."""
     of = go(mechanism, algorithm)
     cell = next((row.cell for row in rows if row.cell.setting == of and row.cell.calls == calls), None)
     return None if cell is None else cell_interval(rows, cell, _column(with_connect))
 
 
 def paid(rows: Sequence[ColdRow], mechanism: str, algorithm: str, with_connect: bool) -> Paid | None:
-    """One-off cost of a mechanism with an algorithm, from the fit a + b ÷ N and as timed; None where too little was
-    measured. ``with_connect``: the means include the time of connecting."""
+    """One-off cost of a mechanism with an algorithm: from the fit a + b ÷ N, and measured directly. None where too
+    little was measured. ``with_connect``: True where the means include the time of connecting."""
     of = go(mechanism, algorithm)
     fit, seen_us = one_off(rows, of, with_connect), paid_once(rows, of, with_connect)
     return None if fit is None or seen_us is None else Paid(fit, seen_us)
 
 
 def algorithms_ratio(rows: Sequence[ColdRow], mechanism: str, calls: int) -> Estimate | None:
-    """Mean of merge sort ÷ mean of quicksort, in runs of this number of calls, with connecting if the original's times
-    include it. Each run has its own connection."""
+    """Ratio of means, merge sort ÷ quicksort, in cold runs of ``calls`` calls. The means include connecting where the
+    original's times do. Each run has its own connection."""
     column = _column(as_original(mechanism))
     return _ratio(*(_by_block(rows, go(mechanism, each), calls, column) for each in (MERGE, QUICK)))
 
 
 def mechanisms_ratio(rows: Sequence[ColdRow], algorithm: str, calls: int, connecting: bool) -> Estimate | None:
-    """Mean on gRPC ÷ mean on net/rpc, in runs of this number of calls. With ``connecting`` gRPC's mean includes
+    """Ratio of means, gRPC ÷ net/rpc, in cold runs of ``calls`` calls. With ``connecting`` gRPC's mean includes
     connecting, as the original's mean did. The mean on net/rpc never includes connecting."""
     above, below = (go(mechanism, algorithm) for mechanism in MECHANISMS)
     return _ratio(_by_block(rows, above, calls, _column(connecting)), _by_block(rows, below, calls, _column(False)))
 
 
 def calls_ratio(rows: Sequence[ColdRow], mechanism: str, algorithm: str, few: int, many: int) -> Estimate | None:
-    """Mean of a few calls ÷ mean of many calls, with connecting if the original's times include it."""
+    """Mean in runs of ``few`` calls ÷ mean in runs of ``many`` calls. The means include connecting where the original's
+    times do."""
     column = _column(as_original(mechanism))
     return _ratio(*(_by_block(rows, go(mechanism, algorithm), calls, column) for calls in (few, many)))
 
 
 def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> Estimate | None:
-    """Time of the first call ÷ mean time of the other calls of a run, without the time of connecting. The value of a
-    block is the geometric mean over all N."""
+    """Ratio of the first call's time to the mean time of the other calls of a run, without the time of connecting. The
+    value of a block is the geometric mean over all runs."""
     by_block: dict[int, list[float]] = {}
     for row in rows:
         if row.cell.setting == go(mechanism, algorithm) and row.rest_us_mean and row.first_call_us:
@@ -143,7 +144,8 @@ def first_over_rest(rows: Sequence[ColdRow], mechanism: str, algorithm: str) -> 
 
 
 def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
-    """Mean time of a connection's first 100 calls ÷ mean time of its next 900 calls, of both algorithms together.
+    """Ratio: mean time of a connection's first 100 calls ÷ mean time of its next 900 calls. The value of a block is the
+    geometric mean over both algorithms.
 
     The ratio shows the disadvantage of the algorithm that runs first on a connection. The time of the 900 calls is the
     difference between the runs of 1,000 calls and of 100 calls in one block.
@@ -160,10 +162,10 @@ def first_pays(rows: Sequence[ColdRow], mechanism: str) -> Estimate | None:
 
 
 def _by_block(rows: Sequence[ColdRow], of: Setting, calls: int, column: str) -> dict[int, float]:
-    """Values of a column of ``ColdRow`` for a cell, by the blocks' numbers."""
+    """Values of a column of ``ColdRow`` for a cell, by the number of the block."""
     return {row.block: getattr(row, column) for row in rows if row.cell.setting == of and row.cell.calls == calls}
 
 
 def _ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Estimate | None:
-    """Ratio above ÷ below of two means, over the blocks that have both means; None without such a block."""
+    """Ratio above ÷ below of two means, over the blocks that have both means. None without such a block."""
     return geometric_interval((above[at] / below[at] for at in sorted(above.keys() & below.keys())), CONFIDENCE)

@@ -10,7 +10,7 @@ from experiments.studies.stock import answers, claims, executors, extensions, fi
 from experiments.studies.study import Part, Scale, Study
 
 CLIENTS = (1, 2, 3, 4, 5)
-"""The original's numbers of clients."""
+"""Numbers of clients in the original document."""
 
 STOCK = Study(
     name="stock",

@@ -1,8 +1,8 @@
-"""Answers to the four questions of the study: each has a sentence, a number and limits.
+"""Answers to the four questions of the study. Each answer has a sentence, a number and limits.
 
-``sweeps`` declares the comparisons, and their verdicts choose the sentences. In a closed loop N clients have N requests
-under way, so that the mean latency is N ÷ throughput (Little's law). The answer on growth says so. The cost of the lock
-comes from the part ``lock_waits``, which is measured after the main part.
+``sweeps`` declares the comparisons, and the verdicts on them choose the sentences. In a closed loop N clients have N
+requests under way, so that the mean latency is N ÷ throughput (Little's law). The answer on growth says so. The cost of
+the lock comes from the part ``lock_waits``, which is measured after the main part.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ LITTLE = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """The four answers, in order."""
+    """Answers to the four questions, in order."""
     judgement = seen.main
     return (
         _sockets_or_grpc(judgement),
@@ -119,7 +119,7 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence for a comparison with the most clients, in which the load was the limit. The sentence names the largest
+    """Sentence for a comparison in which the load was the limit with the most clients. The sentence names the largest
     number of clients up to which the load was not the limit.
 
     Empty for other comparisons, and where no number of clients between the least and the most was measured.
@@ -146,7 +146,7 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
     """Sentences on servers whose latency grew by less than the number of clients. By Little's law such a server answers
-    more requests a second: each sentence has the growth of the throughput."""
+    more requests a second. Each sentence has the growth of the throughput."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
@@ -183,10 +183,11 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer to question 4: more clients than threads. The answer has a Lookup that computes and a Lookup that waits;
-    for both the load is far from its limit.
+    """Answer to question 4: more clients than threads. The answer is on a Lookup that computes and on a Lookup that
+    waits; for both the load is far from its limit.
 
-    ``waiting``: the part ``past_pool``. ``staged``: the part ``stages``. Each is None where it was not measured.
+    ``waiting``: judgement of the part ``past_pool``. ``staged``: judgement of the part ``stages``. Each is None where
+    the part was not measured.
     """
     apart = ("Another part measures a Lookup that waits: `python -m experiments run past_pool`.",)
     computing = (
@@ -220,7 +221,7 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
-    """Sentence on the average number of the pool's threads at work; empty where the server stamped no stages."""
+    """Sentence on the average number of the pool's threads at work. Empty where the server stamped no stages."""
     judged = judgement.judged.get("past_pool")
     at_once = at_work(staged, Arm(FIGURES["figure_5"].but(clients=2 * POOL)))
     if judged is not None and judged.rulings and at_once is not None:
@@ -230,8 +231,8 @@ def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the mean latencies with as many clients as threads and with twice as many, over the blocks from which
-    the ratio of both was computed."""
+    """Sentence on the mean latencies with as many clients as threads and with twice as many clients, over the blocks
+    that give the ratio of both."""
     judged = judgement.judged.get("past_pool")
     if judged is None:
         return
@@ -243,6 +244,6 @@ def _pool_means(judgement: Judgement) -> Iterator[str]:
 
 
 def _few(judgement: Judgement) -> str:
-    """Text on the fewest clients of the sweep, with which servers are compared: ``with 1 client``."""
+    """Text on the fewest clients of the sweep, the load under which servers are compared: ``with 1 client``."""
     comparison = declared(judgement, "trade")
     return f"with {clients_of(comparison.below.connections if comparison else 1)}"

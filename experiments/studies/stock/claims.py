@@ -2,8 +2,8 @@
 
 CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep that is at a declared look. Claims on
 starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged at every step from
-one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has no look: there the
-interval of the difference of two waits decides, compared with 5 % of the latency.
+one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has no look. There the
+interval of the difference of two waits is compared with 5 % of the latency.
 
 A claim is NOT TESTABLE where no measurement here decides the claim, and NOT MEASURED where the results of the claim's
 part are absent. The document's milliseconds are context: they are of another machine and another program.
@@ -38,13 +38,13 @@ RISING = {
     "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
     "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-"""Figures of which the document says that latency rises: the name of the comparison of most with fewest clients, and
-the figure in words. By the figure's name."""
+"""Figures in which, as the document says, latency rises, by the figure's name. An entry has the name of the comparison
+that begins the finding's text, and the figure in words."""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim. Another part has the claims that its
-    data decide."""
+    """Claims of a part, in the document's order. The main part has every claim. A further part has the claims that its
+    own data decide."""
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
     return tuple(_claim(entry, seen) for entry in own)
 
@@ -67,15 +67,15 @@ def _milliseconds(parts: Parts) -> Finding:
 
 
 def _sockets_are_faster(parts: Parts) -> Finding:
-    """Finding on the claim that sockets are faster, from sockets ÷ gRPC with both servers as started. The words also
-    have the ratios that tell protocol and implementation apart."""
+    """Finding on the claim that sockets are faster, from sockets ÷ gRPC with both servers as started. The text also has
+    the ratios that tell protocol and implementation apart."""
     judged = parts["stock"].judged.get("as_started")
     return _is_faster(judged), f"{brief(parts['stock'], 'as_started')}{_by_protocol(parts)}"
 
 
 def _the_lock_is_why(parts: Parts) -> Finding:
-    """Finding on the claim that the lock is the reason: CONTRADICTED where sockets are also faster with the same lock
-    on both sides."""
+    """Finding on the claim that the lock is the reason. CONTRADICTED where sockets are also faster with the same lock
+    on both sides, and the ratio's interval does not lie within 5 % of 1."""
     judged = parts["stock"].judged.get("equal_executors")
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
@@ -95,10 +95,10 @@ def _no_lock_needed(_: Parts) -> Finding:
 
 
 def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
-    """Function that judges every step from one number of clients to the next: CONFIRMED where latency rises at every
+    """Function that judges every step from one number of clients to the next. CONFIRMED where latency rises at every
     step, CONTRADICTED where latency falls or stays the same at a step.
 
-    ``figure``: name of the figure. ``growth``: name of the comparison that the words begin with.
+    ``figure``: name of the figure. ``growth``: name of the comparison with which the text begins.
     """
 
     def finding(parts: Parts) -> Finding:
@@ -116,8 +116,8 @@ def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
 
 
 def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) -> ClaimVerdict:
-    """Verdict on a claim that latency rises, from the steps of the claim's figure. A step that no block measured leaves
-    the claim INCONCLUSIVE, unless another step contradicts it."""
+    """Verdict on a claim that latency rises, from the steps of the claim's figure. A step without a value leaves the
+    claim INCONCLUSIVE, unless another step contradicts the claim."""
     directions = {each.verdict(judgement) for each in own}
     if directions & {Verdict.FLAT, Verdict.FALLS}:
         return "CONTRADICTED"
@@ -153,8 +153,8 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 
 
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
-    """Finding on the claim that the lock costs Lookup and Trade the same, from their waits for the mutex. CONFIRMED
-    where the interval over the blocks shows that the waits differ by under 5 % of the latency."""
+    """Finding on the claim that the lock costs Lookup and Trade the same, from the waits of both for the mutex.
+    CONFIRMED where the interval over the blocks shows that the waits differ by under 5 % of the latency."""
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "No lock wait of both was stamped."
@@ -177,8 +177,8 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Finding on the claim that a read lock sets Lookup apart from Trade: the ratio Trade ÷ Lookup under read and write
-    locks, divided by Trade ÷ Lookup under one mutex.
+    """Finding on the claim that a read lock sets Lookup apart from Trade. The finding rests on a ratio: Trade ÷ Lookup
+    under read and write locks, divided by Trade ÷ Lookup under one mutex.
 
     The division removes the time that messages and work add to a Trade.
     """
@@ -203,8 +203,8 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """Finding on the claim that latency does not jump. A jump is a growth of the latency that exceeds the growth of the
-    clients by over 5 %. Lookups that compute decide."""
+    """Finding on the claim that latency does not jump. In a jump, the growth of the latency exceeds the growth of the
+    number of clients by over 5 %. Lookups that compute decide the claim."""
     text = " ".join(brief(parts["stock"], each) for each in ("computing_sockets", "past_pool"))
     for judged in found(parts["stock"], "computing_sockets"):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
@@ -217,8 +217,8 @@ def _no_jump(parts: Parts) -> Finding:
 
 
 def _surplus_starves(parts: Parts) -> Finding:
-    """Finding on the claim that surplus clients starve. CONFIRMED where, in every window with more connections than
-    threads, some client gets no reply because other connections hold all threads."""
+    """Finding on the claim that surplus clients starve, where a connection holds its thread. CONFIRMED where some
+    client gets no reply in every window with more connections than threads."""
     judgement = parts["dispatch"]
     windows = [
         window.starved_clients
@@ -244,7 +244,7 @@ def _is_faster(judged: Judged | None) -> ClaimVerdict:
 
 
 def _mutex_wait(parts: Parts, request: str) -> LockWait | None:
-    """Wait of a request type for the mutex on gRPC, the lock and the transport of the document. None where no wait was
+    """Wait of a request type for the mutex on gRPC: the document's lock and transport. None where no wait was
     measured."""
     return mutex_wait(parts["lock_waits"], request) if "lock_waits" in parts else None
 

@@ -2,8 +2,8 @@
 
 Both transports have the static pool, the thread pool and a thread for each task. Leader/followers need a transport
 whose threads read from connections, such as sockets: grpcio's server reads with its own threads. Each executor is
-compared with the thread pool of its transport, with the fewest clients and with the most. The figures have every number
-of clients.
+compared with the thread pool of its transport, with the fewest clients and with the most clients. The figures have
+every number of clients.
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ BESIDE = "thread-pool"
 """Name of the executor with which every other executor is compared."""
 
 HEADLINES_MAX = 4
-"""Number of a transport's first executors whose comparisons are headlines. Holm's correction covers all headlines, and
-ten blocks could decide no larger family."""
+"""Number of a transport's executors, from the first, whose comparisons are headlines. Holm's correction covers all
+headlines, and ten blocks could decide no larger family."""
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of every executor of each transport, by every number of clients."""
+    """Sweep of every executor of each transport, under every number of clients."""
     groups, comparisons = list[Group](), list[Comparison]()
     for base in (GRPC, SOCKETS):
         transport = base.text("transport")
@@ -62,7 +62,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
-    """Figures, one for each transport, with a scale of its own: a panel for each request type, a line for each
+    """Figures, one for each transport, each with its own scale: a panel for each request type, a line for each
     executor."""
     drawn = []
     for own in by_transport(seen.main.sweep.arms):

@@ -1,8 +1,9 @@
 """Answers of the parts beyond the document: a function for each part, from its measurements to its answers.
 
 An answer has a sentence for each comparison; the comparison's verdict chooses the sentence. An answer with over two
-comparisons begins with the count of each verdict, and with the largest decided difference. The answers of parts without
-verdicts (``offered_load``, ``lock_waits``, ``stages``) state numbers, and say that no verdict is asked of them.
+comparisons begins with the number of comparisons for each verdict, and with the largest decided difference. The answers
+of parts without verdicts (``offered_load``, ``lock_waits``, ``stages``) state numbers, and say that no verdict is asked
+of these numbers.
 """
 
 import math
@@ -35,8 +36,8 @@ from experiments.studies.stock.wording import (
 )
 
 FEW = 2
-"""Largest number of comparisons for which an answer is their sentences alone. An answer on more comparisons begins with
-the count of verdicts."""
+"""Largest number of comparisons for which an answer has only the comparisons' sentences. An answer on more comparisons
+begins with the count of verdicts."""
 
 NO_VERDICT = "No verdict is asked of these numbers."
 
@@ -46,7 +47,7 @@ CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop
 
 
 Said = Callable[[Comparison], tuple[str, str]]
-"""Function that gives two texts for a comparison: one for its upper arm, one for its lower arm. Both stand inside a
+"""Function that gives two texts for a comparison: for its upper arm and for its lower arm. Both texts stand inside a
 sentence."""
 
 
@@ -104,8 +105,8 @@ def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
 
 
 def client_kind(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the client's share of the latency, and on sockets ÷ gRPC (question 1) as the lean client measures this
-    ratio. The lean client adds little latency."""
+    """Answers on the client's share of the latency, and on sockets ÷ gRPC (question 1) by the lean client, which adds
+    little latency."""
     return (
         *told_of(
             seen.main,
@@ -129,8 +130,8 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _both_kinds(judgement: Judgement) -> Iterator[str]:
-    """Sentence on sockets ÷ gRPC as each kind of client measures this ratio. The sentence says why ``compare`` and the
-    main part have different ratios."""
+    """Sentence on sockets ÷ gRPC by each kind of client. The sentence gives the reason why ``compare`` and the main
+    part have different ratios."""
     means = {
         kind: [mean_us(judgement, Arm(base.but(client=kind))) for base in (SOCKETS, GRPC)]
         for kind in ("library", "lean")
@@ -146,8 +147,8 @@ def _both_kinds(judgement: Judgement) -> Iterator[str]:
 
 
 def dispatch(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on a task for each connection, compared with a task for each request; with details on clients that got no
-    reply."""
+    """Answers on a task for each connection, compared with a task for each request. The details have the clients that
+    got no reply."""
     return (
         *told_of(
             seen.main,
@@ -184,7 +185,8 @@ def connection_policy(seen: Seen) -> tuple[Answer, ...]:
 
 
 def offered_load(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the highest rate that each server kept up with, and on the rate of replies at every rate tried."""
+    """Answers on the highest rate that each server kept up with, and on the rate of replies at every rate that was
+    tried."""
     every = points(seen.main.sweep, seen.main.blocks)
     return tuple(_offered(seen.main, arms, every) for arms in by_transport(seen.main.sweep.arms))
 
@@ -213,7 +215,7 @@ def told_of(
     transport.
 
     ``said``: gives the texts for both arms of a comparison. ``factor``: only comparisons whose arms differ in this
-    factor count. ``further``: sentences at the end of the answer's details.
+    factor count. ``further``: sentences at the end of the details of each answer.
     """
     asked: dict[str, list[Comparison]] = {}
     for each in judgement.sweep.comparisons:
@@ -247,14 +249,14 @@ def _tally(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
-    """Comparison with the ratio farthest from 1 among the comparisons with the verdict FASTER or SLOWER; empty without
+    """Comparison with the ratio farthest from 1, among the comparisons with the verdict FASTER or SLOWER. Empty without
     such a comparison."""
     different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
 
 
 def where(of: Comparison) -> str:
-    """Text on the transport and the number of clients of a comparison."""
+    """Text on a comparison's transport and number of clients."""
     return f"on {label(of.above)} with {clients_of(of.above.connections)}"
 
 
@@ -275,8 +277,8 @@ def _starved(judgement: Judgement) -> Iterator[str]:
 
 
 def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm, str], Point]) -> Answer:
-    """Answer on one server in an open loop: the highest rate up to which the server kept up with every rate tried.
-    ``every``: the points of the arms."""
+    """Answer on one server in an open loop: the highest rate up to which the server kept up with every rate that was
+    tried. ``every``: points of the arms."""
     details, kept_up = list[str](), dict[float, bool | None]()  # None: not known
     for rate_hz, arm in sorted({float(arm.setting.text("rate_hz")): arm for arm in arms}.items(), key=itemgetter(0)):
         windows, due = counted_windows(judgement, arm), f"{rate_hz:,.0f}"
@@ -306,7 +308,7 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
 
 
 def _queueing(judgement: Judgement, arms: Sequence[Arm]) -> Answer:
-    """Answer on the time that a Lookup waits for a thread, and on the whole time that a Lookup spends in the server."""
+    """Answer on the time that a Lookup waits for a thread, and on the whole time of a Lookup in the server."""
     sentences = []
     for arm in (each for each in STAGED if each in arms):
         if seen := counted_stages(judgement, arm, "lookup").values():

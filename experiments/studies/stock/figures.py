@@ -39,8 +39,8 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """Figures of the main part: ratios of the answers, the original's five figures, the three servers, the A/A pairs,
-    and the figures of the parts that are measured after the main part."""
+    """Figures of the main part: the answers' ratios, the original's five figures, the three servers, the A/A pairs, and
+    the figures of the parts that are measured after the main part."""
     title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
     pictures = [ratios.picture("answers", title, list(headline))]
     panels = {}
@@ -60,7 +60,7 @@ def main(seen: Seen) -> Sequence[Picture]:
 
 
 def lock_waits(seen: Seen) -> Sequence[Picture]:
-    """Figure of the time that a request waits for its lock, under each locking strategy."""
+    """Figure of the time that a request waits for the lock, under each locking strategy."""
     sweep = seen.main.sweep
     found = points(sweep, seen.main.blocks)
     waits = {(arm, request): _wait_us(seen.main, arm, request) for arm in sweep.arms for request in REQUESTS}
@@ -129,7 +129,8 @@ little latency."""
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:
-    """Figure of response times by both kinds of client on both transports, from the quickest request to the slowest."""
+    """Figure of the response times by both kinds of client on both transports, from the quickest request to the
+    slowest."""
     lines = []
     for point in points_of(seen.main, seen.main.sweep.arms):
         of = point.arm.setting
@@ -141,15 +142,15 @@ def kinds(seen: Seen) -> Sequence[Picture]:
 
 
 def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
-    """Lines of one of the original's figures: one line for each measured request type of these arms."""
+    """Lines of one of the original's figures, one for each measured request type of these arms."""
     for request in REQUESTS:
         if line := points_of(judgement, arms, request):
             yield clients.Line(request.capitalize(), arms[0].setting.text("transport"), line)
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Rows of numbers under a figure, a column for each number of clients: the number of threads that ran requests, and
-    the average number of threads at work at once. The server stamped both; empty without stamps."""
+    """Rows of numbers under a figure, each with a number for each number of clients: threads that ran requests, and
+    threads at work at once on average. Empty where the server stamped nothing."""
     if staged is None or figure not in POOLED:
         return {}
     own = by_clients(staged, FIGURES[figure])
@@ -174,8 +175,8 @@ def _three(judgement: Judgement) -> Picture:
 
 
 def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
-    """Lines of latency over the number of clients, one for each setting at a level of ``factor``. The levels of the
-    other varying factors name a line."""
+    """Lines of latency over the number of clients at one level of ``factor``, one for each setting of the other
+    factors. The levels of the other varying factors name a line."""
     arms = dict.fromkeys(arm for arm, _ in found)
     varying = [
         name
@@ -196,11 +197,11 @@ def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
 
 
 def _wait_us(judgement: Judgement, arm: Arm, request: str) -> Estimate | None:
-    """Mean wait for the lock in µs, with its interval over blocks; None where no request took a lock."""
+    """Mean wait for the lock in µs, with its interval over blocks. None where no request took a lock."""
     waits = [each.lock_wait.mean_us for each in counted_stages(judgement, arm, request).values() if each.locked]
     return mean_interval(waits, CONFIDENCE) if waits else None
 
 
 def _share(wait_us: Estimate | None, point: Point | None) -> Estimate | None:
-    """Wait for the lock in per cent of the latency that the clients saw; None where either is unknown."""
+    """Wait for the lock in per cent of the latency at the clients. None where wait or latency is unknown."""
     return wait_us.over(point.mean_us.value / 100) if wait_us and point and point.mean_us else None

@@ -1,9 +1,10 @@
 """Time for which requests wait for the catalog's lock, by locking strategy and request type.
 
 The servers stamp the stages of every request, which costs about 1 µs a request. The wait of a block is the mean over
-the block's requests. The wait of several blocks is the mean of the blocks' waits, stated with the least and the
-greatest. No verdict is asked of waits. A wait ends when the thread runs again. So a wait includes the time of other
-threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions are pure.
+the block's requests. The wait of several blocks is the mean of the blocks' waits; texts also have the least and the
+greatest wait of a block. No verdict is asked of waits. A wait ends when the thread runs again. So a wait includes the
+time of other threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions
+are pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +39,7 @@ class LockWait:
     shares: Mapping[int, float]
     """Mean wait of each block ÷ mean latency of the block, by the block's number."""
     locked: bool
-    """True where any request took a lock."""
+    """True where at least one request took a lock."""
 
     @property
     def locking(self) -> str:
@@ -47,12 +48,12 @@ class LockWait:
 
     @property
     def wait_us(self) -> float:
-        """Mean wait over the blocks."""
+        """Mean wait over the blocks, in µs."""
         return fmean(self.waits_us)
 
     @property
     def share(self) -> float:
-        """Mean over the blocks of the wait as a share of the latency."""
+        """Mean over the blocks of the wait's share of the latency, from 0 to 1."""
         return fmean(self.shares.values())
 
     @property
@@ -65,14 +66,14 @@ class LockWait:
 
 
 def lock_waits(judgement: Judgement) -> tuple[LockWait, ...]:
-    """Waits of every arm and request type that has stamped stages."""
+    """Waits of every arm and request type for which the server stamped stages."""
     found = (_of(judgement, arm, request) for arm in judgement.sweep.arms for request in REQUESTS)
     return tuple(each for each in found if each is not None)
 
 
 def lock_details(judgement: Judgement) -> tuple[str, ...]:
-    """Sentences on the waits for the mutex on each transport, on the longer wait under every other strategy, and on the
-    largest share of a latency."""
+    """Sentences on the waits for the mutex on each transport, on the longest wait under every other strategy, and on
+    the largest share of the latency."""
     waits = lock_waits(judgement)
     if not waits:
         return ("No lock wait was stamped.",)
@@ -80,14 +81,14 @@ def lock_details(judgement: Judgement) -> tuple[str, ...]:
 
 
 def trade_wait(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the wait of a Trade for the mutex on gRPC; empty where no wait was stamped."""
+    """Sentence on a Trade's wait for the mutex on gRPC. Empty where no wait was stamped."""
     if (wait := mutex_wait(judgement, "trade")) is not None:
         where = f"With {clients_of(wait.arm.connections)} on gRPC a Trade waits"
         yield f"{where} {number(wait.wait_us)} µs for the lock, {number(100 * wait.share)} % of its latency."
 
 
 def mutex_wait(judgement: Judgement, request: str) -> LockWait | None:
-    """Wait of a request type for the mutex on gRPC; None where no wait was stamped."""
+    """Wait of a request type for the mutex on gRPC. None where no wait was stamped."""
     own = (each for each in lock_waits(judgement) if (each.locking, each.request) == (MUTEX, request))
     return next((each for each in own if each.arm.setting["transport"] == "grpc"), None)
 
@@ -110,8 +111,8 @@ def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
 
 
 def _others(waits: tuple[LockWait, ...]) -> Iterator[str]:
-    """Sentences, one for each strategy other than the mutex. A sentence has the wait of the request type that waits
-    longer, and names the request types that take no lock."""
+    """Sentences, one for each strategy other than the mutex. A sentence has the longest wait of a request type, and
+    names the request types that take no lock."""
     for locking in dict.fromkeys(wait.locking for wait in waits if wait.locking != MUTEX):
         own = [wait for wait in waits if wait.locking == locking]
         longest = max(own, key=lambda wait: wait.wait_us)

@@ -1,8 +1,8 @@
 """A pool that fills: a Lookup that waits for 10 ms, 5 threads, and 1 to 10 clients.
 
-A dictionary lookup under Python's GIL never fills a pool. A request that waits fills it: each thread holds one request
-for 10 ms. The part ``pool_fills`` measures both dispatch models on sockets, each with kept connections and with a new
-connection for each request. The part also measures gRPC on a ``ThreadPoolExecutor`` of as many threads. The part
+A dictionary lookup under Python's GIL never fills a pool. A request that waits fills the pool: each thread holds one
+request for 10 ms. The part ``pool_fills`` measures both dispatch models on sockets, each with kept connections and with
+a new connection for each request. The part also measures gRPC on a ``ThreadPoolExecutor`` of 5 threads. The part
 ``past_pool`` measures kept connections with a task for each request, at 1, 5 and 10 clients alone. ``run stock`` runs
 ``past_pool`` for question 4.
 
@@ -43,16 +43,17 @@ CLIENTS = tuple(range(1, 2 * POOL + 1))
 """Numbers of clients, unless the user gives others."""
 
 ENDS = (1, POOL, 2 * POOL)
-"""Numbers of clients that the answers need: one, the pool's size, and twice the pool's size."""
+"""Numbers of clients that the answers need: one, the number of threads, and twice the number of threads."""
 
 WAIT_MS = 10.0
-"""Milliseconds that each Lookup waits, off the processor."""
+"""Time in milliseconds that each Lookup waits, off the processor."""
 
 REQUEST, ANEW, CONNECTION, CONNECTION_ANEW, ON_GRPC = "request", "anew", "connection", "connection_anew", "grpc"
 
 TO_POOL, PAST_POOL = "to_pool_", "past_pool_"
 """Prefixes of the names of two kinds of comparisons. ``TO_POOL``: latency with as many clients as threads ÷ latency
-with one client. ``PAST_POOL``: latency with twice as many clients as threads ÷ latency with as many."""
+with one client. ``PAST_POOL``: latency with twice as many clients as threads ÷ latency with as many clients as
+threads."""
 
 LINES: Mapping[str, Setting] = {
     REQUEST: SOCKETS.but(workers=POOL, io_ms=WAIT_MS),
@@ -61,14 +62,14 @@ LINES: Mapping[str, Setting] = {
     CONNECTION_ANEW: SOCKETS.but(workers=POOL, io_ms=WAIT_MS, dispatch="connection", connection="per-request"),
     ON_GRPC: GRPC.but(workers=POOL, io_ms=WAIT_MS),
 }
-"""Settings of the figure's lines, without the number of clients."""
+"""Settings of the figure's lines by name, without the number of clients."""
 
 FLAT = (REQUEST, CONNECTION, ON_GRPC)
-"""Lines that are tested for constant latency up to the pool's size."""
+"""Names of the lines that are tested for constant latency up to the pool's size."""
 
 RISING = (REQUEST, ANEW, CONNECTION_ANEW, ON_GRPC)
-"""Lines that are tested for growth of latency past the pool's size. On the line ``CONNECTION`` clients starve
-instead."""
+"""Names of the lines that are tested for growth of latency past the pool's size. On the line ``CONNECTION`` clients
+starve instead."""
 
 WORDS: Mapping[str, str] = {
     REQUEST: "where a request is a task",
@@ -89,11 +90,11 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         CONNECTION_ANEW: "sockets, a connection a request",
     },
 }
-"""Panels of the figure by their titles, each with its lines and their labels."""
+"""Labels of the figure's lines, by the panel's title and the line's name."""
 
 _WORK = f"Lookup with {WAIT_MS:g} ms of waiting in it, a pool of {POOL} threads"
 TITLES: Mapping[str, str] = {"pool_fills": _WORK, "past_pool": f"Past the pool, on sockets: {_WORK}"}
-"""Title of each part's figure."""
+"""Titles of the figures, by part."""
 
 WINDOWS = Windows(warm_up_s=0.06, duration_s=0.16)
 """Windows of the sweeps. A request of the slowest arm takes 20 ms: three such requests fit into the warm-up, and eight
@@ -106,7 +107,7 @@ ROUNDS_SHARE = 5
 
 def sweep(scale: Scale) -> Sweep:
     """Sweep of the part ``pool_fills``: every line of the figure, at every number of clients of the scale, and at the
-    numbers ``ENDS`` that the answers need."""
+    numbers ``ENDS``."""
     return _sweep("pool_fills", LINES, sorted({*scale.clients, *ENDS}), scale)
 
 
@@ -133,8 +134,8 @@ def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the pool that fills, on the two dispatch models, and on gRPC. The part ``past_pool`` has the answer on
-    the pool alone."""
+    """Answers on the pool that fills, on the two dispatch models, and on gRPC. The part ``past_pool`` has only the
+    answer on the pool."""
     judgement, question = seen.main, f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?"
     names = (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}", f"{PAST_POOL}{ANEW}")
     first = _answer(judgement, question, waiting(judgement), [each for each in names if declared(judgement, each)])
@@ -186,38 +187,37 @@ def waiting(judgement: Judgement) -> str:
 
 
 def details(judgement: Judgement) -> tuple[str, ...]:
-    """Sentences on the two comparisons behind ``waiting``: up to the pool's size, and past the pool's size. Each has
-    the ratios of all steps from one number of clients to the next."""
+    """Sentences on the two comparisons behind ``waiting``: up to the pool's size, and past the pool's size. Each
+    sentence has the ratios of all steps from one number of clients to the next."""
     return tuple(_detailed(judgement, name) for name in (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}"))
 
 
 def _is_flat(judged: Judged) -> bool:
-    """True where latency is the same with more clients, to within 5 %."""
+    """True where the latencies of a comparison are decided to differ by under 5 %."""
     low, high = judged.equivalent
     return judged.decided and low < judged.typical.low and judged.typical.high < high
 
 
 def _rises(judged: Judged) -> bool:
-    """True where latency is decided to be higher with more clients, by over 5 %."""
+    """True where the latency is decided to be higher with more clients, by over 5 %."""
     return judged.decided and judged.typical.low > judged.equivalent[1]
 
 
 def _told(judgement: Judgement, name: str) -> str:
-    """Sentence on a comparison, and on the steps that contradict it. A step is the change from one number of clients to
-    the next, such as from 4 clients to 5.
-    """
+    """Sentence on a comparison, and on the steps that contradict the comparison. A step is the change from one number
+    of clients to the next, such as from 4 clients to 5."""
     return grown(judgement, name, WORDS[_line(name)]) + _contrary(judgement, name)
 
 
 def _detailed(judgement: Judgement, name: str) -> str:
-    """Sentences on a comparison, and on every step between its two numbers of clients. A step is the change from one
-    number of clients to the next."""
+    """Sentences on a comparison, and on every step up to the pool's size, or past the pool's size. A step is the change
+    from one number of clients to the next."""
     own = steps(judgement, _arms(judgement, name))
     return f"{_told(judgement, name)} {step_by_step(own)}" if own else _told(judgement, name)
 
 
 def _contrary(judgement: Judgement, name: str) -> str:
-    """Sentences on the steps that contradict a comparison; empty for none.
+    """Sentences on the steps that contradict a comparison, and on steps without a value. Empty without such steps.
 
     A step is the change from one number of clients to the next. Up to the pool's size every step must be flat to within
     5 %; past the pool's size every step must rise.
@@ -232,7 +232,8 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
-    """Arms whose number of clients lies between those of a comparison's two arms, both included, ascending."""
+    """Arms of a comparison's line in ascending order of clients: up to the pool's size for ``TO_POOL``, from the pool's
+    size on for ``PAST_POOL``."""
     own = by_clients(judgement, LINES[_line(name)], "connections")
     return [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
 
@@ -259,7 +260,7 @@ def _starving(judgement: Judgement) -> Iterator[str]:
 
 
 def _without_reply(starving: Sequence[Point]) -> str:
-    """Text on the mean number of clients without any reply in a window: ``1 of 6, 2 of 7 clients get no reply.``"""
+    """Text on the mean number of clients without a reply in a window: ``1 of 6, 2 of 7 clients get no reply.``"""
     texts = [f"{point.starved_each:.3g} of {point.arm.connections}" for point in starving]
     if not texts:
         return "every client is served."
@@ -286,8 +287,8 @@ def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[
 
 
 def pictures(seen: Seen) -> Sequence[Picture]:
-    """Figure with a panel for each dispatch model, and a line for each connection policy and for gRPC. Starved clients
-    are drawn."""
+    """Figure with a panel for each dispatch model, and a line for each connection policy and for gRPC. The figure marks
+    starved clients."""
     panels = []
     for title, lines in PANELS.items():
         drawn = [

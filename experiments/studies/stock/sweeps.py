@@ -43,13 +43,14 @@ POOLS = (1, 3, 5, 10)
 MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
-"""Number of times that a round repeats an A/A pair, whose ratio is near 1 and so needs many slices."""
+"""Number of times that a round repeats an A/A pair. The ratio of such a pair is near 1, and so needs many slices."""
 
 INNER_EVERY = 3
-"""Number of rounds between two measurements of a figure's point that has no verdict."""
+"""Number of rounds from one measurement of an inner point to the next. Inner points have no verdict."""
 
 THREE_EVERY = 5
-"""Number of rounds between two measurements of a point in the figure of three servers. The figure has many points."""
+"""Number of rounds from one measurement of a point in the figure of three servers to the next. The figure has many
+points."""
 
 GRPC = setting(transport="grpc", executor="thread-pool")
 SOCKETS = setting(transport="sockets", executor="static-pool")
@@ -72,29 +73,30 @@ FIGURES = {
     "figure_4": SOCKETS,
     "figure_5": SOCKETS.but(workers=POOL),
 }
-"""Settings of the original's five figures, with one client. Each figure varies the number of clients."""
+"""Settings of the original's five figures with one client, by the figure's name. Each figure varies the number of
+clients."""
 
 
 COMPUTE_MS = 0.1
-"""Milliseconds that a Lookup of question 4 computes: about ten times a plain Lookup, so that the server is the
+"""Time in milliseconds that a Lookup of question 4 computes: about ten times a plain Lookup, so that the server is the
 limit."""
 
 COMPUTING = {
     f"computing_{base.text('transport')}": base.but(workers=POOL, cpu_ms=COMPUTE_MS, client="lean")
     for base in (SOCKETS, GRPC)
 }
-"""Settings of a Lookup that computes, on the pool of figure 5 with one connection, by the names of comparisons."""
+"""Settings of a Lookup that computes, on the pool of figure 5 with one connection, by the name of the comparison."""
 
 POOLED = ("figure_4", "figure_5")
-"""Figures that show the number of threads that ran the requests."""
+"""Names of the figures that also show the number of threads that ran the requests."""
 
 STAGED = tuple(Arm(base.but(workers=POOL, clients=n)) for base in (GRPC, SOCKETS) for n in (1, POOL, 2 * POOL))
 """Arms of the figure of stages: 1 client, as many clients as the small pool has threads, and twice as many."""
 
 
 def figure_arms(figure: str, scale: Scale) -> list[Arm]:
-    """Arms of a figure in ascending order of clients: the scale's numbers of clients, and in figure 5 further numbers
-    up to twice the pool's size."""
+    """Arms of a figure in ascending order of clients. The arms have the scale's numbers of clients, and in figure 5
+    further numbers up to twice the pool's size."""
     further = range(max(scale.clients), 2 * POOL + 1) if figure == "figure_5" else ()
     return [Arm(FIGURES[figure].but(clients=clients)) for clients in sorted({*scale.clients, *further})]
 
@@ -151,8 +153,8 @@ def stock(scale: Scale) -> Sweep:
 def growth(
     name: str, what: str, arms: tuple[Arm, ...], family: str = "further", differ: tuple[str, ...] = ("clients",)
 ) -> Comparison:
-    """Comparison of the latency with the most clients ÷ the latency with the fewest. ``arms``: arms in ascending order
-    of clients."""
+    """Comparison of the latency with the most clients ÷ the latency with the fewest clients. ``arms``: two arms in
+    ascending order of clients."""
     below, above = arms
     title = f"{what}: {above.connections} ÷ {clients_of(below.connections)}"
     return Comparison(name, title, above, below, differ, "growth", family=family)
@@ -160,7 +162,7 @@ def growth(
 
 def _past_the_pool() -> Iterator[Comparison]:
     """Comparisons of the latency with twice as many clients as threads ÷ the latency with as many clients as threads.
-    The ratio is tested against 2, the growth of the clients.
+    The ratio is tested against 2, the growth of the number of clients.
 
     The comparisons are of Lookups that compute, on both transports, and of plain Lookups on sockets.
     """
@@ -200,8 +202,8 @@ def _apart(sockets: Arm, static: Arm, grpcio: Arm) -> tuple[Comparison, Comparis
 
 
 def lock_waits(scale: Scale) -> Sweep:
-    """Sweep of every locking strategy under the most clients, Lookup and Trade mixed. The servers stamp the stages of
-    every request. The sweep has no comparison, and so no verdict."""
+    """Sweep of every locking strategy on sockets, and of the mutex on gRPC, under the most clients, Lookup and Trade
+    mixed. The servers stamp the stages of every request. The sweep has no comparison, and so no verdict."""
     arms = [Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS]
     arms.insert(5, Arm(GRPC.but(mix=MIXED, clients=max(scale.clients))))  # the sixth arm fills the first group
     return replace(in_slices("lock_waits", groups_of(arms), (), scale), timeline=True)
@@ -215,7 +217,7 @@ def stages(scale: Scale) -> Sweep:
 
 
 def socket_trade(scale: Scale) -> Sweep:
-    """Sweep of Trade on sockets ÷ Lookup on sockets, and ÷ Trade on gRPC with the same executor."""
+    """Sweep that compares Trade on sockets with Lookup on sockets, and with Trade on gRPC with the same executor."""
     groups, comparisons = [], []
     for clients in _both_ends(scale):
         trade, lookup = (Arm(SOCKETS.but(mix=mix, clients=clients)) for mix in ("trade", "lookup"))
@@ -230,7 +232,7 @@ def socket_trade(scale: Scale) -> Sweep:
 
 
 def pool_by_clients(scale: Scale) -> Sweep:
-    """Sweep of pools of 1, 3, 5 and 10 threads, by the scale's numbers of clients and twice the largest of them."""
+    """Sweep of pools of 1, 3, 5 and 10 threads, under the scale's numbers of clients and twice the largest number."""
     most = 2 * max(scale.clients)
     arms = [Arm(SOCKETS.but(workers=pool, clients=n)) for pool in POOLS for n in (*scale.clients, most)]
     small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
@@ -249,8 +251,8 @@ def updater(scale: Scale) -> Sweep:
 def _at_both_ends(
     bases: Sequence[Setting], scale: Scale, factor: str, levels: tuple[Level, Level], title: str
 ) -> tuple[list[Group], list[Comparison]]:
-    """Groups and comparisons of two levels of a factor, for each server, with the fewest clients and with the most. A
-    comparison is the first level ÷ the second."""
+    """Groups and comparisons of two levels of a factor, for each server, with the fewest clients and with the most
+    clients. A comparison is the first level ÷ the second level."""
     groups, comparisons = [], []
     for base in bases:
         transport = base.text("transport")
@@ -263,7 +265,7 @@ def _at_both_ends(
 
 
 def _both_ends(scale: Scale) -> Sequence[int]:
-    """Fewest and most clients of a scale; one number where both are equal."""
+    """Fewest and most clients of a scale, ascending; a single number where both are equal."""
     return sorted({min(scale.clients), max(scale.clients)})
 
 
@@ -293,8 +295,8 @@ def client_kind(scale: Scale) -> Sweep:
 
 
 def dispatch(scale: Scale) -> Sweep:
-    """Sweep of both dispatch models with up to twice as many clients as threads, in windows. Starved clients are
-    counted."""
+    """Sweep of both dispatch models with up to twice as many clients as threads, in windows. Windows count starved
+    clients."""
     groups, comparisons = [], []
     for clients in (1, POOL, POOL + 1, 2 * POOL):
         request, connection = (
@@ -323,7 +325,8 @@ OFFERED = {
     "grpc": (500.0, 1000.0, 2000.0, 3000.0, 4000.0, 5500.0),
     "sockets": (2000.0, 5000.0, 10000.0, 20000.0, 30000.0, 40000.0),
 }
-"""Requests due a second: from a tenth of each server's known capacity on one core to more than this capacity."""
+"""Rates of due requests, in requests a second, by transport: from a tenth of the server's known capacity on one core to
+more than this capacity."""
 
 
 def offered_load(scale: Scale) -> Sweep:
@@ -342,16 +345,16 @@ def clients_of(count: int) -> str:
 
 
 def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
-    """Groups of at most six arms, for arms without a comparison. ``every``: rounds from one measurement of a group to
-    the next."""
+    """Groups of at most six arms, for arms without a comparison. ``every``: number of rounds from one measurement of a
+    group to the next."""
     return tuple(Group(tuple(arms[first : first + 6]), every=every) for first in range(0, len(arms), 6))
 
 
 def _with_same(
     groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
 ) -> tuple[list[Group], list[Comparison]]:
-    """Groups and comparisons, with an added A/A pair for each transport. The pair has the setting of the first
-    comparison's lower side on this transport. ``times``: repetitions of a pair in a round."""
+    """Groups and comparisons, with an added A/A pair for each transport. The pair has the setting of the lower arm of
+    the transport's first comparison. ``times``: number of times that a round repeats a pair."""
     below: dict[str, Setting] = {}
     for each in comparisons:
         below.setdefault(each.below.setting.text("transport"), each.below.setting)
@@ -367,8 +370,8 @@ def in_slices(
     scale: Scale,
     inner: Sequence[Arm] = (),
 ) -> Sweep:
-    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs. ``inner``: arms of figures alone, measured in
-    every third round."""
+    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs. ``inner``: arms that only figures need,
+    measured in every third round."""
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = tuple(arm for group in groups for arm in group.arms)

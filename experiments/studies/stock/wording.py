@@ -21,12 +21,12 @@ from experiments.show.sentences import listed, ratio_sentence
 from experiments.studies.stock.sweeps import clients_of
 
 SERVERS = {"grpc_static": "our own gRPC server", "grpc": "grpcio"}
-"""Names of the implementations of gRPC. Sockets have the label of their transport."""
+"""Names of the implementations of gRPC, by transport. Sockets have the label of their transport."""
 
 
 def told(judgement: Judgement, name: str, above: str, below: str) -> str:
-    """Sentence on a comparison, chosen by its verdict. ``above`` and ``below``: texts for the two arms, inside a
-    sentence."""
+    """Sentence on a comparison; the verdict decides the words. ``above`` and ``below``: texts for the two arms, inside
+    a sentence."""
     judged = judgement.judged.get(name)
     if judged is None:
         return f"Not known: {above} beside {below}. {absence(judgement, name)}"
@@ -70,7 +70,7 @@ def mean_us(judgement: Judgement, arm: Arm) -> float | None:
 
 
 def by_clients(judgement: Judgement, base: Setting, factor: str = "clients") -> list[Arm]:
-    """Arms that differ from a setting in ``factor`` alone, in ascending order. ``factor``: ``clients`` or
+    """Arms that differ from a setting in ``factor`` alone, in ascending order of ``factor``. ``factor``: ``clients`` or
     ``connections``."""
     own = (arm for arm in judgement.sweep.arms if arm.setting == base.but(**{factor: arm.setting[factor]}))
     return sorted((arm for arm in own if not arm.copy), key=lambda arm: arm.connections)
@@ -92,7 +92,7 @@ def points_of(judgement: Judgement, arms: Iterable[Arm], request: str = ALL) -> 
 
 
 def _counted(judgement: Judgement, arm: Arm) -> Iterator[Block]:
-    """Blocks that no gate leaves out for an arm; none for an arm that the sweep lacks."""
+    """Blocks that no gate leaves out for an arm. Empty for an arm that the sweep lacks."""
     if arm in judgement.sweep.arms:
         yield from (each for each in judgement.blocks if not gates.arm_refusals(judgement.sweep, each, arm))
 
@@ -104,8 +104,8 @@ def counted_windows(judgement: Judgement, arm: Arm) -> list[Window]:
 
 
 def counted_stages(judgement: Judgement, arm: Arm, request: str = ALL) -> dict[int, StageSummary]:
-    """Stages that the server stamped for an arm and a request type, by the numbers of the blocks that no gate leaves
-    out."""
+    """Stages that the server stamped for an arm and a request type, by the number of the block. Blocks that a gate
+    leaves out have no entry."""
     places = judgement.sweep.places
     seen = {block.number: block.arms[places[arm]].stages for block in _counted(judgement, arm)}
     return {number: stages[request] for number, stages in seen.items() if request in stages}
@@ -128,12 +128,12 @@ def at_work(staged: Judgement, arm: Arm) -> float | None:
 
 
 def declared(judgement: Judgement, name: str) -> Comparison | None:
-    """Comparison of this name in the sweep, with a value or without. None if the sweep has no such comparison."""
+    """Comparison with this name in the sweep, with a value or without. None where the sweep has no such comparison."""
     return next((each for each in judgement.sweep.comparisons if each.name == name), None)
 
 
 def found(judgement: Judgement, *names: str) -> tuple[Judged, ...]:
-    """Comparisons of the given names that have a value."""
+    """Comparisons with these names that have a value."""
     return tuple(judgement.judged[name] for name in names if name in judgement.judged)
 
 
@@ -149,8 +149,8 @@ def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
     """Sentences on the steps that contradict a claim, one sentence for each direction, and on the number of steps
     without a value. A step is the change from one number of clients to the next.
 
-    The sentences name contradicting steps only where the judgement is at a look. Empty without contradicting or missing
-    steps.
+    ``others``: the contradicting steps. The sentences name these steps only where the judgement is at a look. Empty
+    without contradicting or missing steps.
     """
     where: dict[Verdict, list[str]] = {}
     for each in others if judgement.look is not None else ():
@@ -167,8 +167,8 @@ def label(arm: Arm) -> str:
 
 
 def executors(judgement: Judgement, name: str) -> tuple[str, str]:
-    """Texts of the executors of both arms of a comparison, as recorded: ``the static pool``. ``one executor`` without
-    such a comparison."""
+    """Texts for the executors of a comparison's two arms, as recorded: ``the static pool``. Without such a comparison
+    both texts are ``one executor``."""
     comparison = declared(judgement, name)
     arms = () if comparison is None else (comparison.above, comparison.below)
     above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2
@@ -181,5 +181,5 @@ def server(arm: Arm) -> str:
 
 
 def confidence(judgement: Judgement) -> str:
-    """Sentence on the interval that stands in brackets behind a ratio."""
+    """Sentence on the interval in brackets behind a ratio."""
     return f"The ratio's {percent(judgement.confidence)} interval over blocks stands in brackets."
