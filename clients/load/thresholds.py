@@ -86,7 +86,7 @@ def _said(condition: Condition, request: RequestResult, result: LoadResult) -> s
     condition."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
-        value = getattr(request, _TIMES[what])
+        value = getattr(request, _TIMES[what]) if request.count else None
         if what in PERCENTILES:
             value = told(value, request.count, PERCENTILES[what][1])
         if value is None:
@@ -99,6 +99,6 @@ def _said(condition: Condition, request: RequestResult, result: LoadResult) -> s
         starved = result.starved_connections
         return f"{starved:,} connections were" if holds(starved, condition.value) else None
     errors = sum((result.errors if condition.request == ALL else request.errors).values())
-    requests = max(errors, result.recorded) if condition.request == ALL else request.count + errors
+    requests = result.recorded if condition.request == ALL else request.count + errors
     value = errors / max(1, requests) if condition.share else errors
-    return f"there were {errors:,} among {requests:,}" if holds(value, condition.value) else None
+    return f"there were {errors:,}, and {requests:,} requests" if holds(value, condition.value) else None

@@ -26,7 +26,7 @@ from enum import Enum
 from experiments.design.arms import Comparison
 from experiments.design.limits import Limits
 from experiments.design.sweep import BLOCKS_MIN, Sweep
-from experiments.judge import ratios
+from experiments.judge import gates, ratios
 from experiments.judge.gates import Refusal, block_refusals, far_end, halves_contradict, limiting_load, too_small
 from experiments.judge.stats import Deviation, Estimate, blocks_needed, holm, ratio_interval, sign_flip_p
 from experiments.results.observed import Block
@@ -210,6 +210,11 @@ class Judgement:
         """True if a comparison is settled, and its interval does not contain the user's ratio ``Sweep.apart_from``."""
         limit = self.sweep.apart_from
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
+
+    def limited(self, one: Judged) -> tuple[bool, bool]:
+        """``gates.limited_arms`` of a judged comparison, over the blocks that count for the comparison."""
+        counted = [each for each in self.blocks if each.number in one.log_ratios]
+        return gates.limited_arms(self.sweep, counted, one.comparison)
 
     def comparisons(self, family: str) -> Iterator[Judged]:
         """Judged comparisons of a family, in the order of their declaration."""

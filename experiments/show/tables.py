@@ -45,6 +45,7 @@ LIMITED_NOTE = (
     f"{LIMITED_MARK} Client and server together determine this time: "
     "the load side took over 80 % of its core, or sent late."
 )
+NO_BOUND = f"{LIMITED_MARK} The client was at its limit on both servers: the ratio tells nothing of the servers alone."
 REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses this number. No verdict uses the number."
 WHOLE_NOTE = f"{WHOLE_MARK} The typical ratio and the ratio of whole means disagree here. One side had longer pauses."
 UNKNOWN_LOAD_NOTE = (
@@ -118,8 +119,7 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 
 def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
     """True where the load was near its limit in one of the two arms. Processor time is the server's alone: False."""
-    of = judged.comparison
-    return of.measure != "cpu" and any(gates.limited_arms(judgement.sweep, judgement.blocks, of))
+    return judged.comparison.measure != "cpu" and any(judgement.limited(judged))
 
 
 def bounded(judgement: Judgement, judged: Judged) -> str:
@@ -128,7 +128,7 @@ def bounded(judgement: Judgement, judged: Judged) -> str:
     A server on which the load was at its limit can answer more. So the ratio is a bound if the load was at its limit on
     one arm: "at least" for the lower arm, "at most" for the upper arm. On both arms: no bound, and ``†`` as a mark.
     """
-    above, below = gates.limited_arms(judgement.sweep, judgement.blocks, judged.comparison)
+    above, below = judgement.limited(judged)
     bound = "" if above == below else "at least " if below else "at most "
     return f"{bound}{ratio_with_ends(judged.typical)}" + f" {LIMITED_MARK}" * (above and below)
 

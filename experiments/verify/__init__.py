@@ -119,7 +119,7 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
             nearest = min(apart, key=len)
             yield f"{folder / files.SWEEP_FILE}: {sweep.part} is designed with other {', '.join(nearest)}"
         else:
-            yield f"{folder}: no part {sweep.part} is known here: report and design are not checked"
+            yield f"{folder}: no design of {sweep.part} is known here: report and design are not checked"
         return
     for plan in design.runs:
         form = kind_of(plan).form

@@ -178,15 +178,19 @@ def _error(every: Sequence[Beside]) -> Answer:
 
 def _ladder_hits(every: Sequence[Beside]) -> Iterator[str]:
     for what, found in (("pool", of_pools(every)), ("number of clients", of_clients(every))):
-        if found:
-            hits = sum(each.is_hit for each in found)
-            yield f"The smallest {what} that is enough is foretold to within one step in {hits} of {len(found)} rows."
+        can_miss = [each.is_hit for each in found if each.can_miss]
+        if can_miss:
+            rows = f"{sum(can_miss)} of {counted(len(can_miss), 'row')} that can miss"
+            yield f"The smallest {what} that is enough is foretold to within one step in {rows}."
 
 
 def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
     known = [(each.share_now or 0.0, each.tail_ratio) for each in every if each.tail_ratio is not None]
     for where, own in (
-        (f"Up to {percent(USUAL)} of the foretold capacity", [ratio for share, ratio in known if share < USUAL + NEAR]),
+        (
+            f"Under {percent(USUAL + NEAR)} of the foretold capacity",
+            [ratio for share, ratio in known if share < USUAL + NEAR],
+        ),
         ("Nearer to the capacity", [ratio for share, ratio in known if share >= USUAL + NEAR]),
     ):
         if own:

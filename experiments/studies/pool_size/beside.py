@@ -183,17 +183,46 @@ class Ladder:
     """Index in ``steps`` of the smallest sufficient step, by the predictions."""
     seen: int
     """Index in ``steps`` of the smallest sufficient step, by the measurements."""
+    earliest: int
+    """Index of the first step that can be sufficient, by the intervals of the measurements."""
+    latest: int
+    """Index of the first step that is surely sufficient, by the intervals; the last index without such a step."""
+
+    @property
+    def can_miss(self) -> bool:
+        """True where some step is more than one step from the foretold step."""
+        return max(self.foretold, len(self.steps) - 1 - self.foretold) > 1
 
     @property
     def is_hit(self) -> bool:
         """True where the foretold and the measured index differ by at most 1."""
         return abs(self.foretold - self.seen) <= 1
 
+    @property
+    def is_sure_hit(self) -> bool:
+        """True where every step that can be the smallest sufficient step is within one step of the foretold step."""
+        return self.latest - 1 <= self.foretold <= self.earliest + 1
+
+    @property
+    def is_sure_miss(self) -> bool:
+        """True where no step that can be the smallest sufficient step is within one step of the foretold step."""
+        return not self.earliest - 1 <= self.foretold <= self.latest + 1
+
 
 def least_enough(rates_hz: Sequence[float]) -> int:
     """Index of the first rate that reaches ``USEFUL_SHARE`` of the highest rate."""
     enough_hz = USEFUL_SHARE * max(rates_hz)
     return next(place for place, rate_hz in enumerate(rates_hz) if rate_hz >= enough_hz)
+
+
+def enough_between(rates_hz: Sequence[Estimate]) -> tuple[int, int]:
+    """Two indices, by the intervals of the rates: of the first rate that can reach ``USEFUL_SHARE`` of the highest
+    rate, and of the first rate that surely reaches this share. Without a sure rate, the second index is the last."""
+    can_hz, surely_hz = (
+        USEFUL_SHARE * max(ends) for ends in zip(*((each.low, each.high) for each in rates_hz), strict=True)
+    )
+    earliest = next(place for place, rate in enumerate(rates_hz) if rate.high >= can_hz)
+    return earliest, next((place for place, rate in enumerate(rates_hz) if rate.low >= surely_hz), len(rates_hz) - 1)
 
 
 def asked(seen: Seen) -> tuple[Setting, ...]:
@@ -274,9 +303,11 @@ def _ladders(every: Sequence[Beside], steps: str, other: str, least: int) -> tup
         if len(own) >= least:
             ascending = [own[step] for step in sorted(own)]
             foretold = least_enough([each.foretold.throughput_hz for each in ascending])
-            seen = least_enough([each.throughput_hz.value for each in ascending if each.throughput_hz])
+            rates_hz = [each.throughput_hz for each in ascending if each.throughput_hz]
+            seen, (earliest, latest) = least_enough([each.value for each in rates_hz]), enough_between(rates_hz)
             step, beside_ = _NOUNS[steps], counted(most, _NOUNS[other])
-            found.append(Ladder(ascending[0].what, beside_, step, tuple(sorted(own)), foretold, seen))
+            what, own_steps = ascending[0].what, tuple(sorted(own))
+            found.append(Ladder(what, beside_, step, own_steps, foretold, seen, earliest, latest))
     return tuple(found)
 
 

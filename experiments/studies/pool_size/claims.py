@@ -28,9 +28,8 @@ from experiments.studies.pool_size.beside import (
 )
 from experiments.studies.pool_size.design import NO_GIL, Work, model_of, work_of
 
-SHARE = 10 / 12
-"""Share of the arms whose whole interval must be within the limit, to confirm the claim on throughput: ten of
-twelve."""
+HITS, OF_ARMS = 10, 12
+"""Share of the arms whose whole interval must be within the limit, to confirm the claim on throughput: 10 of 12."""
 
 ARMS_MIN = 12
 """Fewest arms that can decide the claim on throughput."""
@@ -100,6 +99,7 @@ def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding
     judged = [judgement.judged[each.name] for each in own if each.name in judgement.judged]
     if not judged:
         return _NOT_MEASURED
+    judged.sort(key=lambda each: ((found := gains_from_threads(each)) is gain, found is None))
     told = [f"{each.comparison.title}: {ratio_words(each.typical)[0]}, {verdict_words(each)}." for each in judged]
     missing = len(own) - len(judged)
     said = " ".join(told) + _missed(missing, "comparison")
@@ -118,9 +118,9 @@ def _throughput(seen: Seen) -> Finding:
     surely, out, said = _counted(ratios, THROUGHPUT_WITHIN, "arm")
     every = len(_closed(seen))
     said += _missed(every - len(ratios), "arm")
-    if surely >= SHARE * every:
+    if OF_ARMS * surely >= HITS * every:
         return "CONFIRMED", said
-    return ("CONTRADICTED" if out > (1 - SHARE) * every else "INCONCLUSIVE"), said
+    return ("CONTRADICTED" if OF_ARMS * out > (OF_ARMS - HITS) * every else "INCONCLUSIVE"), said
 
 
 def _closed(seen: Seen) -> list[Setting]:
@@ -146,17 +146,18 @@ def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int,
 
 def _steps(seen: Seen) -> Finding:
     every = beside(seen)
-    found = (*of_pools(every), *of_clients(every))
+    found = [each for each in (*of_pools(every), *of_clients(every)) if each.can_miss]
     if seen.main.look is None:
         return _NO_LOOK
     if not found:
         return _NOT_MEASURED
-    hits = sum(each.is_hit for each in found)
-    missing = len(_closed(seen)) - sum(each.ratio is not None for each in beside(seen) if not each.is_open)
-    said = f"{hits} of {len(found)} rows, by their means.{_missed(missing, 'arm')}"
+    surely, out = sum(each.is_sure_hit for each in found), sum(each.is_sure_miss for each in found)
+    hits = f"{sum(each.is_hit for each in found)} of {counted(len(found), 'row')} that can miss"
+    missing = len(_closed(seen)) - sum(each.ratio is not None for each in every if not each.is_open)
+    said = f"{hits}; {surely} by all intervals, and {out} surely missed.{_missed(missing, 'arm')}"
     if missing:
         return "INCONCLUSIVE", said
-    return ("CONFIRMED" if hits == len(found) else "CONTRADICTED"), said
+    return ("CONTRADICTED" if out else "CONFIRMED" if surely == len(found) else "INCONCLUSIVE"), said
 
 
 def _tails(seen: Seen) -> Finding:
@@ -166,10 +167,13 @@ def _tails(seen: Seen) -> Finding:
     missing = len(every) - len(ratios) + len(asked(seen)) - len(known)
     if seen.main.look is None:
         return _NO_LOOK
+    if not every:
+        near = f"{percent(USUAL - NEAR)} to {percent(USUAL + NEAR)}"
+        return "INCONCLUSIVE", f"No open loop was at {near} of the capacity that is foretold in the sweep."
     if not ratios:
         return "INCONCLUSIVE", "Too few requests for a 99th percentile."
     surely, out, counts = _counted(ratios, TAIL_WITHIN, "row")
-    said = f"{counts} Measured ÷ foretold: {', '.join(f'{each.value:.2f}' for each in ratios)}."
+    said = f"Measured ÷ foretold: {', '.join(f'{each.value:.2f}' for each in ratios)}: {counts}"
     said += _missed(missing, "arm")
     is_sure = surely == len(ratios) and not missing
     return ("CONTRADICTED" if out else "CONFIRMED" if is_sure else "INCONCLUSIVE"), said

@@ -234,13 +234,23 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
             f"{each.noun}s {', '.join(map(str, each.steps))}",
             str(each.steps[each.foretold]),
             str(each.steps[each.seen]),
-            "yes" if each.is_hit else "**no**",
+            _between(each),
+            NOTHING if not each.can_miss else "yes" if each.is_hit else "**no**",
         )
         for each in ladders
     )
-    note = "Enough is 95 % of the highest of these steps. One step off may be chance, where two steps are nearly equal."
-    head = ("row", "with", "tried", "foretold", "measured", "within one step")
+    note = (
+        "Enough is 95 % of the highest of these steps. By intervals: steps that can be the smallest sufficient step. "
+        f"{NOTHING} where every step is within one step of the foretold step."
+    )
+    head = ("row", "with", "tried", "foretold", "measured", "by intervals", "within one step")
     return Table(head, lines, 3, (note,)).markdown
+
+
+def _between(of: Ladder) -> str:
+    """Text of the steps that can be the smallest sufficient step, by the intervals: ``4 to 16``."""
+    ends = dict.fromkeys((of.steps[of.earliest], of.steps[of.latest]))
+    return " to ".join(map(str, ends))
 
 
 def demands_table(every: Sequence[Beside]) -> str:

@@ -14,7 +14,7 @@ from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, counted, number, value_words
 from experiments.show.sentences import ratio_sentence, to_decide
-from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table, bounded
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, NO_BOUND, Table, bounded
 from experiments.studies.python_grpc_servers.sweep import (
     BLOCKS,
     CLIENTS,
@@ -49,7 +49,10 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             "How many calls do the gRPC servers for Python answer, as a multiple of grpcio's calls?",
             told[DECIDING] or NOT_MEASURED,
             tuple(each for each in headline if each.comparison.measure == "response"),
-            details=tuple(each for load, each in told.items() if each and load != DECIDING),
+            details=(
+                *(each for load, each in told.items() if each and load != DECIDING),
+                *(NO_BOUND,) * any(LIMITED_MARK in each for each in told.values()),
+            ),
             estimand=ESTIMAND,
             not_concluded=(
                 "What a server does beyond what a client can send, where the client is at its limit (†).",

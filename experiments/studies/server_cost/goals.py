@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.judge.gates import limited_arms
 from experiments.judge.standalone import LoneJudged
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
@@ -120,7 +119,11 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
         judged = judgement.judged.get(name)
         bound = f"at least {at_least:g}" if at_least else f"at most {at_most:.2f}"
         refusals = [f"gate {each.gate}: {each.said}" for each in judged.refusals] if judged else []
-        if judged is not None and judged.load_share is not None and not _bounded(judgement, judged, at_least, at_most):
+        if (
+            judged is not None
+            and judged.load_share is not None
+            and not _is_decided(judgement, judged, at_least, at_most)
+        ):
             refusals.append("gate 7: client and server together determine the ratio")
         if judgement.look is None:
             refusals = ["no verdict yet" if judgement.sweep.has_verdicts else "too few blocks for a verdict"]
@@ -129,15 +132,19 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
     return tuple(found)
 
 
-def _bounded(judgement: Judgement, judged: Judged, at_least: float, at_most: float) -> bool:
-    """True where a ratio surely meets its goal although the load was the limit on one of the two arms.
+def _is_decided(judgement: Judgement, judged: Judged, at_least: float, at_most: float) -> bool:
+    """True where a ratio meets or misses its goal although the load was the limit on one of the two arms.
 
-    The load makes the time of a limited arm too long. If the lower arm alone is limited, the true ratio is the measured
-    ratio or more. If the upper arm alone is limited, the true ratio is the measured ratio or less.
+    The load makes the time of a limited arm too long. If the upper arm alone is limited, the true ratio is the measured
+    ratio or less. If the lower arm alone is limited, the true ratio is the measured ratio or more.
     """
-    above, below = limited_arms(judgement.sweep, judgement.blocks, judged.comparison)
-    is_bound = above != below and (at_least == 0 if above else math.isinf(at_most))
-    return is_bound and at_least <= judged.typical.low and judged.typical.high <= at_most
+    above, below = judgement.limited(judged)
+    seen = judged.typical
+    if above == below:
+        return False
+    if above:
+        return seen.high < at_least or (at_least == 0 and seen.high <= at_most)
+    return seen.low > at_most or (math.isinf(at_most) and seen.low >= at_least)
 
 
 def _alone_goals(alone: dict[str, LoneJudged]) -> Iterator[Goal]:

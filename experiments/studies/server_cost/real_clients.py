@@ -18,7 +18,6 @@ from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.factors import GRPC_GO, SAME
 from experiments.design.setting import Setting, setting
 from experiments.design.sweep import Sweep
-from experiments.judge.gates import limited_arms
 from experiments.judge.points import points
 from experiments.judge.verdicts import Judgement
 from experiments.results.observed import ALL
@@ -28,7 +27,7 @@ from experiments.show.figures import costs
 from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends
 from experiments.show.sentences import to_decide
-from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table, bounded
+from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, NO_BOUND, Table, bounded
 from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section, rows
 from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
@@ -73,8 +72,6 @@ GOALS = tuple(
     for headers in ("deadline", "traceparent")
 )
 """Goals of the part. A goal has four fields: name of the comparison, text, least value, greatest value."""
-
-NO_BOUND = f"{LIMITED_MARK} The client was at its limit on both servers: the ratio tells nothing of the servers alone."
 
 QUESTION = "How many calls does grpc_static answer for clients on grpc-go, as a multiple of plain grpcio's calls?"
 
@@ -148,9 +145,7 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
     for load in LOADS:
         judged = {headers: one for headers in CALLS if (one := judgement.judged.get(_name(load, headers)))}
         ratios = {headers: one.typical.value for headers, one in judged.items()}
-        limited = {
-            headers: limited_arms(judgement.sweep, judgement.blocks, one.comparison) for headers, one in judged.items()
-        }
+        limited = {headers: judgement.limited(one) for headers, one in judged.items()}
         exact = [headers for headers, arms in limited.items() if not any(arms)]
         lower = [headers for headers, arms in limited.items() if arms == (False, True)]
         if not (exact or lower):

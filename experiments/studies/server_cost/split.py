@@ -18,7 +18,7 @@ the null server.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -45,7 +45,8 @@ SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """Names of the three servers in texts, by the servers' transports."""
 
-BELOW_0 = "A share under 0 is a difference too small for these blocks."
+BELOW_0 = "A share under 0 with 0 in its interval is a difference too small for these blocks."
+SURELY_BELOW_0 = "A share whose whole interval is under 0: the arm that is subtracted takes more processor time."
 
 QUANTITY = "Processor time of the server for each Lookup, µs"
 
@@ -100,10 +101,10 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             " ".join((LOAD, *told)) if told else "Not known: no block has every share.",
             (),
             details=(
-                "The interpreter's share is the time of the null server, the least of any server in Python. Further "
-                "work of a server in Python counts as its protocol's share.",
+                "The interpreter's share is the time of the null server. Further work of a server in Python counts as "
+                "its protocol's share.",
                 "No verdict is asked of these shares.",
-                *(BELOW_0,) * any(share.value < 0 for each in found for share in each.shares.values()),
+                *_below_0(found),
             ),
             estimand=(
                 "processor time of the server process for each Lookup, and its shares. Connections are kept, and every "
@@ -145,8 +146,17 @@ def table(found: Sequence[Split]) -> str:
     rows = tuple(
         (of.name, *(estimate(of.shares[each], "µs") for each in SHARES), f"{number(of.total_us)} µs") for of in found
     )
-    note = f"Means over blocks with their 95 % intervals. {BELOW_0}"
+    note = " ".join(("Means over blocks with their 95 % intervals.", *_below_0(found)))
     return Table(("server", *SHARES, "in all"), rows, texts=1, notes=(note,)).markdown
+
+
+def _below_0(found: Sequence[Split]) -> Iterator[str]:
+    """Sentences on negative shares, one for each kind of negative share that is there."""
+    shares = [share for of in found for share in of.shares.values()]
+    if any(share.value < 0 <= share.high for share in shares):
+        yield BELOW_0
+    if any(share.high < 0 for share in shares):
+        yield SURELY_BELOW_0
 
 
 def _told(of: Split) -> str:

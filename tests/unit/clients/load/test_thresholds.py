@@ -107,11 +107,14 @@ def test_errors_are_a_number_or_a_share() -> None:
     run = open_run(count=20_000, failed=20)
     run = replace(run, errors={"invalid_reply": 20, "unavailable": 20})
     assert said(run, "errors>40") == []
-    assert said(run, "errors>39") == ["errors>39: there were 40 among 20,000"]
+    assert said(run, "errors>39") == ["errors>39: there were 40, and 20,000 requests"]
     assert said(run, "errors>0.2%") == []
     assert len(said(run, "errors>0.199%")) == 1
     assert said(run, "lookup.errors>10") == []
-    assert said(run, "lookup.errors>=0.1%") == ["lookup.errors>=0.1%: there were 10 among 10,000"]
+    unconnected = replace(run, errors={"unavailable": 60_000}, recorded=20_000)
+    assert said(unconnected, "errors>300%") == []
+    assert len(said(unconnected, "errors>299%")) == 1
+    assert said(run, "lookup.errors>=0.1%") == ["lookup.errors>=0.1%: there were 10, and 10,000 requests"]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +131,10 @@ def test_a_percentile_beyond_the_sample_fails(text: str, count: int) -> None:
 
 
 def test_of_nothing_nothing_can_be_told() -> None:
-    """In a run without a reply every limit on a time or on throughput counts as broken."""
-    nothing = combine(PLAN, WINDOW, [report(0)])
-    for text in ("p50>1s", "mean>1s", "max>1s", "throughput<1"):
-        assert len(said(nothing, text)) == 1
+    """In a run without a reply every limit on a time or on throughput counts as broken, also if requests failed."""
+    for nothing in (combine(PLAN, WINDOW, [report(0)]), open_run(count=2000, failed=2000)):
+        for text in ("p50>1s", "mean>1s", "max>1s", "throughput<1"):
+            assert len(said(nothing, text)) == 1
 
 
 def test_a_request_type_that_was_not_sent_fails() -> None:

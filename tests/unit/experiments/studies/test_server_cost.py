@@ -14,6 +14,7 @@ from experiments.kinds.standalone import HeldSeen, LoneServer, StartSeen
 from experiments.results.observed import Window
 from experiments.services import PLAIN
 from experiments.show.content import Seen
+from experiments.show.tables import NO_BOUND
 from experiments.studies.server_cost import SERVER_COST, overload_curve, real_clients, split
 from experiments.studies.server_cost.goals import Goal, goals, option_goals, ratio_goals
 from experiments.studies.server_cost.sweeps import (
@@ -180,14 +181,18 @@ def test_the_split_is_told_drawn_and_tabled() -> None:
     assert re.match(rf"{split.LOAD} A Lookup on sockets takes .* µs: kernel 40 ?%", answer.sentence)
 
 
-def test_a_share_under_0_is_told_with_its_reason() -> None:
-    """A Lookup that takes less than an echo gives the service a negative share, which is told as it is."""
+@pytest.mark.parametrize(("grpc_us", "number", "said"), [(140.0, 3, split.SURELY_BELOW_0), (146.9, 3, split.BELOW_0)])
+def test_a_share_under_0_is_told_with_its_reason(grpc_us: float, number: int, said: str) -> None:
+    """A Lookup that takes less than an echo gives the service a negative share, which is told as it is. The reason
+    differs with 0 in the interval of the share."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(SPLIT_US, "grpc", (140.0, 147.0))
-        (answer,) = SERVER_COST.parts["split"].answers(split_seen())
+        patch.setitem(SPLIT_US, "grpc", (grpc_us, 147.0))
+        seen = split_seen(number)
+        (answer,), (section,) = SERVER_COST.parts["split"].answers(seen), SERVER_COST.parts["split"].sections(seen)
     assert re.search(r"on grpcio takes .*service -\d", answer.sentence)
-    assert split.BELOW_0 in answer.details
-    assert split.BELOW_0 not in SERVER_COST.parts["split"].answers(split_seen())[0].details
+    reasons = {split.BELOW_0, split.SURELY_BELOW_0}
+    assert reasons & set(answer.details) == {each for each in reasons if each in section.text} == {said}
+    assert not reasons & set(SERVER_COST.parts["split"].answers(split_seen())[0].details)
 
 
 def test_a_share_that_was_not_read_leaves_the_split_unknown() -> None:
@@ -297,7 +302,7 @@ def test_a_client_at_its_limit_on_the_other_server_makes_an_upper_bound() -> Non
     assert len(tonic) == len(real_clients.LOADS)
     for line in tonic:
         assert re.search(r"of tonic: 0\.\d+ \([^)]*\) † with equal calls, at most 0\.0\d+ \([^)]*\) with a token", line)
-        assert line.endswith(real_clients.NO_BOUND)
+        assert line.endswith(NO_BOUND)
         assert "at least" not in line
     assert all("at most" not in line and "†" not in line for line in details if line not in tonic)
 
@@ -309,18 +314,21 @@ def test_a_client_at_its_limit_on_the_other_server_makes_an_upper_bound() -> Non
         (50.0, ["deadline"], "", "met"),
         (200.0, ["deadline"], "", "not concluded: gate 7: client and server together determine the ratio"),
         (50.0, [], "python", "not concluded: gate 7: client and server together determine the ratio"),
+        (200.0, [], "python", "MISSED"),
         (50.0, ["deadline"], "python", "not concluded: gate 7: client and server together determine the ratio"),
     ],
 )
 def test_a_goal_is_met_by_a_bound_on_its_side_alone(
     deadline_us: float, limited: Sequence[str], also: str, state: str
 ) -> None:
-    """A lower bound over the goal meets "at least". A lower bound under the goal, an upper bound, and a ratio with the
-    client at its limit on both servers decide nothing."""
+    """A lower bound over the goal meets "at least", and an upper bound under the goal misses it. Bounds on the other
+    side, and a ratio with the client at its limit on both servers, decide nothing."""
     seen = clients_seen({**OURS_US, "deadline": deadline_us}, limited, replace(SMALL, peers=frozenset()), also=also)
     assert ratio_goals(seen.main, real_clients.GOALS)[0].said == state
     (at_most,) = ratio_goals(seen.main, [("deadline at 4 × 16", "", 0.0, 20.0)])
     assert (at_most.said == "met") == (not limited)
+    (small,) = ratio_goals(seen.main, [("deadline at 4 × 16", "", 0.0, 1.0)])
+    assert (small.said == "MISSED") == (not also)
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ def test_a_part_that_nobody_knows_is_named(opened: Recording) -> None:
     """Of an unknown part only the blocks can be checked, and a line says so."""
     opened.sweep = replace(opened.sweep, part="stok")
     opened.written()
-    said = "no part stok is known here: report and design are not checked"
+    said = "no design of stok is known here: report and design are not checked"
     assert f"{opened.folder}: {said}" in differences(opened.folder, expected)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
-from experiments.judge.stats import median_interval
+from experiments.judge.stats import Estimate, median_interval
 from experiments.judge.verdicts import Judgement
 from experiments.kinds.prediction import Foretold
 from experiments.peers import WITHOUT_GIL
@@ -15,7 +15,18 @@ from experiments.recommend.advice import USUAL
 from experiments.show.content import Seen, content, left_out
 from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pool_size.answers import answers, lookups
-from experiments.studies.pool_size.beside import NEAR, Beside, begins, beside, gains, least_enough, of_clients, of_pools
+from experiments.studies.pool_size.beside import (
+    NEAR,
+    Beside,
+    Ladder,
+    begins,
+    beside,
+    enough_between,
+    gains,
+    least_enough,
+    of_clients,
+    of_pools,
+)
 from experiments.studies.pool_size.claims import ENTRIES, claims
 from experiments.studies.pool_size.design import SOCKETS, Work, model_of, pool_size, work_of
 from experiments.studies.pool_size.figures import throughput_table
@@ -88,7 +99,40 @@ def one_row_off(arm: Arm) -> float:
 def test_one_row_that_misses_contradicts_the_claim_on_every_row() -> None:
     """The claim on the least pool is on every tried row: one row that is two steps off contradicts the claim."""
     found = claims(seen(one_row_off))[STEPS]
-    assert (found.verdict, found.said) == ("CONTRADICTED", "4 of 5 rows, by their means.")
+    assert found.verdict == "CONTRADICTED"
+    assert found.said == "2 of 3 rows that can miss; 2 by all intervals, and 1 surely missed."
+
+
+def test_a_row_is_decided_by_its_intervals() -> None:
+    """A row with two steps on each side can miss. Wide intervals decide nothing; narrow ones give a hit or a miss."""
+    row = Ladder("", "", "thread", (1, 2, 4, 8, 16), foretold=1, seen=3, earliest=0, latest=4)
+    assert row.can_miss
+    assert not row.is_hit
+    assert not row.is_sure_hit
+    assert not row.is_sure_miss
+    assert replace(row, earliest=1, latest=2).is_sure_hit
+    assert replace(row, earliest=3, latest=4).is_sure_miss
+    assert replace(row, foretold=4, earliest=1, latest=2).is_sure_miss
+    assert not replace(row, steps=(1, 2, 16)).can_miss
+    rates_hz = [Estimate(each, each - 5, each + 5, 10) for each in (50.0, 92.0, 100.0, 99.0)]
+    assert enough_between(rates_hz) == (1, 3)
+    assert enough_between([Estimate(each, each - 1, each + 1, 10) for each in (50.0, 92.0, 100.0, 99.0)]) == (2, 2)
+
+
+@pytest.mark.parametrize(("out", "verdict"), [(2, "INCONCLUSIVE"), (3, "CONTRADICTED")])
+def test_ten_of_twelve_is_counted_in_whole_arms(out: int, verdict: str) -> None:
+    """Of twelve arms nine are surely inside. Two outside leave the claim open, three contradict it."""
+    found = seen()
+    twelve = [each for each in beside(found) if not each.is_open][:12]
+    hz = [each.foretold.throughput_hz for each in twelve]
+    ends = [(0.99, 1.01)] * 9 + [(0.5, 0.6)] * out + [(0.85, 1.0)] * (3 - out)
+    arms = [
+        replace(each, throughput_hz=Estimate(told, low * told, high * told, 10))
+        for each, told, (low, high) in zip(twelve, hz, ends, strict=True)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.studies.pool_size.claims.asked", lambda _: [each.setting for each in arms])
+        assert of_arms(THROUGHPUT, found, arms)[0] == verdict
 
 
 @pytest.mark.parametrize(
@@ -142,6 +186,8 @@ def test_arms_without_a_value_keep_a_claim_open() -> None:
     lacking = with_tails([1.0] * 10, missing=1)
     assert (lacking[0], with_tails([1.0] * 10)[0]) == ("INCONCLUSIVE", "CONFIRMED")
     assert lacking[1].endswith(" 1 arm has no value.")
+    far = [each for each in every if not each.is_open or each.share_now is None or abs(each.share_now - USUAL) >= NEAR]
+    assert of_arms(TAILS, found, far)[1].startswith("No open loop was at 65 % to 75 %")
 
 
 def test_a_fault_of_the_model_is_no_missing_value(monkeypatch: pytest.MonkeyPatch) -> None:
