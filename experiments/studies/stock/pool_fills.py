@@ -232,10 +232,11 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
-    """Arms of a comparison's line in ascending order of clients: up to the pool's size for ``TO_POOL``, from the pool's
-    size on for ``PAST_POOL``."""
+    """Arms of a comparison's line in ascending order of clients, from the comparison's fewest clients to its most: 1 to
+    the pool's size for ``TO_POOL``, and the pool's size to twice this size for ``PAST_POOL``."""
+    least, most = (1, POOL) if name.startswith(TO_POOL) else (POOL, 2 * POOL)
     own = by_clients(judgement, LINES[_line(name)], "connections")
-    return [arm for arm in own if (arm.connections <= POOL if name.startswith(TO_POOL) else arm.connections >= POOL)]
+    return [arm for arm in own if least <= arm.connections <= most]
 
 
 def _line(name: str) -> str:

@@ -1,6 +1,7 @@
 """A pool that fills: every number of clients is measured, drawn and told, and starved clients are counted."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -33,13 +34,18 @@ def seen(
     at: Mapping[int, float] | None = None,
     starved: Mapping[Arm, int] | None = None,
     failed: Collection[Arm] = (),
+    clients: Collection[int] = CLIENTS,
 ) -> Seen:
     """Lines of the part where latency is flat up to the pool's size, and then rises.
 
     ``at``: factors of the latency, by numbers of clients; ``starved``: clients without a reply in a window, by arm.
     """
     names = [f"{end}{line}" for line in lines for end in (pool_fills.TO_POOL, pool_fills.PAST_POOL)]
-    sweep = only(pool_fills.sweep(WHOLE), *names, arms=[arm(line, n) for line in lines for n in CLIENTS])
+    sweep = only(
+        pool_fills.sweep(replace(WHOLE, clients=tuple(clients))),
+        *names,
+        arms=[arm(line, n) for line in lines for n in clients],
+    )
     times, windows = {}, {}
     for each in sweep.arms:
         holds = each.setting["dispatch"] == "connection" and each.setting["connection"] == "kept-alive"
@@ -162,6 +168,14 @@ def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping
         assert "are served, and 5 wait." not in answer.sentence
         assert said in answer.sentence
         assert any(said in each for each in answer.details)
+
+
+def test_more_clients_than_an_answer_compares_change_no_answer() -> None:
+    """With 20 clients too, a step from 10 to 20 clients that falls is in no answer, since the answers end at 10."""
+    for answer in pool_fills.answers(seen(at={20: 0.1}, clients=(*CLIENTS, 20))):
+        said = " ".join((answer.sentence, *answer.details))
+        assert "to 20 clients" not in said
+        assert "20 ÷ 10" not in said
 
 
 def test_a_step_that_gates_left_out_bears_nothing_out() -> None:
