@@ -1,8 +1,9 @@
-"""Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. Pure.
+"""Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. The functions
+are pure.
 
-Intervals are Student's t over the values of the repetitions, which are blocks. The three quantities are never negative,
-so that their intervals begin at 0 or above. The memory that connections add is a difference. Its interval may begin
-under 0.
+Intervals are Student's t over the values of the repetitions, which are blocks. The three quantities are never negative.
+So their intervals begin at 0 or above. The memory that connections add is a difference, whose interval may begin under
+0.
 """
 
 from collections.abc import Sequence
@@ -16,13 +17,14 @@ from experiments.kinds.standalone import LoneServer, StandalonePlan, StartSeen
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Means over the repetitions for a server that holds ``connections`` idle connections, with intervals."""
+    """Means with intervals, over the repetitions, for a server that holds ``connections`` idle connections."""
 
     connections: int
     resident_mib: Estimate
     added_mib: Estimate
     """Resident memory with the connections minus resident memory without connections, of one process in each
-    repetition. 0 for no connections."""
+    repetition. 0 for no connections.
+    """
     idle_share: Estimate
     """Share of a core that the server took while no requests came."""
 
@@ -34,10 +36,10 @@ class LoneJudged:
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """Values by ascending number of connections. The first values are without connections."""
+    """Values for each number of connections, ascending. The first values are those without connections."""
 
     def with_connections(self, connections: int) -> Holding | None:
-        """Values with this number of connections. None if this number was not measured."""
+        """Values with this number of connections. None if the server was not observed with this number."""
         return next((each for each in self.holding if each.connections == connections), None)
 
 

@@ -1,4 +1,5 @@
-"""Block of a run that is not a sweep: observations of the places of the run's plan, in random order. Pure.
+"""Block of a run that is not a sweep: observations of the places of the run's plan, in random order. The functions are
+pure.
 
 A place is a server or a cell of the plan. Left out: blocks of a sweep, which ``results/observed.py`` has.
 """

@@ -1,4 +1,4 @@
-"""Cold runs: a new client process makes N calls on a new connection. Pure.
+"""Cold runs: a new client process makes N calls on a new connection. The functions are pure.
 
 A **cell** is a setting and a number of calls N. A block has several runs of each cell, in random order. A run connects
 once and has one slow first call. So the mean time over the N calls of a run is a + b ÷ N: a is the time of a later

@@ -1,4 +1,5 @@
-"""Delivery runs: a new server receives messages, and reports the messages and their times at its end. Pure.
+"""Delivery runs: a new server receives messages, and reports the messages and their times at its end. The functions are
+pure.
 
 A **cell** is a setting and the number of seconds for which its client sends. A run has a server of its own, so that the
 server's report has only the messages of this run.

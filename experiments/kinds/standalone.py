@@ -1,4 +1,5 @@
-"""Standalone servers: the time until a server is ready, and its memory and processor time without requests. Pure.
+"""Standalone servers: the time until a server is ready, and its memory and processor time without requests. The
+functions are pure.
 
 Only one server runs at a time, without a load on the same machine. A block starts every server once, one after the
 other, in random order.

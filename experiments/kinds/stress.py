@@ -1,4 +1,5 @@
-"""Stress tests: several kinds of request at the same time on many keys, and then a check of every key. Pure.
+"""Stress tests: several kinds of request at the same time on many keys, and then a check of every key. The functions
+are pure.
 
 A **kind** is a request by an HTTP route. The request is sent several times for each of the kind's keys, each time on a
 new connection. The kinds of ``before`` are sent first, one kind after the other. The kinds of ``kinds`` are then sent

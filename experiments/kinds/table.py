@@ -1,4 +1,4 @@
-"""Tables of cells: one server runs at a time, under one load after the other. Pure.
+"""Tables of cells: one server runs at a time, under one load after the other. The functions are pure.
 
 A **cell** is a server under a load of a given number of requests. A **start** is a server process, which serves all
 cells with its setting and its number of connections. Since one server runs at a time, a table may have more servers
