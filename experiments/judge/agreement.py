@@ -54,8 +54,7 @@ class Pooled:
     """Mean ratio of the runs, with its interval: the exponential of the weighted mean of the runs' log-ratios."""
     tau: float | None
     """Standard deviation of the log-ratio from run to run, beyond the deviation that the differences between blocks
-    explain.
-    """
+    explain."""
     tau_high: float | None
     """Upper limit of ``tau``, at a confidence of 95 %."""
     predicted: tuple[float, float] | None
@@ -245,8 +244,7 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
     """Words on the comparisons that differ between two sweeps: the number of these comparisons, and the name of the
-    first. If all comparisons are equal, the words say that the order differs.
-    """
+    first. If all comparisons are equal, the words say that the order differs."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

@@ -96,8 +96,7 @@ def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> 
 
 def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
     """Fits a + b ÷ N to each block. A block is given as a mean time in µs for each number N of calls. None if no block
-    has two different N.
-    """
+    has two different N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None

@@ -1,11 +1,10 @@
-"""Delivery runs, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. The functions
-are pure.
+"""Delivery runs, over blocks: means with intervals, and ratios of two cells that ran in the same blocks.
 
 In a delivery run a client sends messages, and the receiving server reports the messages and their times. A cell is a
 setting and the duration of the sending. In each block a cell has one run, which gives one value. Runs in which other
 programs took the cores are left out, by the rule for rounds of a sweep. The interval of a ratio is Student's t on the
 logarithms. Two cells differ if the interval excludes 1, and Holm's p over the family of ratios is under the level. A
-statement on several ratios at once uses intervals at Bonferroni's level.
+statement on several ratios at once uses intervals at Bonferroni's level. The functions are pure.
 """
 
 import math
@@ -59,8 +58,8 @@ def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limit
 
 
 def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estimate | None:
-    """Geometric mean of a setting's values over the blocks. Values of None or 0 are left out. None if no value remains.
-    """
+    """Geometric mean of a setting's values over the blocks. Values of None or 0 are left out. None if no value
+    remains."""
     return geometric_interval((value(row) for row in values if row.cell.setting == of), CONFIDENCE)
 
 

@@ -26,8 +26,7 @@ from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
 """Bytes on the wire besides a request and its reply. ``ACKNOWLEDGED_BYTES``: the two TCP acknowledgements, which Linux
-delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection.
-"""
+delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
 
 CHANCE = 4.0
 """Allowed error of the number of arrivals of a Poisson process, in standard deviations. By chance, 6 of 100,000 runs
@@ -55,8 +54,7 @@ NAMES = {
     20: "smaller than equal arms differ",
 }
 """Reason of each gate's refusals in a few words, by the gate's number. Gate 13 is missing, since it refuses no
-comparison. By gate 13, ``points`` leaves out percentiles.
-"""
+comparison. By gate 13, ``points`` leaves out percentiles."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
@@ -81,8 +79,8 @@ def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: a refusal if the arms differ in bytes per request, although no factor that differs may change the bytes.
-    """
+    """Gate 2: a refusal if the arms differ in bytes per request, although no factor that differs may change the
+    bytes."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
@@ -95,8 +93,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
     """Gate 3: a refusal for each declared factor of an arm that had no effect. The factor's own check decides
-    (``Factor.fault``).
-    """
+    (``Factor.fault``)."""
     seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
@@ -145,8 +142,7 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     """Gate 7: a refusal if the rate of an open loop, over all windows, differs from the declared rate by over 2 %. For
-    Poisson arrivals, the allowed error is larger by the random error of the number of arrivals.
-    """
+    Poisson arrivals, the allowed error is larger by the random error of the number of arrivals."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
@@ -192,8 +188,7 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
     """Share of one core that the load of an arm used during the arm's slices or windows (gate 7). None if the load's
-    processor time is unknown. The share alone refuses nothing.
-    """
+    processor time is unknown. The share alone refuses nothing."""
     spent = active = 0
     for block in blocks:
         own = ratios.of_arm(sweep, block, sweep.places[arm])
@@ -230,8 +225,7 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
     """True if sends of an open loop were too late (gate 7). In some window, the 99th percentile of the lateness is over
-    a tenth of the 99th percentile of the response times.
-    """
+    a tenth of the 99th percentile of the response times."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us

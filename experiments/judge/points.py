@@ -33,8 +33,7 @@ class Point:
     request: str
     mean_us: Estimate | None
     """Geometric mean, over the blocks, of the mean response time in a block. None if no request was answered. The mean
-    of a block is over all counted requests of the block: no slow request is trimmed.
-    """
+    of a block is over all counted requests of the block: no slow request is trimmed."""
     times: Times
     """Histogram of the response times of all blocks."""
     errors: int
@@ -111,8 +110,7 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
     """Summaries of the stages of an arm's requests, by request type and for ``all``. A type has one summary for each
-    block whose servers wrote a timeline.
-    """
+    block whose servers wrote a timeline."""
     found: dict[str, list[StageSummary]] = {}
     for block in blocks:
         for name, summary in block.arms[sweep.places[arm]].stages.items():

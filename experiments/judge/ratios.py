@@ -87,8 +87,7 @@ def is_robbed_block(limits: Limits, block: Block) -> bool:
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
     """Mask of the slices that can be in pairs: kept slices, in rounds that did not lose too much time to other
-    programs.
-    """
+    programs."""
     kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
     return kept
 
@@ -109,8 +108,7 @@ def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 def lost_share(block: Block, arm: int) -> float:
     """Share of an arm's slices in a block that were not kept, for example because a reply came late. 0 if the arm has
-    no slices.
-    """
+    no slices."""
     fates = column(block.slices.fate)[column(block.slices.arm) == arm]
     return int((fates != KEPT).sum()) / len(fates) if len(fates) else 0.0
 
@@ -127,8 +125,7 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
     """Two arrays: the log-ratio and the round of each pair of slices of the block. A pair has one slice of each arm. A
-    pair is left out if one of its slices has no counted request.
-    """
+    pair is left out if one of its slices has no counted request."""
     totals, counts = _columns(block, comparison)
     appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)
     arms = (sweep.places[arm] for arm in (comparison.above, comparison.below))
@@ -141,8 +138,7 @@ def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple
 
 def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
     """Typical log-ratio of a block: the trimmed mean of the log-ratios of its pairs. None for a block without pairs of
-    slices with counted requests.
-    """
+    slices with counted requests."""
     log_ratios, _ = pair_log_ratios(sweep, block, comparison)
     return trimmed_mean(log_ratios.tolist(), sweep.limits.trimmed) if len(log_ratios) else None
 

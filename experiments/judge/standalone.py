@@ -1,9 +1,8 @@
-"""Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. The functions
-are pure.
+"""Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions.
 
 Intervals are Student's t over the values of the repetitions, which are blocks. The three quantities are never negative.
 So their intervals begin at 0 or above. The memory that connections add is a difference, whose interval may begin under
-0.
+0. The functions are pure.
 """
 
 from collections.abc import Sequence
@@ -23,8 +22,7 @@ class Holding:
     resident_mib: Estimate
     added_mib: Estimate
     """Resident memory with the connections minus resident memory without connections, of one process in each
-    repetition. 0 for no connections.
-    """
+    repetition. 0 for no connections."""
     idle_share: Estimate
     """Share of a core that the server took while no requests came."""
 

@@ -31,8 +31,7 @@ SPREAD_FROM = 3
 
 POWER = 0.8
 """Power: the probability that the number of blocks from ``blocks_needed`` decides a test, if mean and spread do not
-change.
-"""
+change."""
 
 _ROUNDING = 1e-12
 """Largest difference of two sums that count as equal, as a share of the sum of the values' magnitudes."""
@@ -63,8 +62,7 @@ class Estimate:
 
     def under(self, above: float) -> "Estimate":
         """Estimate of ``above`` ÷ this value. The value must be positive. If the old interval begins at 0, the new
-        interval is unbounded above.
-        """
+        interval is unbounded above."""
         return Estimate(above / self.value, above / self.high, above / self.low if self.low else math.inf, self.n)
 
 
@@ -87,8 +85,7 @@ class Deviation:
     """Upper limit of ``tau``, at a confidence of 95 %."""
     over_s: float
     """Time in seconds from the start of a version's first run to the start of the version's last run: the shortest time
-    of all versions.
-    """
+    of all versions."""
 
     @property
     def reach(self) -> float:
@@ -140,8 +137,8 @@ def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Esti
 
 
 def geometric_interval(values: Iterable[float | None], confidence: float) -> Estimate | None:
-    """Geometric mean of positive values, with its interval. Values of None or 0 are left out. None if no value remains.
-    """
+    """Geometric mean of positive values, with its interval. Values of None or 0 are left out. None if no value
+    remains."""
     logs = [math.log(each) for each in values if each]
     return ratio_interval(logs, confidence) if logs else None
 

@@ -85,8 +85,7 @@ OF_THE_LOAD = frozenset(
     }
 )
 """Quantities that are times or rates. If the load is near its limit, the load determines a part of such a quantity. So
-a quantity of two servers differs by less than the servers differ.
-"""
+a quantity of two servers differs by less than the servers differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,7 @@ class CellJudged:
     """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None
     """Verdict on the ratio. None if fewer blocks than planned were measured, or if fewer than ``BLOCKS_MIN`` blocks
-    have a value.
-    """
+    have a value."""
     load_limited: bool = False
     """True for a ratio of times or rates if the load was near its limit in one of the cells (gate 7). Such a ratio is
     never EQUIVALENT."""
@@ -172,8 +170,7 @@ def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = 
 
 def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> list[float]:
     """Log-ratio of each block: the mean over the ratio's pairs of cells. A pair counts if both cells have a positive
-    value. A block without such a pair has no value.
-    """
+    value. A block without such a pair has no value."""
     of, found = QUANTITIES[ratio.quantity], []
     for block in blocks:
         logs = []
@@ -189,8 +186,7 @@ def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Lim
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
     """True if a cell counts in a block: other programs did not take too much processor time, and the share of errors is
-    not over the limit of gate 4.
-    """
+    not over the limit of gate 4."""
     seen = run.seen
     asked = seen.load_requests + seen.errors
     return block.counts(run, limits) and seen.errors <= limits.errors_share * asked

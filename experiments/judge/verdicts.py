@@ -50,8 +50,8 @@ class Verdict(Enum):
 
 
 Words = tuple[Verdict, Verdict, Verdict]
-"""Verdicts on a ratio under the tested value, on a ratio over the tested value, and on a ratio within 5 % of the value.
-"""
+"""Verdicts on a ratio under the tested value, on a ratio over the tested value, and on a ratio within 5 % of the
+value."""
 
 OF_TIMES: Words = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
 OF_QUANTITIES: Words = (Verdict.LESS, Verdict.MORE, Verdict.EQUIVALENT)
@@ -94,8 +94,7 @@ class Ruling:
     verdict: Verdict
     blocks_needed: int | None = None
     """Total number of blocks that would decide an INCONCLUSIVE test with 80 % power. None if the number is over 1000 or
-    unknown, and for a decided test.
-    """
+    unknown, and for a decided test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +162,7 @@ class Judged:
     @property
     def as_clients_see_it(self) -> "Judged":
         """Copy of the judgement with the rulings on client and server together, if the load was near its limit.
-        Otherwise the judgement itself.
-        """
+        Otherwise the judgement itself."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property

@@ -63,8 +63,7 @@ class Answer:
     """Sentence with the command that would decide an undecided answer. None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
     """Titles of the answer's forest plots, by measure. Without a title, the first plot has the question as its title,
-    and every other plot has its quantity and the question.
-    """
+    and every other plot has its quantity and the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +202,7 @@ class Content:
     @property
     def reach(self) -> str:
         """Sentence on the largest change that a further run may make to the answers' ratios. Empty without earlier
-        runs.
-        """
+        runs."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 

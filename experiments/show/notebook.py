@@ -57,8 +57,7 @@ class Notebook:
 
     def answer(self, number: int) -> Told:
         """Answer with this number, counted from 1: sentence, table of comparisons, further findings. UsageError if no
-        answer has this number.
-        """
+        answer has this number."""
         answers = self.content.answers
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")

@@ -13,28 +13,25 @@ NOTHING = "–"
 
 INTERVAL_BLOCKS_MIN = 3
 """Smallest number of values for which an interval is shown. The 95 % interval of two values is 25 standard errors wide,
-and is useless.
-"""
+and is useless."""
 
 TOO_FEW = "too few blocks for an interval"
 
 BOUNDS = (0.95, 1.0, 1.05)
 """Bounds in the rules for verdicts. The end of an interval is shown as a bound only if the end equals the bound
-exactly.
-"""
+exactly."""
 
 _FURTHER = 2
 """Largest number of decimals that are added to three significant digits."""
 
 _FAR = 100
-"""Largest factor between a value and an end of its interval. A farther end is shown as ``under`` or ``over`` a bound.
-"""
+"""Largest factor between a value and an end of its interval. A farther end is shown as ``under`` or ``over`` a
+bound."""
 
 
 def number(value: float) -> str:
     """Text with three significant digits, or with all digits before the point: ``0.290``, ``12,412``. Numbers under
-    0.0001, and from 10^6 on, have two digits and an exponent.
-    """
+    0.0001, and from 10^6 on, have two digits and an exponent."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:
@@ -104,8 +101,7 @@ def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
 
 def times_between(estimate: Estimate, factor: float) -> str:
     """Text of both ends of an interval of times, divided by ``factor``: 1000 converts µs to ms. A dash if no interval
-    is shown.
-    """
+    is shown."""
     return f"{number(estimate.low / factor)} to {number(estimate.high / factor)}" if has_interval(estimate) else NOTHING
 
 

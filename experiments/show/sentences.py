@@ -81,8 +81,7 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
 
 def ratio_so_far(judgement: Judgement) -> str:
     """Ratio of the first comparison of an unfinished sweep, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to
-    0.300)``. Empty before the comparison has a value.
-    """
+    0.300)``. Empty before the comparison has a value."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""
@@ -105,8 +104,7 @@ def verdict_words(judged: Judged) -> str:
 
 def undecided_words(judged: Judged) -> str:
     """Text on an undecided comparison: the number of blocks that would decide (``about 24 blocks``), or the refusing
-    gate (``gate 5``). Empty for a decided comparison.
-    """
+    gate (``gate 5``). Empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -117,8 +115,7 @@ def undecided_words(judged: Judged) -> str:
 
 def state_sentences(judgement: Judgement) -> Iterator[str]:
     """Sentences on a sweep's progress: the blocks that are done and planned, the declared looks, and the undecided
-    comparisons. A look is a judgement after a declared number of blocks.
-    """
+    comparisons. A look is a judgement after a declared number of blocks."""
     have, looks = len(judgement.blocks), judgement.sweep.looks
     at = " or ".join((", ".join(map(str, looks[:-1])), str(looks[-1]))) if len(looks) > 1 else str(looks[-1])
     if not judgement.sweep.has_verdicts:
@@ -165,8 +162,7 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 def _blocks_needed(judged: Judged) -> int | None:
     """Total number of blocks that would decide the comparison, including the blocks that gates left out. None if the
-    number is over 1,000 or unknown.
-    """
+    number is over 1,000 or unknown."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
@@ -315,8 +311,7 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
 
 def _is_moved(judged: Judged) -> bool:
     """True if the comparison is a decided comparison of different arms, and the deviation between earlier runs is
-    known.
-    """
+    known."""
     return judged.between is not None and judged.decided and judged.comparison.kind != "same"
 
 
@@ -343,8 +338,8 @@ def _percent_more(log: float) -> str:
 
 
 def _begun(sentence: str) -> str:
-    """Sentence with a capital letter at the beginning. A first word with capitals inside, such as gRPC, stays as it is.
-    """
+    """Sentence with a capital letter at the beginning. A first word with capitals inside, such as gRPC, stays as it
+    is."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 

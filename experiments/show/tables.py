@@ -71,8 +71,8 @@ class Table:
     head: Cells
     lines: tuple[Cells, ...]
     texts: int = 1
-    """Number of columns with words, from the left. The columns after them have numbers, and are aligned to the right.
-    """
+    """Number of columns with words, from the left. The columns after them have numbers, and are aligned to the
+    right."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -118,8 +118,7 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 
 def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
     """True if the load was near its limit in at least one of the two arms. False for a ratio of processor times, which
-    only the server determines.
-    """
+    only the server determines."""
     of = judged.comparison
     limited = (gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (of.above, of.below))
     return of.measure != "cpu" and any(limited)
@@ -189,8 +188,7 @@ def left_out(judgement: Judgement) -> Table:
 
 def rounds_sentence(judgement: Judgement) -> str:
     """Sentences on the rounds that were left out, the programs that took the cores, and the blocks that were run again.
-    A last sentence has the numbers of the blocks in which over half of the rounds lost time.
-    """
+    A last sentence has the numbers of the blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -210,8 +208,7 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
     """Words on the programs that took the cores in these rounds, with the processor times that were taken. If only the
-    hypervisor was watched, the words have no times.
-    """
+    hypervisor was watched, the words have no times."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
@@ -293,8 +290,8 @@ def _level(name: str, point: Point) -> str:
 
 
 def _twin(twins: set[Setting], point: Point) -> str:
-    """Words for the server of an A/A pair: ``first server`` or ``second server``. Empty for an arm outside every pair.
-    """
+    """Words for the server of an A/A pair: ``first server`` or ``second server``. Empty for an arm outside every
+    pair."""
     if point.arm.setting not in twins:
         return ""
     return "second server" if point.arm.copy else "first server"

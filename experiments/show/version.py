@@ -72,8 +72,7 @@ def without(report: str) -> str:
 
 def of(environment: Environment | None, settings: Sequence[Setting]) -> Version:
     """Version of a recording, by the sources that these settings select. The first call blocks for some 0.3 s. Raises
-    OSError, SyntaxError.
-    """
+    OSError, SyntaxError."""
     if environment is None:
         return UNKNOWN
     then, measured_on = environment.sources, f"{datetime.fromisoformat(environment.before.at):%-d %B %Y}"

@@ -55,8 +55,7 @@ class Panel:
 
 def picture(name: str, title: str, panels: Sequence[Panel], alike: Sequence[Panel] = ()) -> style.Picture:
     """Picture of the panels side by side. ``alike``: panels of other figures, whose scale a panel of the same quantity
-    shares.
-    """
+    shares."""
     return pictured(name, title, map(_told, panels), lambda: _draw(title, panels, alike))
 
 

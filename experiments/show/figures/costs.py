@@ -1,8 +1,7 @@
-"""Costs, such as processor time a request: a panel for each quantity, with a row for each server. A row has a number
-and its 95 % interval.
+"""Costs, such as processor time a request: a panel for each quantity, with a row for each server.
 
-A row has the colour and marker of its transport. Panels whose rows have equal names are side by side. Other panels are
-one below the other.
+A row has a number with its 95 % interval, in the colour and with the marker of the transport. Panels whose rows have
+equal names are side by side. Other panels are one below the other.
 """
 
 from collections.abc import Sequence
@@ -18,8 +17,7 @@ from experiments.show.numbers import number
 
 NAME_LETTERS, QUANTITY_LETTERS = 24, 60
 """Numbers of letters that fit in one line. ``NAME_LETTERS``: for the name of a row. ``QUANTITY_LETTERS``: for the
-quantities of all panels, side by side.
-"""
+quantities of all panels, side by side."""
 
 
 @dataclass(frozen=True, slots=True)

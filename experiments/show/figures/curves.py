@@ -70,8 +70,7 @@ def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
 ) -> style.Picture:
     """Picture of the panels in rows. ``alike``: the panels of other figures, in the same order. A panel shares the
-    scale of the panels at its place.
-    """
+    scale of the panels at its place."""
     return pictured(name, title, _told(scale, panels), lambda: _draw(title, scale, panels, alike))
 
 

@@ -30,15 +30,13 @@ ALL: Mapping[str, Any] = {"color": style.FAINT, "linewidth": 9.0, "linestyle": "
 
 SATURATED = 0.98
 """Smallest ratio answered ÷ offered of a server that keeps up. Under this ratio the queue grows, and the markers of
-response times are hollow.
-"""
+response times are hollow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """Results at one rate of an open loop: requests due a second, replies a second within the window, and the response
-    times.
-    """
+    times."""
 
     offered_hz: float
     answered_hz: Estimate | None

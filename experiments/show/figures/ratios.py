@@ -112,8 +112,7 @@ def _marker(judged: Judged) -> str:
 
 def _said(judged: Judged) -> str:
     """Text at the right of a row: the numbers, the verdict, and for an open verdict the number of blocks that would
-    decide, or the gate.
-    """
+    decide, or the gate."""
     value, ends = ratio_words(judged.typical)
     numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (few blocks)"
     open_ = undecided_words(judged)

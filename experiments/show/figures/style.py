@@ -45,8 +45,7 @@ TITLE_LETTERS, LEGEND_LETTERS = 78, 88
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
 """Dots per inch and number of colours of a small picture. Such a picture has some 20 kB. With all colours it would have
-some 80 kB.
-"""
+some 80 kB."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 """Height of a legend's row in inches, and the number of rows for which every figure has space."""
@@ -83,8 +82,7 @@ SIZES = ((6.6, 2.4), (4.8, 1.6), (3.6, 1.3))
 
 SHADES = (0.0, 0.5, -0.75, 0.25)
 """Shades of the lines of one transport, in the order of the lines. A number over 0 is the share of white, and a number
-under 0 is the share of ink.
-"""
+under 0 is the share of ink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +180,7 @@ def shaded(colour: str, shade: float) -> str:
 
 def grid(title: str, height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, npt.NDArray[Any]]:
     """Figure of ``height`` inches with a title, and the array of panels by row and column. ``how``: options of
-    matplotlib's ``subplots``.
-    """
+    matplotlib's ``subplots``."""
     figure = Figure(figsize=(WIDTH, height))
     figure.suptitle(wrapped(title, TITLE_LETTERS), x=0.01, ha="left")
     return figure, figure.subplots(rows, columns, squeeze=False, **how)
@@ -236,8 +233,7 @@ def _legend_letters(labels: Sequence[str], columns: int) -> int:
 
 def wrapped(text: str, letters: int) -> str:
     """Text in the least number of lines. The lines have nearly equal lengths, so that the last line is not a single
-    word.
-    """
+    word."""
     narrowest = max((len(word) for word in text.split()), default=1)
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))

@@ -23,8 +23,8 @@ from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS
 
 FAMILIES = {"same": tables.TWINS_HEADING}
-"""Headings of families of comparisons, by the family's name. A family that is missing here has its name as its heading.
-"""
+"""Headings of families of comparisons, by the family's name. A family that is missing here has its name as its
+heading."""
 
 MARKDOWN, HTML = "report.md", "report.html"
 
@@ -104,8 +104,7 @@ def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]
 
 def _others(content: Content) -> Iterator[tuple[str, str]]:
     """Comparisons that no answer shows: heading and table of each family. Each family has its own table, since Holm's
-    correction covers one family.
-    """
+    correction covers one family."""
     shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]

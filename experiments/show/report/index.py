@@ -35,8 +35,7 @@ class Entry:
     """Claims of the study's document. Any measured part of the study may decide a claim."""
     readme: str
     """Path from the project's root to the study's page. The page has factors, levels, metrics, tables and figures, with
-    commands.
-    """
+    commands."""
     guide: str = ""
     """Path from the index to the study's page."""
     figures: str = ""
@@ -49,16 +48,14 @@ class Entry:
     @property
     def picture(self) -> Picture | None:
         """Figure of the first answer that has a figure, or else the first figure of the study. None if the study has no
-        figure.
-        """
+        figure."""
         shown = (self.content.picture(answer.figure) for answer in self.content.answers if answer.figure)
         return next(chain(shown, self.content.pictures), None)
 
     @property
     def state(self) -> str:
         """Sentences on the progress of the main part, and on the largest change that a further run may make to the
-        ratios.
-        """
+        ratios."""
         return " ".join(filter(None, (*self.content.state, self.content.reach)))
 
     @property
@@ -89,8 +86,7 @@ class Index:
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
     """Claims of the main part. A claim that the main part does not measure gets the verdict of a further part that
-    measures the claim.
-    """
+    measures the claim."""
     others = {
         claim.text: replace(
             claim, said=f"By the part `{each.judgement.sweep.part}`, {each.seen.version.words}: {claim.said}"

@@ -1,5 +1,4 @@
-"""Rendering of all pages: templates, Markdown as HTML, embedded figures. An HTML page is one file that works offline.
-"""
+"""Rendering of all pages: templates, Markdown as HTML, embedded figures. An HTML page is one file, for offline use."""
 
 import base64
 import re
@@ -34,8 +33,7 @@ def markdown_of(template: str, **given: object) -> str:
 
 def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
     """Page in HTML, from a template and the values for the template. ``drawn``: the SVG of each figure, by the figure's
-    name.
-    """
+    name."""
 
     def source(picture: Picture) -> str:
         data = base64.b64encode(drawn[picture.name].encode()).decode("ascii")
