@@ -32,10 +32,8 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """Largest relative difference, at any N, between the fitted mean and the measured mean.
-
-    The fitted mean and the measured mean are over the blocks with this N.
-    """
+    """Largest relative difference, at any N, between the fitted mean and the measured mean. Both are over the blocks
+    with this N."""
 
     def at(self, calls: float) -> float:
         """Fitted mean time of a call, in µs, in a run of this number of calls."""

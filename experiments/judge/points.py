@@ -1,9 +1,9 @@
-"""Points: the values of one arm over the blocks, for figures and tables.
+"""Points: the values of one arm over the blocks, for figures and tables. The functions are pure.
 
 An arm is a server under a load. A point has means, percentiles and processor time. A mean is the geometric mean of the
-blocks' means. The interval is Student's t over the logarithms of these means. So both ends of the interval are above 0,
-and the mean lies between them. Percentiles come from the histograms of all blocks together. A percentile is given only
-if ten or more independent requests lie beyond the percentile (gate 13). The functions are pure.
+blocks' means. Its interval is Student's t over the logarithms of these means, and so lies above 0. Percentiles come
+from the histograms of all blocks together. A percentile is given only if ten or more independent requests lie beyond
+the percentile (gate 13).
 """
 
 from collections.abc import Mapping, Sequence

@@ -226,8 +226,8 @@ def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
 
 
 def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
-    """Judges comparisons by their values. ``values`` and the result have the names of the comparisons as keys. Gives
-    verdicts only if ``at_a_look`` is true.
+    """Judges comparisons by their values; the keys are the comparisons' names. Gives verdicts only if ``at_a_look`` is
+    true.
 
     Holm's correction covers every test of a family. A test without a value counts with p = 1.
     """

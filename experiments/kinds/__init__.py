@@ -58,7 +58,7 @@ class Kind(Generic[P, S]):
     seen: type[S]
     """Type of the observation of one place of the plan."""
     program: str | None = None
-    """Load program that must be built for the kind. None if the kind needs no such program."""
+    """Load program that must be built for the kind, if any."""
 
     @property
     def form(self) -> Form[P, Block[S]]:

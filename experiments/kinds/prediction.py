@@ -79,8 +79,8 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _read(content: dict[str, Any]) -> Written:
-    """Time of writing, and the predictions in the content of a file. JSON has null for an infinite time. Raises
-    ValueError for an edited content."""
+    """Time of writing and predictions, from a file's content. JSON has null for an infinite time. Raises ValueError for
+    an edited content."""
     if content.pop("digest") != _digest(content):
         raise ValueError("it was edited")
     endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]

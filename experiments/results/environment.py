@@ -43,7 +43,7 @@ class Busy:
     """Time in ISO 8601, UTC. No measured value is computed from this time."""
     load_1_min: float
     cpu_busy_s: float
-    """Processor seconds of all cores together, without idle time, with the seconds of ``cpu_steal_s``."""
+    """Processor seconds of all cores together, without idle time, and including ``cpu_steal_s``."""
     cpu_steal_s: float
     """Processor seconds that the hypervisor gave to other machines."""
     memory_available_mib: float

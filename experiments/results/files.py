@@ -204,8 +204,8 @@ def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> N
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder's sweep, in the order of time, including attempts that were repeated. Raises
-    UsageError for a damaged file, and for an edited block or plan."""
+    """Every whole block of a folder's sweep, in the order of time, with repeated attempts. Raises UsageError for a
+    damaged file, and for an edited block or plan."""
     return blocks_of(folder, SWEPT)
 
 

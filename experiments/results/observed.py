@@ -27,10 +27,10 @@ ANSWERED_LATE: a counted request was answered after the end of the slice. SILENT
 FAILED: the load could not run."""
 
 FATES = ("kept", "started late", "answered late", "silent", "failed")
-"""Names of the fates in texts. The index of a name is the number of the fate."""
+"""Names of the fates in texts, by the fate's number."""
 
 BEYOND_MIN = 10
-"""Number of independent values that must lie beyond a percentile, so that the percentile is reported."""
+"""Smallest number of independent values beyond a reported percentile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SliceColumns:
     server_cpu_ns: Sequence[int]
     """Processor time of the slice's server, in the whole slice. 0 if unknown."""
     client_cpu_ns: Sequence[int]
-    """Processor time of all clients, in the whole slice. If other hosts send the load, the largest
+    """Processor time of all clients, in the whole slice. With load from other hosts, the largest
     ``HostSeen.core_s``."""
     wire_bytes: Sequence[int]
     """Bytes on the loopback interface in the whole slice, including headers. 0 if unknown."""

@@ -94,8 +94,8 @@ class StageSummary:
 
 
 def load(path: Path) -> Stages:
-    """Timeline of a file. Requests that had not ended when the file was written are left out. Raises ValueError for a
-    file of another format, and OSError for a file that cannot be read."""
+    """Timeline of a file, without the requests that had not ended when the file was written. Raises OSError, and
+    ValueError for a file of another format."""
     with np.load(path, allow_pickle=False) as archive:
         about, rows = json.loads(archive[ABOUT]), archive[STAMPS]
     if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:

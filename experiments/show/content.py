@@ -1,4 +1,4 @@
-"""Content of a study's part for readers: answers, claims, pictures and sections. All are plain values.
+"""Content of a study's part for readers, as plain values: answers, claims, pictures and sections.
 
 A study has parts, and a part has one sweep: a measurement in blocks. ``Shows`` has the functions of a part. ``read``
 judges a folder of results, and calls the functions of the folder's part. Left out: the appearance of the content, and
@@ -35,7 +35,7 @@ ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABL
 the claim was not measured (``not_measured``)."""
 
 NOWHERE: Mapping[str, Path] = MappingProxyType({})
-"""Default of ``read``: no folders of other parts, for a part whose claims need no other part."""
+"""No folders of other parts: the default of ``read``."""
 
 NO_VALUE = "Not answered: no block has a value that the gates let count."
 
@@ -62,8 +62,8 @@ class Answer:
     to_decide: str | None = None
     """Sentence with the command that would decide an undecided answer. None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
-    """Titles of the answer's forest plots, by measure. Without a title, the first plot has the question as its title,
-    and every other plot has its quantity and the question."""
+    """Titles of the forest plots, by measure. By default the question is the title of the first plot, and a part of the
+    other titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Claim:
     """Statement of the document, in our words, with the numbers of the document."""
     verdict: ClaimVerdict
     said: str
-    """One or more sentences with the numbers of our data."""
+    """Sentences with the numbers of our data."""
 
 
 Finding = tuple[ClaimVerdict, str]
@@ -190,7 +190,7 @@ class Content:
     pictures: tuple[Picture, ...] = ()
     sections: tuple[Section, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Names of the part's peers that are missing in these results, since the peers were not built."""
+    """Names of the part's peers that were not built, and so are missing in these results."""
     document: str = ""
     """Document that the study reproduces, in Markdown. Empty if the study reproduces no document."""
 
@@ -296,10 +296,9 @@ def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
 
 
 def judged(folder: Path) -> Judgement:
-    """Judge the sweep of a folder by the limits that the sweep declares. Raises UsageError.
+    """Judge the sweep of a folder by the sweep's own limits. Raises UsageError.
 
-    The judgement includes the deviation between earlier runs on machines of this kind, if the folder has a record of
-    the machine.
+    With a record of the machine, the judgement includes the deviation between earlier runs on a machine of this kind.
     """
     judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
     if not (folder / ENVIRONMENT_FILE).exists():

@@ -30,8 +30,8 @@ bound."""
 
 
 def number(value: float) -> str:
-    """Text with three significant digits, or with all digits before the point: ``0.290``, ``12,412``. Numbers under
-    0.0001, and from 10^6 on, have two digits and an exponent."""
+    """Text with three significant digits, or all digits of the integer part: ``0.290``, ``12,412``. Under 0.0001, and
+    from 10^6 on, two digits and an exponent."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:
@@ -45,8 +45,8 @@ def number(value: float) -> str:
 def ratio_words(estimate: Estimate) -> tuple[str, str]:
     """Texts of a ratio and of its interval, as ``0.280 to 0.300``. The second text is a dash if no interval is shown.
 
-    The ratio has three significant digits, and both ends have as many decimals as the ratio. All three numbers get up
-    to two more decimals if two of them would look equal, or if a number would look equal to a bound of the verdicts.
+    The ratio has three significant digits, and both ends have as many decimals. All three texts get up to two more
+    decimals if two of them are equal, or if a text equals a bound of the verdicts.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):
@@ -90,8 +90,8 @@ def enumeration(words: Iterable[str]) -> str:
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
     """True if the texts of a ratio and of its ends need no more decimals.
 
-    Different numbers must have different texts. The text of an end may equal a bound of the verdicts only if the end
-    does. The text of the ratio may be 1 only if the interval contains 1.
+    Different numbers need different texts. The text of an end may equal a bound only if the end does. The text of the
+    ratio may be 1 only if the interval contains 1.
     """
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
@@ -100,13 +100,13 @@ def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
 
 
 def times_between(estimate: Estimate, factor: float) -> str:
-    """Text of both ends of an interval of times, divided by ``factor``: 1000 converts µs to ms. A dash if no interval
-    is shown."""
+    """Text of both ends of an interval of times ÷ ``factor``: 1000 converts µs to ms. A dash if no interval is
+    shown."""
     return f"{number(estimate.low / factor)} to {number(estimate.high / factor)}" if has_interval(estimate) else NOTHING
 
 
 def value_words(estimate: Estimate) -> str:
-    """Text of a value and its interval: ``12.3 (11.9 to 12.7)``. The value alone if no interval is shown."""
+    """Text of a value and of its interval, if shown: ``12.3 (11.9 to 12.7)``."""
     return number(estimate.value) + (f" ({times_between(estimate, 1)})" if has_interval(estimate) else "")
 
 

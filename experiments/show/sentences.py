@@ -41,7 +41,7 @@ HOUR_S = 3600.0
 """Shortest time between two runs, in seconds, for which a sentence says "another hour"."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
-"""Pattern of the two ends of an interval in the text of an answer."""
+"""Pattern of an interval in the text of an answer."""
 
 _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
@@ -49,9 +49,8 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
     """Sentences on a comparison: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The labels name both sides of the ratio, in the form that stands within a sentence. A further run may change the
-    ratio. The sentences mention the change only if the change would undo the verdict. ``reach_sentences`` has every
-    change.
+    The labels name both sides of the ratio, as within a sentence. The sentences mention the change by a further run
+    only if the change would undo the verdict. ``reach_sentences`` has every change.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
@@ -80,8 +79,8 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
 
 
 def ratio_so_far(judgement: Judgement) -> str:
-    """Ratio of the first comparison of an unfinished sweep, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to
-    0.300)``. Empty before the comparison has a value."""
+    """Ratio of the first comparison, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``. Empty without a
+    value."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""
@@ -89,7 +88,7 @@ def ratio_so_far(judgement: Judgement) -> str:
 
 
 def verdict_words(judged: Judged) -> str:
-    """Words for the verdicts of a comparison: ``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``.
+    """Words for the verdicts: ``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``.
 
     ``no verdict`` if the sweep is not at a declared number of blocks. ``no verdict on the server`` if the load was near
     its limit.
@@ -103,8 +102,8 @@ def verdict_words(judged: Judged) -> str:
 
 
 def undecided_words(judged: Judged) -> str:
-    """Text on an undecided comparison: the number of blocks that would decide (``about 24 blocks``), or the refusing
-    gate (``gate 5``). Empty for a decided comparison."""
+    """Text on an undecided comparison: the blocks that would decide (``about 24 blocks``), or the refusing gate (``gate
+    5``). Empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -114,8 +113,8 @@ def undecided_words(judged: Judged) -> str:
 
 
 def state_sentences(judgement: Judgement) -> Iterator[str]:
-    """Sentences on a sweep's progress: the blocks that are done and planned, the declared looks, and the undecided
-    comparisons. A look is a judgement after a declared number of blocks."""
+    """Sentences on a sweep's progress: the blocks done and planned, the declared numbers of blocks (looks), and the
+    undecided comparisons."""
     have, looks = len(judgement.blocks), judgement.sweep.looks
     at = " or ".join((", ".join(map(str, looks[:-1])), str(looks[-1]))) if len(looks) > 1 else str(looks[-1])
     if not judgement.sweep.has_verdicts:
@@ -161,8 +160,8 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 
 def _blocks_needed(judged: Judged) -> int | None:
-    """Total number of blocks that would decide the comparison, including the blocks that gates left out. None if the
-    number is over 1,000 or unknown."""
+    """Total number of blocks that would decide the comparison, including blocks that gates left out. None if over 1,000
+    or unknown."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
@@ -197,7 +196,7 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _limited(load_share: float) -> str:
-    """Sentences on a load that was near its limit. ``load_share``: the share of its core that the load used."""
+    """Sentences on a load that was near its limit. ``load_share``: the load's share of its core."""
     told = "So client and server together determine the ratio, and there is no verdict on the server."
     return f"The load took {percent(round(load_share, 2))} of its core. {told}"
 
@@ -248,11 +247,8 @@ def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]:
-    """Sentences that compare a ratio of latencies with the ratio of the numbers of clients: ``… (1.70 to 1.84): less
-    than 5 times.``
-
-    ``grown`` is the clause with the ratio of latencies.
-    """
+    """Sentences that compare a ratio of latencies (``grown``) with the ratio of the clients: ``… (1.70 to 1.84): less
+    than 5 times.``"""
     times = f"{ruling.against:.3g} times"
     small = ", by under 5 %" * judged.is_small(ruling)
     match ruling.verdict:
@@ -268,9 +264,9 @@ def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]
 
 
 def listed(judged: Judged) -> str:
-    """Text for a list: the comparison's title, numbers and verdict, and the reason if the verdict is INCONCLUSIVE.
+    """Text for a list: the comparison's title, numbers and verdict, and the reason for INCONCLUSIVE.
 
-    Without a verdict, the words ``no verdict`` come before the numbers.
+    Without a verdict, ``no verdict`` comes before the numbers.
     """
     numbers, verdict = _ratio(judged), verdict_words(judged)
     words = f"{numbers}, {verdict}" if judged.rulings else f"{verdict}, {numbers}"
@@ -280,10 +276,10 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences that follow a ratio. They are on the plain means if these disagree with the ratio, on the change by a
-    further run, and on the blocks that would decide.
+    """Sentences that follow a ratio: on plain means that disagree with the ratio, on the change by a further run, and
+    on the blocks that would decide.
 
-    With ``is_brief``, the change by a further run is mentioned only if it would undo the verdict.
+    With ``is_brief``, the change is mentioned only if it would undo the verdict.
     """
     if judged.typical_is_not_whole:
         whole = ratio_with_ends(judged.whole)
@@ -333,18 +329,17 @@ def _later(known: Deviation) -> tuple[str, str]:
 
 
 def _percent_more(log: float) -> str:
-    """Change of a ratio in percent, from the change of the log-ratio: ``5.8 %``."""
+    """Change in percent of a ratio whose logarithm changes by ``log``: ``5.8 %``."""
     return percent(round(math.expm1(log), 3))
 
 
 def _begun(sentence: str) -> str:
-    """Sentence with a capital letter at the beginning. A first word with capitals inside, such as gRPC, stays as it
-    is."""
+    """Sentence that begins with a capital letter. A first word with capitals inside, such as gRPC, stays unchanged."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 
 def _numbers(judged: Judged) -> tuple[str, str]:
-    """Texts of the typical ratio, and of the interval. If no interval is shown, the second text is ``TOO_FEW``."""
+    """Texts of the typical ratio and of its interval. Without an interval the second text is ``TOO_FEW``."""
     value, ends = ratio_words(judged.typical)
     return value, ends if has_interval(judged.typical) else TOO_FEW
 

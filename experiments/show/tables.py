@@ -1,8 +1,8 @@
 """Tables of a judged sweep, as Markdown: comparisons, arms, refusals by gates, lost slices, and the machine.
 
-An arm is a server under a load. An interval has its own column, beside the number. A missing value is a dash. ``†``
-marks a time that client and server together determine. A gate is a check of the measurements. ``§`` marks a time that a
-gate refuses. Left out: the order of tables, and sentences, except a sentence on the rounds.
+An arm is a server under a load. An interval has a column beside its number. A missing value is a dash. ``†`` marks a
+time that client and server together determine. ``§`` marks a time that a gate, a check of the measurements, refuses.
+Left out: the order of tables, and all sentences but ``rounds_sentence``.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ _YES_NO = {True: "yes", False: "no", None: "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: the heads of the columns, the lines, and notes with the meanings of marks."""
+    """Table: heads of columns, lines, and notes with the meanings of marks."""
 
     head: Cells
     lines: tuple[Cells, ...]
@@ -117,8 +117,8 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 
 
 def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
-    """True if the load was near its limit in at least one of the two arms. False for a ratio of processor times, which
-    only the server determines."""
+    """True if the load was near its limit in one of the two arms. False for processor times, which only the server
+    determines."""
     of = judged.comparison
     limited = (gates.is_load_limited(judgement.sweep, judgement.blocks, arm) for arm in (of.above, of.below))
     return of.measure != "cpu" and any(limited)
@@ -174,7 +174,7 @@ def refusals(judgement: Judgement) -> Table:
 
 
 def left_out(judgement: Judgement) -> Table:
-    """Table of the lost slices: the number of each arm's slices that were lost, by the reason of the loss."""
+    """Table of the number of each arm's lost slices, by the reason of the loss."""
     lines, seen = [], [block.slices for block in judgement.blocks]
     fates = Counter(pair for each in seen for pair in zip(each.arm, each.fate, strict=True))
     for place, arm in enumerate(judgement.sweep.arms):
@@ -187,8 +187,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on the rounds that were left out, the programs that took the cores, and the blocks that were run again.
-    A last sentence has the numbers of the blocks in which over half of the rounds lost time."""
+    """Sentences on the rounds left out, the programs that took the cores, the blocks that were run again, and the
+    blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -207,8 +207,8 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Words on the programs that took the cores in these rounds, with the processor times that were taken. If only the
-    hypervisor was watched, the words have no times."""
+    """Words on the programs that took the cores in these rounds, with the processor times if foreign processes were
+    watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
@@ -252,7 +252,7 @@ def interfaces(environment: Environment) -> str:
 
 
 def _refused(judged: Judged) -> Iterator[Cells]:
-    """Lines on the refusals of a comparison as a whole, and on the refusals of single blocks of the comparison."""
+    """Lines on the refusals of a whole comparison, and of single blocks of the comparison."""
     title = judged.comparison.title
     for refusal in judged.refusals:
         yield title, _gate(refusal.gate), refusal.said, "no verdict"
@@ -280,7 +280,7 @@ def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cel
 
 
 def _gate(gate: int) -> str:
-    """Number of a gate and the reason of its refusals: ``4: errors``."""
+    """Number and name of a gate: ``4: errors``."""
     return f"{gate}: {gates.NAMES.get(gate, 'unnamed')}"
 
 

@@ -1,9 +1,9 @@
 """Version of a recording's servers: the present version, or an earlier version with the changes since.
 
-Every page states the version beside the page's numbers. The fingerprint of the sources decides the version
-(``results/fingerprint.py``). The version of Python does not count here, since a page may be made on another Python. The
-table of the machine has the Python of the measurement. A recording without a fingerprint counts as a recording of an
-earlier server.
+Every page states the version beside its numbers. The fingerprint of the sources decides the version
+(``results/fingerprint.py``). The version of Python does not count here: a page may be made on another Python, and the
+table of the machine has the measured Python. A recording without a fingerprint counts as a recording of an earlier
+server.
 """
 
 import re
@@ -16,7 +16,7 @@ from experiments.results.environment import Environment
 from experiments.results.fingerprint import differing, taken
 
 LABEL = "> **Version.** "
-"""Beginning of the line on the version in a report. No other line of a report depends on the present sources."""
+"""Beginning of a report's line on the version. Only this line of a report depends on the present sources."""
 
 THIS, EARLIER = "of this version", "of an earlier server"
 
@@ -45,7 +45,7 @@ class Version:
 
     @property
     def sentence(self) -> str:
-        """Version in one or two sentences, with the changes since the recording."""
+        """Version in sentences, with the changes since the recording."""
         if self.is_this:
             return f"The servers, clients and peers are {THIS}. They were measured on {self.measured_on}."
         if not self.measured_on:

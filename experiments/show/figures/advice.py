@@ -2,7 +2,7 @@
 
 A pool is a number of workers in a process. Both panels show predictions, or both show measurements (hollow markers).
 For a running server, the sizes may be numbers of connections. The advised size has a mark, and the p99 is that of the
-advised server. Dotted lines are the rate and the p99 that the user wishes.
+advised server. Dotted lines are the wished rate and the wished p99.
 """
 
 import math

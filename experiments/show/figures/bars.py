@@ -26,7 +26,7 @@ TICK_LETTERS = 45
 """Number of letters that fit in one line of the names below the bars of all panels."""
 
 HATCHES = ("", "////", "....", "xxxx")
-"""Hatching for the first name of a bar, the second name, and so on."""
+"""Hatching for each name of a bar, in order."""
 
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 """White background of a number: no line of the grid crosses the number."""
@@ -54,8 +54,7 @@ class Panel:
 
 
 def picture(name: str, title: str, panels: Sequence[Panel], alike: Sequence[Panel] = ()) -> style.Picture:
-    """Picture of the panels side by side. ``alike``: panels of other figures, whose scale a panel of the same quantity
-    shares."""
+    """Picture of the panels side by side. ``alike``: panels of other figures. Panels of one quantity share a scale."""
     return pictured(name, title, map(_told, panels), lambda: _draw(title, panels, alike))
 
 

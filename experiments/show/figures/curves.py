@@ -29,9 +29,9 @@ class Line:
     transport: str
     """Transport that gives the line its colour. A line without a transport gets a colour by its order."""
     points: Sequence[tuple[float, Estimate]]
-    """Pairs of a place on the x-axis, and a mean with its interval."""
+    """Points: place on the x-axis, and mean with interval."""
     formula: Sequence[tuple[float, float]] = ()
-    """Pairs of a place on the x-axis, and the value of a formula. A dotted line shows these values."""
+    """Points of a dotted line: place on the x-axis, and value of a formula."""
     hollow: Collection[float] = ()
     """Places on the x-axis of the hollow points."""
 
@@ -60,17 +60,17 @@ class Scale:
     holds_formula: bool = False
     """True if the y-axis also spans the dotted lines. Otherwise the y-axis spans only the points."""
     joined: bool = True
-    """True if a line joins the points. False if the places on the x-axis are kinds, which have no order."""
+    """True if a line joins the points. False if the places are kinds, which have no order."""
     columns: int = 4
     shared: Literal["all", "row", "none"] = "all"
-    """Group of panels that share one y-axis: all panels, the panels of a row, or each panel alone."""
+    """Panels that share one y-axis: all panels, or the panels of a row. ``none``: each panel has its own y-axis."""
 
 
 def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
 ) -> style.Picture:
-    """Picture of the panels in rows. ``alike``: the panels of other figures, in the same order. A panel shares the
-    scale of the panels at its place."""
+    """Picture of the panels in rows. ``alike``: the panels of other figures. Panels at the same position share a
+    scale."""
     return pictured(name, title, _told(scale, panels), lambda: _draw(title, scale, panels, alike))
 
 
@@ -100,7 +100,7 @@ def _means(panel: Panel) -> list[Estimate]:
 
 
 def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
-    """Set the y-axis of ``axes``, for the values of all panels that share the scale."""
+    """Set the y-axis for the values of all these panels."""
     means = [mean for panel in panels for mean in _means(panel)]
     others = [y for panel in panels for line in panel.lines for _, y in line.formula if scale.holds_formula]
     heights = [*others, *(mean.value for mean in means)]
@@ -139,7 +139,7 @@ def _draw_panel(axes: Axes, scale: Scale, panel: Panel, drawn: style.Strokes, le
 
 
 def _seen(axes: Axes, formula: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """Points of a formula's line. A formula with a single value gets a short line, so that the line is visible."""
+    """Points of a formula's line. A single value becomes a short line, so that the value is visible."""
     if len(formula) > 1:
         return formula
     ((x, y),) = formula

@@ -35,8 +35,7 @@ class Line:
     point: Point
 
     def curve(self) -> tuple[Numbers, Numbers]:
-        """Shares of requests that took longer, descending, and the time in µs for each share. Both are empty for too
-        few requests."""
+        """Shares of requests that took longer, descending, and the times in µs. Both empty for too few requests."""
         counted, effective = self.point.times.count, self.point.effective
         if not counted or effective < 2 * BEYOND_MIN:
             return np.zeros(0), np.zeros(0)
@@ -82,8 +81,8 @@ def _draw(title: str, lines: Sequence[Line]) -> Figure:
 
 
 def _face(line: Line, colour: str) -> str:
-    """Fill colour of the marker at the end of a curve. White if a gate refuses the requests, or if the load was near
-    its limit."""
+    """Fill colour of the marker at a curve's end: white if a gate refuses the requests, or if the load was near its
+    limit."""
     return "white" if line.point.refusals or line.point.load_limited else colour
 
 

@@ -41,7 +41,7 @@ class Off:
 def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str) -> style.Picture:
     """Picture of the rows, in the given order from the top.
 
-    ``within``: the largest distance from 1 of a ratio that is a hit. ``arms``: the meaning of the arms' names.
+    ``within``: the largest distance of a hit from 1. ``arms``: the meaning of the arms' names.
     """
     return pictured(name, title, _told(within, rows), lambda: _draw(title, within, rows, arms))
 

@@ -29,8 +29,8 @@ ALL: Mapping[str, Any] = {"color": style.FAINT, "linewidth": 9.0, "linestyle": "
 """Style of the diagonal, on which all requests are answered: a broad band, visible behind a curve."""
 
 SATURATED = 0.98
-"""Smallest ratio answered ÷ offered of a server that keeps up. Under this ratio the queue grows, and the markers of
-response times are hollow."""
+"""Smallest ratio answered ÷ offered of a server that keeps up. Under this ratio the queue grows, and times have hollow
+markers."""
 
 
 @dataclass(frozen=True, slots=True)

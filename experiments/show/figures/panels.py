@@ -103,8 +103,8 @@ def mark(
     refused: bool = False,
     hollow: bool = False,
 ) -> None:
-    """Draw the marker of an estimate at a place, and its interval (``span``). If ``refused`` by a gate, the marker is a
-    cross. The marker has the stroke's colour."""
+    """Draw the marker and the interval of an estimate at a place (``span``). If ``refused`` by a gate, the marker is a
+    cross."""
     span(axes, place, of, stroke.colour, ends, across)
     x, y = (of.value, place) if across else (place, of.value)
     look: Mapping[str, Any] = REFUSED if refused else {"marker": stroke.marker, "markersize": stroke.size}
@@ -125,8 +125,8 @@ def columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[fl
 
 
 def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence[Axis]:
-    """Set up named rows, from the top. ``said``: texts at the right ends of the rows. Returns the right axis in a
-    sequence, or an empty sequence without texts."""
+    """Set up named rows, from the top. ``said``: texts at the right ends of the rows. Returns the axis of these texts,
+    or nothing without texts."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.grid(visible=True, axis="x")
@@ -143,8 +143,8 @@ def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence
 def rows_around_one(
     axes: Axes, names: Sequence[str], limits: tuple[float, float], band: tuple[float, float], said: Sequence[str] = ()
 ) -> Sequence[Axis]:
-    """Set up rows of ratios on a logarithmic axis, with a line at 1. ``band``: the zone of ratios that count as 1.
-    Returns the same as ``rows``."""
+    """Set up rows of ratios on a logarithmic axis, with a line at 1. ``band``: the ratios that count as 1. Returns the
+    same as ``rows``."""
     given = rows(axes, names, said)
     axes.grid(visible=False, axis="x")
     axes.grid(visible=True, axis="y")

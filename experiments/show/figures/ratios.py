@@ -23,10 +23,10 @@ from experiments.show.numbers import has_interval, ratio_words
 from experiments.show.sentences import undecided_words, verdict_words
 
 NARROWEST = 1.15
-"""Smallest ratio at which the axis may end on the right. On the left, the limit is the inverse of this ratio."""
+"""Smallest ratio at the right end of the axis. The left end is at most the inverse."""
 
 FARTHEST = 3.0
-"""Factor between the farthest ratio and the end of the axis, at most. A longer interval is cut."""
+"""Largest factor from the farthest ratio to the end of the axis. A longer interval is cut."""
 
 NAME_LETTERS = 31
 
@@ -102,7 +102,7 @@ def _colour(judged: Judged) -> str:
 
 
 def _marker(judged: Judged) -> str:
-    """Marker of a verdict, by the kind of the verdict. The kinds look different on a grey print too."""
+    """Marker for a kind of verdict. The markers differ on a grey print too."""
     if judged.load_share is not None:
         return "^"
     if _colour(judged) == style.SAME:
@@ -111,8 +111,7 @@ def _marker(judged: Judged) -> str:
 
 
 def _said(judged: Judged) -> str:
-    """Text at the right of a row: the numbers, the verdict, and for an open verdict the number of blocks that would
-    decide, or the gate."""
+    """Text of a row: the numbers, and the verdict. An open verdict has the blocks that would decide, or the gate."""
     value, ends = ratio_words(judged.typical)
     numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (few blocks)"
     open_ = undecided_words(judged)

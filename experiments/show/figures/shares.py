@@ -18,8 +18,8 @@ NAME_LETTERS, QUANTITY_LETTERS = 20, 48
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Bar of one setting: the label, and the size of each part by name. All bars of a figure have equal names of parts,
-    six at most."""
+    """Bar of one setting: the label, and the parts by name. All bars of a figure have equal names of parts, six at
+    most."""
 
     label: str
     parts: Mapping[str, float]

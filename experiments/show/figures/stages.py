@@ -25,8 +25,8 @@ VIOLATIONS = 0.001
 
 
 def picture(name: str, title: str, settings: Mapping[str, Sequence[StageSummary]]) -> Picture:
-    """Picture with a bar for each setting. ``settings``: the summaries of all blocks, by the setting's label. A setting
-    without summaries has no bar."""
+    """Picture with a bar for each setting. ``settings``: the summaries of the blocks, by setting. A setting without
+    summaries has no bar."""
     means = {label: {stage: _mean(blocks, stage) for stage in STAGES} for label, blocks in settings.items() if blocks}
     unit, factor = time_unit(sum(each.values()) for each in means.values())
     waits = [each["lock_wait"] for each in means.values()] or [0.0]

@@ -44,8 +44,8 @@ TITLE_LETTERS, LEGEND_LETTERS = 78, 88
 """Number of letters that fit across a figure, in the font sizes of the title and of the legend."""
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
-"""Dots per inch and number of colours of a small picture. Such a picture has some 20 kB. With all colours it would have
-some 80 kB."""
+"""Dots per inch and number of colours of a small picture, which has some 20 kB. With all colours it would have some 80
+kB."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 """Height of a legend's row in inches, and the number of rows for which every figure has space."""
@@ -81,13 +81,13 @@ SIZES = ((6.6, 2.4), (4.8, 1.6), (3.6, 1.3))
 """Marker sizes and line widths, in the order of the lines. Later lines are thinner, so that a line below is visible."""
 
 SHADES = (0.0, 0.5, -0.75, 0.25)
-"""Shades of the lines of one transport, in the order of the lines. A number over 0 is the share of white, and a number
-under 0 is the share of ink."""
+"""Shades of the lines of one transport, in the order of the lines: share of white, or as a negative number, share of
+ink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """Style of a line and of its markers."""
+    """Style of a line with markers."""
 
     colour: str
     marker: str
@@ -129,7 +129,7 @@ def label(transport: str) -> str:
 
 
 def strokes(lines: Iterable[tuple[str, str]]) -> Strokes:
-    """Stroke for each line. A line is given as a pair of its transport and its label.
+    """Stroke for each line, which is given by its transport and its label.
 
     The first line of a transport is solid, in the plain colour. A line without a transport gets a colour and a marker
     by its order.
@@ -165,7 +165,7 @@ def _look(transport: str) -> tuple[str, str]:
 
 
 def _nth(place: int) -> tuple[str, str]:
-    """Colour and marker for this index of a transport, or of a line without a transport."""
+    """Colour and marker with this index, for a transport or a line."""
     with house():
         colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     return to_hex(colours[place % len(colours)]), MARKERS[(place + place // len(colours)) % len(MARKERS)]
@@ -179,8 +179,7 @@ def shaded(colour: str, shade: float) -> str:
 
 
 def grid(title: str, height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, npt.NDArray[Any]]:
-    """Figure of ``height`` inches with a title, and the array of panels by row and column. ``how``: options of
-    matplotlib's ``subplots``."""
+    """Figure of ``height`` inches with a title, and the panels by row and column. ``how``: options of ``subplots``."""
     figure = Figure(figsize=(WIDTH, height))
     figure.suptitle(wrapped(title, TITLE_LETTERS), x=0.01, ha="left")
     return figure, figure.subplots(rows, columns, squeeze=False, **how)
@@ -192,7 +191,7 @@ def key(text: str, **look: Any) -> Line2D:
 
 
 def key_of(stroke: Stroke, text: str, line: bool = True) -> Line2D:
-    """Legend entry for a line with markers. With ``line`` false, the entry is for the markers alone."""
+    """Legend entry for a line with markers, or only for the markers if ``line`` is false."""
     look = {"color": stroke.colour, "marker": stroke.marker, "markersize": stroke.size, "linewidth": stroke.width}
     return key(text, **look, linestyle=stroke.dashes if line else "")
 
@@ -232,8 +231,7 @@ def _legend_letters(labels: Sequence[str], columns: int) -> int:
 
 
 def wrapped(text: str, letters: int) -> str:
-    """Text in the least number of lines. The lines have nearly equal lengths, so that the last line is not a single
-    word."""
+    """Text in the least number of lines, of nearly equal lengths. So the last line is not a single word."""
     narrowest = max((len(word) for word in text.split()), default=1)
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))

@@ -23,17 +23,15 @@ from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS
 
 FAMILIES = {"same": tables.TWINS_HEADING}
-"""Headings of families of comparisons, by the family's name. A family that is missing here has its name as its
-heading."""
+"""Headings of families of comparisons, by the family's name. Any other family has its name as its heading."""
 
 MARKDOWN, HTML = "report.md", "report.html"
 
 
 def write(folder: Path, content: Content) -> tuple[Path, Path]:
-    """Draw the figures, write both files into the folder, and return the paths of both files. Takes seconds. Raises
-    OSError.
+    """Draw the figures, write both files into the folder, and return the files' paths. Takes seconds. Raises OSError.
 
-    The Markdown file is written last. So a folder with the Markdown file has all files of the report.
+    The Markdown file is written last. So a folder with this file is complete.
     """
     drawn = gallery.draw(folder / gallery.FOLDER, content.pictures)
     report, page = folder / MARKDOWN, folder / HTML
@@ -103,8 +101,8 @@ def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]
 
 
 def _others(content: Content) -> Iterator[tuple[str, str]]:
-    """Comparisons that no answer shows: heading and table of each family. Each family has its own table, since Holm's
-    correction covers one family."""
+    """Comparisons that no answer shows: heading and table of each family. Holm's correction covers one family, and so
+    one table."""
     shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]

@@ -47,8 +47,7 @@ class Entry:
 
     @property
     def picture(self) -> Picture | None:
-        """Figure of the first answer that has a figure, or else the first figure of the study. None if the study has no
-        figure."""
+        """Figure of the first answer with a figure, or else the study's first figure. None without figures."""
         shown = (self.content.picture(answer.figure) for answer in self.content.answers if answer.figure)
         return next(chain(shown, self.content.pictures), None)
 
@@ -67,7 +66,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Study without results, with the reason if the reason is known."""
+    """Study without results, with the reason if known."""
 
     name: str
     question: str
@@ -76,7 +75,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Content of the index: the studies with results, and the studies without results."""
+    """Content of the index: studies with results, and studies without results."""
 
     entries: tuple[Entry, ...]
     missing: tuple[Missing, ...] = ()

@@ -44,7 +44,7 @@ def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
 
 
 def _templates() -> Environment:
-    """Environment with the templates of this folder. The filter ``html`` converts Markdown to HTML."""
+    """Templates of this folder, with the filter ``html``, which converts Markdown to HTML."""
     found = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(("html.j2",)),
