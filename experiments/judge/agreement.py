@@ -71,7 +71,7 @@ class Agreement:
     decided: int
     """Number of runs that decided the comparison."""
     contradictions: tuple[tuple[int, int], ...]
-    """Pairs of runs that contradict each other (``contradict``), as two indices of runs."""
+    """Pairs of runs that contradict each other (``contradict``), as pairs of the runs' indices."""
     pooled: Pooled | None
     """Joint values. None if fewer than two runs have an interval, or if the runs are of several versions."""
     apart: Mapping[int, tuple[str, ...]]

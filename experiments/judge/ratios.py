@@ -78,8 +78,8 @@ def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
 def is_robbed_block(limits: Limits, block: Block) -> bool:
     """True if other programs took too much processor time in over half of a block's rounds.
 
-    A sweep repeats such a block once, and then the second attempt counts. If the second attempt has the same fault, the
-    report marks the block.
+    A sweep may repeat such a block once, and then the second attempt counts. The report marks such a block if the block
+    counts.
     """
     robbed = [limits.robbed(each.lost_ticks, each.duration_s, block.cores) for each in block.rounds]
     return 2 * sum(robbed) > len(robbed)

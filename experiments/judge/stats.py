@@ -80,7 +80,7 @@ class Deviation:
     freedom: int
     """Degrees of freedom: number of runs minus number of versions."""
     runs: int
-    """Number of runs."""
+    """Number of earlier runs."""
     tau_high: float
     """Upper limit of ``tau``, at a confidence of 95 %."""
     over_s: float
@@ -217,7 +217,7 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
 
     None if the number is over 1000, or for fewer than two values. ``values`` has a logarithm for each block: of the
     block's ratio ÷ the tested value. ``about`` is the zone of ratios that count as no difference. A number of blocks
-    decides if one of two results has a probability of 80 %:
+    decides if one of two results has a probability of at least 80 %:
 
     - A difference is found. The difference must pass the strictest step of Holm's correction, which is Bonferroni's.
       This needs ``abs(mean) > (t_strict + t_power) * deviation / sqrt(n)``, with two quantiles of Student's t.

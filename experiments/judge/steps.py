@@ -39,8 +39,7 @@ class Step:
     """p of the sign-flip test, after Holm's correction over the steps of a curve."""
 
     def verdict(self, judgement: Judgement) -> Verdict:
-        """Verdict on the step. INCONCLUSIVE if the number of blocks is no declared look, so that the sweep has no
-        verdicts.
+        """Verdict on the step. INCONCLUSIVE if the sweep has no verdicts at its number of blocks.
 
         A step is FLAT only if its interval contains 1 and lies inside 0.95 to 1.05.
         """

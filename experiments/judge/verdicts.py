@@ -33,7 +33,7 @@ from experiments.results.observed import Block
 
 
 class Verdict(Enum):
-    """Verdict on a comparison. A comparison of times is, for example, FASTER, and a comparison of growth GROWS."""
+    """Verdict on a comparison, such as FASTER for a ratio of times, or GROWS for growth."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
@@ -193,7 +193,7 @@ class Judgement:
     judged: Mapping[str, Judged]
     """Judged comparisons by name. A comparison without a value is missing."""
     look: int | None
-    """Number of blocks, if this number is a declared look. Otherwise None: the sweep then has no verdicts."""
+    """Number of blocks, if the sweep has verdicts at this number. Otherwise None."""
 
     @property
     def confidence(self) -> float:

@@ -40,7 +40,7 @@ class Plan(Protocol):
         """Estimated time of all blocks, in seconds."""
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of the plan that block ``number`` observes, in random order. The plan's seed draws the order."""
+        """Places of the plan that block ``number`` observes, in a random order. Equal plans give equal orders."""
 
 
 P = TypeVar("P", bound=Plan)
@@ -49,7 +49,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[P, S]):
-    """A kind of run. ``measure/NAME.py`` observes blocks of the kind, and ``judge/NAME.py`` judges these blocks."""
+    """Kind of run. ``measure/NAME.py`` observes blocks of the kind, and ``judge/NAME.py`` judges these blocks."""
 
     name: str
     title: str

@@ -1,5 +1,4 @@
-"""Earlier whole runs of a study, with the headline ratios of each run. The deviation between runs is computed from
-them.
+"""Earlier whole runs of a study, with the headline ratios that give the deviation between runs.
 
 A headline ratio answers a study's main question. ``agree --keep`` reads the ratios from folders of results, and writes
 them into one file. The folders may then be deleted. Two runs of one version on one machine differ only in the hour at

@@ -124,7 +124,7 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
         LookupError,
         TypeError,
         AttributeError,
-    ) as error:  # the last two: JSON of another shape
+    ) as error:  # TypeError, AttributeError: JSON of another shape
         raise UsageError(str(file), damage(error), AS_WRITTEN) from error
     given = "no format" if version is None else f"format {version}"
     raise UsageError(str(file), given, f"format {FORMAT}: measure again")

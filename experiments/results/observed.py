@@ -191,8 +191,8 @@ def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozens
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One attempt of a block. ``attempt`` counts from 1. A block that lost too much time to other processes is measured
-    once more."""
+    """One attempt of a block. ``attempt`` counts from 1. A block that lost too much time to other processes may be
+    measured once more."""
 
     number: int
     """Number of the block, from 1."""

@@ -1,8 +1,8 @@
 """Rows of ``results.csv``: one row for each block, arm and request type, computed from the blocks.
 
 An arm is a server under a load. The first columns are the study, the part, the block, the attempt and the arm. The next
-columns are the factors, in the order of ``FACTORS``. The other columns are measured values. An empty cell has no value,
-or its value was not measured. Left out: values over several blocks.
+columns are the factors, in the order of ``FACTORS``. The other columns are measured values. The cell of a value that
+was not measured, or does not exist, is empty. Left out: values over several blocks.
 """
 
 import csv

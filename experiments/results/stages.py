@@ -38,7 +38,7 @@ SUM_NS = 50_000
 """Largest allowed difference between the sum of a request's stages and its total, in nanoseconds."""
 
 UNKNOWN_METHOD = "unknown"
-"""Name under which the calls of all methods that the service does not have are summed up."""
+"""Name in a summary for all methods that the service does not have."""
 
 Nanoseconds = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64]
@@ -81,7 +81,7 @@ class StageSummary:
 
     count: int
     locked: int
-    """Number of requests with a lock."""
+    """Number of requests that asked for a lock."""
     threads: int
     """Number of the server's threads that answered the requests."""
     queue_wait: StageTimes

@@ -29,7 +29,7 @@ HATCHES = ("", "////", "....", "xxxx")
 """Hatching for each name of a bar, in order."""
 
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-"""White background of a number: no line of the grid crosses the number."""
+"""White background of a number, which hides the lines of the grid."""
 
 
 @dataclass(frozen=True, slots=True)

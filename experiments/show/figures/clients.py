@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Panel with lines, for a comparison."""
+    """Panel with the lines that a reader compares."""
 
     title: str
     lines: Sequence[Line]

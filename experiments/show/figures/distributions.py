@@ -58,7 +58,7 @@ def _draw(title: str, lines: Sequence[Line]) -> Figure:
     if not known:
         say(axes, "Too few requests for a distribution.")
         return figure
-    unit, factor = time_unit([30 * min(float(values[0]) for values in known)])  # suits the usual request
+    unit, factor = time_unit([30 * min(float(values[0]) for values in known)])  # a unit for most requests
     for line, longer, values in curves:
         stroke = drawn[line.transport, line.label]
         colour = QUIET if line.point.refusals else stroke.colour

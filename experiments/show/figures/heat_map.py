@@ -22,7 +22,7 @@ from experiments.show.figures.style import INK, QUIET, Picture, grid, legend
 from experiments.show.numbers import NOTHING, number, time_unit
 
 DARK = 0.52
-"""Limit of lightness. On a colour that is darker, the number is white."""
+"""Limit of lightness: the number on a darker colour is white."""
 
 
 @dataclass(frozen=True, slots=True)

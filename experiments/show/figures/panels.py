@@ -125,8 +125,8 @@ def columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[fl
 
 
 def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence[Axis]:
-    """Set up named rows, from the top. ``said``: texts at the right ends of the rows. Returns the axis of these texts,
-    or nothing without texts."""
+    """Set up named rows, from the top. ``said``: texts at the right ends of the rows. Returns a sequence with the axis
+    of these texts, or an empty sequence."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.grid(visible=True, axis="x")
