@@ -1,28 +1,27 @@
 """Agreement: the joint result of several whole runs of one sweep, from different hours, for each headline comparison.
 
 The ratios of two runs differ by more than one run's interval allows. So the model is one of random effects: the true
-ratio of each run is drawn from a distribution over runs, whose standard deviation is tau. All values are logarithms of
-ratios. Pure.
+log-ratio of each run is drawn from a distribution over runs, whose standard deviation is tau. The functions are pure.
 
 - The estimate of tau² is by Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS
   87, 1982).
 - The interval of the mean is by Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with
   normally distributed responses", Statistics in Medicine 20, 2001) and by Sidik and Jonkman (2002). The interval uses
   Student's t with k − 1 degrees of freedom, for k runs. The variance of the mean is always 1 ÷ the sum of the weights.
-  If tau² is over 0, this value is the variance of Hartung and Knapp. If tau² is 0, their variance may be less, and this
-  value is the lower limit of Röver, Knapp and Friede (2015).
+  If tau² is over 0, this value is the variance of Hartung and Knapp. If tau² is 0, the variance of Hartung and Knapp
+  may be less than this value, which is the lower limit of Röver, Knapp and Friede (2015).
 - The prediction interval contains the true ratio of a further run with a probability of 95 %. The prediction interval
   is by Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal of the Royal
   Statistical Society A 172, 2009, section 3.2), with k − 2 degrees of freedom. The 95 % are approximate: if tau is no
-  larger than the errors of the runs, the probability is some 90 % (by a simulation here, and by Partlett and Riley
-  2017).
+  larger than the standard errors of the runs' means, the probability is some 90 % (by a simulation here, and by
+  Partlett and Riley 2017).
 - The estimate of tau may be 0 although a few runs differ. So tau also has an upper limit with 95 %, by a Q profile
   (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26,
   2007).
 
-Two runs have a mean with an interval, but no tau and no prediction interval. Runs are joined only if both arms of the
-comparison have equal fingerprints in all runs; an arm is a server under a load. A changed server is another server.
-If fingerprints differ, the differences are named, and the runs get no joint result.
+Two runs have a mean with an interval, but no tau and no prediction interval. An arm is a server under a load. Runs are
+joined only if both arms of the comparison have equal fingerprints in all runs. If fingerprints differ, the result names
+the differing sources, and has no joint values.
 """
 
 import math
@@ -49,12 +48,13 @@ NO_FINGERPRINT = "a fingerprint is missing"
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Joint values of all runs. For two runs every value but ``ratio`` is None."""
+    """Joint values of all runs. For two runs only ``ratio`` is given, and the other values are None."""
 
     ratio: Estimate
     """Mean ratio of the runs, with its interval: the exponential of the weighted mean of the runs' log-ratios."""
     tau: float | None
-    """Standard deviation of the log-ratio from run to run, beyond what the differences between blocks explain."""
+    """Standard deviation of the log-ratio from run to run, beyond the deviation that the differences between blocks
+    explain."""
     tau_high: float | None
     """Upper limit of ``tau``, at a confidence of 95 %."""
     predicted: tuple[float, float] | None
@@ -71,7 +71,7 @@ class Agreement:
     decided: int
     """Number of runs that decided the comparison."""
     contradictions: tuple[tuple[int, int], ...]
-    """Pairs of runs that contradict each other (``contradict``), as two indices of runs."""
+    """Pairs of runs that contradict each other (``contradict``), as pairs of the runs' indices."""
     pooled: Pooled | None
     """Joint values. None if fewer than two runs have an interval, or if the runs are of several versions."""
     apart: Mapping[int, tuple[str, ...]]
@@ -105,7 +105,7 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
     """Names of the sources of both arms that differ between a run and the first run, by the index of the run.
 
-    A run without a difference is missing. A run without fingerprints counts as different.
+    A run without a difference has no entry. A run without fingerprints counts as different.
     """
     arms = [comparison.above.setting, comparison.below.setting]
     first = next(iter(sources.values()))
@@ -243,8 +243,8 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
-    """Words on the comparisons that differ between two sweeps: their number, and the name of one. If all comparisons
-    are equal, their order differs, and the words say so."""
+    """Words on the comparisons that differ between two sweeps: the number of these comparisons, and the name of the
+    first. If all comparisons are equal, the words say that the order differs."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

@@ -1,10 +1,10 @@
-"""One-off costs of cold runs: the mean time of N calls is a + b ÷ N, where each call costs a, and a run pays b once.
+"""One-off costs of cold runs: the mean time of N calls is a + b ÷ N. Each call costs a, and a run pays b once.
 
 In a cold run a new client process makes N calls. Each block has a mean time for each N. Least squares on 1 ÷ N give a
 and b for each block. The intervals are Student's t over the blocks' values. A block with answers for fewer than two N
 has no fit. The first call and connecting are timed separately, so that b is also measured directly (``paid_once``). The
 fitted b and the measured b should agree. Runs in which other programs took the cores are left out, by the rule for
-rounds of a sweep. The rule ignores the measured times. Pure.
+rounds of a sweep. The rule ignores the measured times. The functions are pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,10 +32,8 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """Largest relative difference, at any N, between the fitted mean and the measured mean.
-
-    Both are means over the blocks with this N.
-    """
+    """Largest relative difference, at any N, between the fitted mean and the measured mean. Both are over the blocks
+    with this N."""
 
     def at(self, calls: float) -> float:
         """Fitted mean time of a call, in µs, in a run of this number of calls."""
@@ -44,7 +42,7 @@ class OneOff:
 
 @dataclass(frozen=True, slots=True)
 class ColdJudged:
-    """Rows of the cold runs that count, without runs in which other programs took the cores."""
+    """Rows of the cold runs, without the runs in which other programs took the cores."""
 
     rows: Sequence[ColdRow] = ()
     is_whole: bool = True
@@ -52,15 +50,15 @@ class ColdJudged:
 
 
 def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LIMITS) -> ColdJudged:
-    """Rows of the blocks, one for each cell and block, without runs in which other programs took the cores."""
+    """Rows of the cold runs, one for each cell and block, without the runs in which other programs took the cores."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return ColdJudged(found, len(blocks) >= plan.blocks)
 
 
 def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estimate | None:
-    """Geometric mean of one column of a cell's rows over the blocks. ``name`` is the column, such as ``connect_us``.
+    """Geometric mean of one column of a cell's rows, over the blocks. ``name`` is the column, such as ``connect_us``.
 
-    The mean is geometric, since times are positive, and a few times are far larger than the other times. None without
+    The mean is geometric, since times are positive, and a few times are far larger than the others. None without
     values.
     """
     return geometric_interval((getattr(row, name) for row in values if row.cell == cell), CONFIDENCE)
@@ -95,8 +93,8 @@ def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> 
 
 
 def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
-    """Fits a + b ÷ N to each block. A block has a mean time in µs for each number N of calls. None if no block has two
-    different N."""
+    """Fits a + b ÷ N to each block. A block is given as a mean time in µs for each number N of calls. None if no block
+    has two different N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None
@@ -112,7 +110,7 @@ def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
 
 
 def _least_squares(means: Mapping[int, float]) -> tuple[float, float]:
-    """Least-squares fit of ``mean = a + b ÷ N`` in one block. Gives a and b. ``means`` has the mean by N."""
+    """Least-squares fit of ``mean = a + b ÷ N`` in one block. Gives a and b. ``means`` has the mean time for each N."""
     once, seen = np.array([1 / calls for calls in means]), np.array(list(means.values()))
     spread = once - once.mean()
     b = float((spread * (seen - seen.mean())).sum() / np.square(spread).sum())

@@ -1,10 +1,10 @@
-"""Delivery runs, over blocks: means with intervals, and ratios of two cells that ran in the same blocks. Pure.
+"""Delivery runs, over blocks: means with intervals, and ratios of two cells that ran in the same blocks.
 
 In a delivery run a client sends messages, and the receiving server reports the messages and their times. A cell is a
 setting and the duration of the sending. In each block a cell has one run, which gives one value. Runs in which other
 programs took the cores are left out, by the rule for rounds of a sweep. The interval of a ratio is Student's t on the
 logarithms. Two cells differ if the interval excludes 1, and Holm's p over the family of ratios is under the level. A
-statement on several ratios at once uses intervals at Bonferroni's level.
+statement on several ratios at once uses intervals at Bonferroni's level. The functions are pure.
 """
 
 import math
@@ -25,7 +25,7 @@ Value = Callable[[DeliveryRow], float | None]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRatio:
-    """Ratio of the values of two cells, above ÷ below, over the blocks that have both cells."""
+    """Ratio of the values of two cells, above ÷ below, over the blocks that have values of both cells."""
 
     above: Setting
     below: Setting
@@ -44,7 +44,7 @@ class DeliveryRatio:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryJudged:
-    """Rows of the delivery runs that count, without runs in which other programs took the cores."""
+    """Rows of the delivery runs, without the runs in which other programs took the cores."""
 
     rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True
@@ -58,7 +58,7 @@ def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limit
 
 
 def interval(values: Sequence[DeliveryRow], of: Setting, value: Value) -> Estimate | None:
-    """Geometric mean of a setting's values over the blocks. A value of None or 0 is left out. None if no value
+    """Geometric mean of a setting's values over the blocks. Values of None or 0 are left out. None if no value
     remains."""
     return geometric_interval((value(row) for row in values if row.cell.setting == of), CONFIDENCE)
 
@@ -84,6 +84,6 @@ def ratios(
 
 
 def _logs(values: Sequence[DeliveryRow], of: Setting, value: Value) -> dict[int, float]:
-    """Logarithm of a setting's value in each block, by the block's number. A value of None or 0 is left out."""
+    """Logarithm of a setting's value in each block, by the block's number. Values of None or 0 are left out."""
     seen = {row.block: value(row) for row in values if row.cell.setting == of}
     return {block: math.log(each) for block, each in seen.items() if each}

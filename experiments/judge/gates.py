@@ -1,4 +1,4 @@
-"""Gates: checks of the collected data that can withhold a verdict. Pure.
+"""Gates: checks of the collected data that can withhold a verdict. The functions are pure.
 
 Twenty rules guard a conclusion. By construction no sweep can break ten of the rules: ``experiments/README.md`` lists
 these rules with the reasons. Nine rules are gates, under their numbers, and rule 14 is a note. A gate checks the arms
@@ -25,8 +25,8 @@ from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""Bytes on the wire that come beside a request and its reply. ``ACKNOWLEDGED_BYTES``: the two TCP acknowledgements,
-which Linux delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
+"""Bytes on the wire besides a request and its reply. ``ACKNOWLEDGED_BYTES``: the two TCP acknowledgements, which Linux
+delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
 
 CHANCE = 4.0
 """Allowed error of the number of arrivals of a Poisson process, in standard deviations. By chance, 6 of 100,000 runs
@@ -40,7 +40,7 @@ class Refusal:
     gate: int
     """Number of the gate."""
     said: str
-    """Sentence with the measured value, and mostly with the allowed value."""
+    """Sentence with the measured value, and usually with the allowed value."""
 
 
 NAMES = {
@@ -54,7 +54,7 @@ NAMES = {
     20: "smaller than equal arms differ",
 }
 """Reason of each gate's refusals in a few words, by the gate's number. Gate 13 is missing, since it refuses no
-comparison: ``points`` leaves out percentiles by gate 13."""
+comparison. By gate 13, ``points`` leaves out percentiles."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
@@ -79,7 +79,8 @@ def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: a refusal if the arms differ in bytes per request, though no declared factor changes the bytes."""
+    """Gate 2: a refusal if the arms differ in bytes per request, although no factor that differs may change the
+    bytes."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
@@ -91,7 +92,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 3: a refusal for each declared factor of an arm that had no effect, by the factor's own check
+    """Gate 3: a refusal for each declared factor of an arm that had no effect. The factor's own check decides
     (``Factor.fault``)."""
     seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
@@ -140,8 +141,8 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
-    """Gate 7: a refusal if the rate of an open loop, over all windows, is off by over 2 %. For Poisson arrivals, the
-    allowed error is larger by the random error of the number of arrivals."""
+    """Gate 7: a refusal if the rate of an open loop, over all windows, differs from the declared rate by over 2 %. For
+    Poisson arrivals, the allowed error is larger by the random error of the number of arrivals."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
@@ -186,8 +187,8 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
-    """Share of one core that the load of an arm used while it sent (gate 7). None if the load's processor time is
-    unknown. The share alone refuses nothing."""
+    """Share of one core that the load of an arm used during the arm's slices or windows (gate 7). None if the load's
+    processor time is unknown. The share alone refuses nothing."""
     spent = active = 0
     for block in blocks:
         own = ratios.of_arm(sweep, block, sweep.places[arm])
@@ -197,10 +198,11 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
 
 
 def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
-    """Share of one core that the load of a comparison used, if it is over 80 % in a closed loop (gate 7). Else None.
+    """Share of one core that the load of a comparison used, if the share is over 80 % in a closed loop (gate 7).
+    Otherwise None.
 
-    Over 80 %, client and server together determine response times and rates. None for an A/A pair, which asks nothing
-    about a server, and for a comparison of processor time, which is the server's alone.
+    Over 80 %, client and server together determine response times and rates. None also for an A/A pair, which does not
+    judge a server, and for a comparison of processor times, which only the server determines.
     """
     if comparison.kind == "same" or comparison.measure == "cpu":
         return None
@@ -212,8 +214,8 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     """True if client and server together determine the times of an arm (gate 7).
 
-    In a closed loop, the load took over 80 % of its core. An unknown share counts as less. In an open loop, two 99th
-    percentiles are compared: the lateness of a window's sends is over a tenth of the response time.
+    In a closed loop, the load took over 80 % of its core. An unknown share counts as less. In an open loop, the sends
+    were too late (``_is_late``).
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
@@ -228,7 +230,7 @@ def limited_arms(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) 
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
-    """True if sends of an open loop were too late (gate 7): in some window, the 99th percentile of the lateness is over
+    """True if sends of an open loop were too late (gate 7). In some window, the 99th percentile of the lateness is over
     a tenth of the 99th percentile of the response times."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
@@ -265,7 +267,8 @@ def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Bytes a request by which two arms may differ in windows, because of connecting and of late acknowledgements.
+    """Number of bytes per request by which two arms may differ in windows, because of connecting and of late
+    acknowledgements.
 
     0 for a sweep in slices.
     """

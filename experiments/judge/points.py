@@ -1,9 +1,9 @@
-"""Points: the values of one arm over the blocks, for figures and tables.
+"""Points: the values of one arm over the blocks, for figures and tables. The functions are pure.
 
 An arm is a server under a load. A point has means, percentiles and processor time. A mean is the geometric mean of the
-blocks' means, and its interval is Student's t over their logarithms. So both ends of the interval are above 0, and the
-mean lies between them. Percentiles come from the histograms of all blocks together. A percentile is given only if ten
-or more independent requests lie beyond the percentile (gate 13). Pure.
+blocks' means. Its interval is Student's t over the logarithms of these means, and so lies above 0. Percentiles come
+from the histograms of all blocks together. A percentile is given only if ten or more independent requests lie beyond
+the percentile (gate 13).
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,8 @@ class Point:
     arm: Arm
     request: str
     mean_us: Estimate | None
-    """Geometric mean, over the blocks, of the mean response time of a block. None if no request was answered.
-    The mean of a block is over all its counted requests: no slow request is trimmed.
-    """
+    """Geometric mean, over the blocks, of the mean response time in a block. None if no request was answered. The mean
+    of a block is over all counted requests of the block: no slow request is trimmed."""
     times: Times
     """Histogram of the response times of all blocks."""
     errors: int
@@ -47,7 +46,7 @@ class Point:
     load_share: float | None
     """Share of one core that the load used. None if the load's program does not report processor time."""
     lost_share: float
-    """Share of the arm's slices that were not kept, for example because a reply came late: a mean over the blocks."""
+    """Mean share, over the blocks, of the arm's slices that were not kept, for example because a reply came late."""
     load_limited: bool
     """True if the load was near its limit, so that client and server together determine the latency (gate 7)."""
     windows: int
@@ -56,7 +55,7 @@ class Point:
     """Number of starved connections, summed over all windows. A starved connection got no reply: in a closed loop in
     the window, in an open loop in the whole run."""
     refusals: tuple[Refusal, ...]
-    """Refusals of the arm by gates, in all blocks, each once."""
+    """Refusals of the arm by gates, in all blocks. Equal refusals are given once."""
 
     @property
     def starved_each(self) -> float:
@@ -110,7 +109,7 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
-    """Summaries of the stages of an arm's requests, by request type and for ``all``. A type has a summary for each
+    """Summaries of the stages of an arm's requests, by request type and for ``all``. A type has one summary for each
     block whose servers wrote a timeline."""
     found: dict[str, list[StageSummary]] = {}
     for block in blocks:

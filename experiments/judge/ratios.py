@@ -1,10 +1,10 @@
 """Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of plain means.
 
-An arm is a server under a load, and a slice is a short load of one arm. In an appearance of a group, each arm of the
-group has one slice, one after the other. Two slices of one appearance are a pair. The typical ratio is the trimmed
-mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean leaves out. A plain mean
-also counts slices that were answered late, so that it includes pauses. A round in which other programs took the cores
-is left out for all arms, by a rule that ignores the measured times (``left_out``).
+An arm is a server under a load. A slice is a short load of one arm. A group is a set of arms that are measured one
+after another: in an appearance of a group, each arm has one slice. Two slices of one appearance are a pair. The typical
+ratio is the trimmed mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean
+leaves out. A plain mean includes pauses, since it also counts slices that were answered late. A round in which other
+programs took the cores is left out for all arms. The rule for rounds ignores the measured times (``left_out``).
 """
 
 import math
@@ -45,7 +45,8 @@ class _Same:
 
 
 def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
-    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures use each.
+    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures use each
+    result.
 
     A caller must not change a result. Sweeps, blocks, lists and tuples are compared by identity, which takes no time.
     These arguments must not change. Other arguments are compared by value.
@@ -68,7 +69,7 @@ def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]
 
 @last_results(512)
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Read-only array of a column of a block's slices."""
+    """A column of a block's slices, as a read-only array."""
     made: npt.NDArray[np.int64] = np.array(values)
     made.flags.writeable = False
     return made
@@ -77,21 +78,22 @@ def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
 def is_robbed_block(limits: Limits, block: Block) -> bool:
     """True if other programs took too much processor time in over half of a block's rounds.
 
-    A sweep repeats such a block once. The second attempt counts in any case. If the second attempt is robbed too, the
-    report marks the block.
+    A sweep may repeat such a block once, and then the second attempt counts. The report marks such a block if the block
+    counts.
     """
     robbed = [limits.robbed(each.lost_ticks, each.duration_s, block.cores) for each in block.rounds]
     return 2 * sum(robbed) > len(robbed)
 
 
 def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices that make pairs: kept slices, in rounds that did not lose too much time to other programs."""
+    """Mask of the slices that can be in pairs: kept slices, in rounds that did not lose too much time to other
+    programs."""
     kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
     return kept
 
 
 def of_arm(sweep: Sweep, block: Block, arm: int) -> npt.NDArray[np.bool_]:
-    """Mask of the slices of one arm that make pairs. ``arm`` is the index of the arm in ``Sweep.arms``."""
+    """Mask of the slices of one arm that can be in pairs. ``arm`` is the index of the arm in ``Sweep.arms``."""
     own: npt.NDArray[np.bool_] = used(sweep.limits, block) & (column(block.slices.arm) == arm)
     return own
 
@@ -105,8 +107,8 @@ def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 
 def lost_share(block: Block, arm: int) -> float:
-    """Share of an arm's slices in a block that were not kept, for example because a reply came late. 0 without
-    slices."""
+    """Share of an arm's slices in a block that were not kept, for example because a reply came late. 0 if the arm has
+    no slices."""
     fates = column(block.slices.fate)[column(block.slices.arm) == arm]
     return int((fates != KEPT).sum()) / len(fates) if len(fates) else 0.0
 
@@ -122,9 +124,8 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Log-ratio and round of each pair of slices of the block. A pair has one slice of each arm. Pairs are left out if
-    one of the slices has no counted request.
-    """
+    """Two arrays: the log-ratio and the round of each pair of slices of the block. A pair has one slice of each arm. A
+    pair is left out if one of its slices has no counted request."""
     totals, counts = _columns(block, comparison)
     appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)
     arms = (sweep.places[arm] for arm in (comparison.above, comparison.below))
@@ -136,14 +137,14 @@ def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple
 
 
 def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Typical log-ratio of a block: the trimmed mean of the log-ratios of its pairs. None if there is no pair of which
-    both slices have a counted request."""
+    """Typical log-ratio of a block: the trimmed mean of the log-ratios of its pairs. None for a block without pairs of
+    slices with counted requests."""
     log_ratios, _ = pair_log_ratios(sweep, block, comparison)
     return trimmed_mean(log_ratios.tolist(), sweep.limits.trimmed) if len(log_ratios) else None
 
 
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Logarithm of the ratio of two plain means in a block, one of each arm. No slow request is trimmed.
+    """Logarithm of the ratio of two plain means in a block: one mean for each arm. No slow request is trimmed.
 
     The means are over the appearances of a group that has both arms, and include requests that were answered late. None
     if an arm has no counted request.

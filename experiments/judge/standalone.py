@@ -1,8 +1,8 @@
-"""Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions. Pure.
+"""Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions.
 
-Intervals are Student's t over the values of the repetitions, which are blocks. The three quantities are never negative,
-so that their intervals begin at 0 or above. The memory that connections add is a difference. Its interval may begin
-under 0.
+Intervals are Student's t over the values of the repetitions, which are blocks. The three quantities are never negative.
+So their intervals begin at 0 or above. The memory that connections add is a difference, whose interval may begin under
+0. The functions are pure.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from experiments.kinds.standalone import LoneServer, StandalonePlan, StartSeen
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Means over the repetitions for a server that holds ``connections`` idle connections, with intervals."""
+    """Means with intervals, over the repetitions, for a server that holds ``connections`` idle connections."""
 
     connections: int
     resident_mib: Estimate
@@ -34,10 +34,10 @@ class LoneJudged:
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """Values by ascending number of connections. The first values are without connections."""
+    """Values for each number of connections, ascending. The first values are those without connections."""
 
     def with_connections(self, connections: int) -> Holding | None:
-        """Values with this number of connections. None if this number was not measured."""
+        """Values with this number of connections. None if the server was not observed with this number."""
         return next((each for each in self.holding if each.connections == connections), None)
 
 

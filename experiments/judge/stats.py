@@ -1,11 +1,11 @@
-"""Statistics over blocks: intervals, tests, and the number of blocks that a decision needs. Pure.
+"""Statistics over blocks: intervals, tests, and the number of blocks that a decision needs. The functions are pure.
 
 The unit is the block and not the request, because requests of one block are not independent. A comparison of two arms
 (an arm is a server under a load) has one value in each block: the logarithm of a ratio. The interval of a comparison is
 Student's t interval of these values. A difference must also pass an exact sign-flip test: between equal arms the value
-of a block is as likely to have the opposite sign (Fisher, "The Design of Experiments", 1935, section 21).
-Holm's correction covers the family of tests, which is declared before the data is seen (Holm 1979, "A simple
-sequentially rejective multiple test procedure").
+of a block is as likely to have the opposite sign (Fisher, "The Design of Experiments", 1935, section 21). Holm's
+correction covers the family of tests, which is declared before the data is seen (Holm 1979, "A simple sequentially
+rejective multiple test procedure").
 
 scipy loads a subpackage when code first uses the subpackage's name. So no module here imports a subpackage by name, and
 a command without a judgement starts at once. Quantiles come from ``scipy.special``. ``scipy.stats`` has quantiles too,
@@ -30,7 +30,8 @@ SPREAD_FROM = 3
 """Smallest number of runs from which a range, a deviation between runs, or a prediction interval is computed."""
 
 POWER = 0.8
-"""Power: the probability with which the number from ``blocks_needed`` decides a test, if mean and spread stay."""
+"""Power: the probability that the number of blocks from ``blocks_needed`` decides a test, if mean and spread do not
+change."""
 
 _ROUNDING = 1e-12
 """Largest difference of two sums that count as equal, as a share of the sum of the values' magnitudes."""
@@ -44,7 +45,7 @@ _LOG_MAX = math.log(sys.float_info.max)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean, or a ratio, with its interval, from ``n`` values. The interval of one value is unbounded.
+    """Mean or ratio of ``n`` values, with an interval. The interval of one value is unbounded.
 
     A ratio is the exponential of a mean of logarithms.
     """
@@ -60,8 +61,8 @@ class Estimate:
         return Estimate(self.value / unit, self.low / unit, self.high / unit, self.n)
 
     def under(self, above: float) -> "Estimate":
-        """Estimate of ``above`` ÷ this value. The value must be positive. If its interval begins at 0, the new interval
-        is unbounded above."""
+        """Estimate of ``above`` ÷ this value. The value must be positive. If the old interval begins at 0, the new
+        interval is unbounded above."""
         return Estimate(above / self.value, above / self.high, above / self.low if self.low else math.inf, self.n)
 
 
@@ -79,12 +80,12 @@ class Deviation:
     freedom: int
     """Degrees of freedom: number of runs minus number of versions."""
     runs: int
-    """Number of runs."""
+    """Number of earlier runs."""
     tau_high: float
     """Upper limit of ``tau``, at a confidence of 95 %."""
     over_s: float
-    """Shortest time, among all versions, from the start of a version's first run to the start of its last run, in
-    seconds."""
+    """Time in seconds from the start of a version's first run to the start of the version's last run: the shortest time
+    of all versions."""
 
     @property
     def reach(self) -> float:
@@ -112,9 +113,9 @@ def median_interval(values: Sequence[float], confidence: float) -> Estimate:
     """Median of independent values, with an interval between two of the values. Raises ValueError for no values.
 
     The interval goes from the k-th least value to the k-th greatest value, with the largest possible k. The interval
-    covers the median of any distribution with at least this confidence. For 95 % and ten values the interval goes from
-    the 2nd value to the 9th. Five values or fewer have an unbounded interval (David and Nagaraja, *Order Statistics*,
-    2003, section 7.1).
+    contains the median of any distribution with at least this confidence. At 95 %, the interval of ten values goes from
+    the 2nd value to the 9th value, and the interval of five values or fewer is unbounded (David and Nagaraja, *Order
+    Statistics*, 2003, section 7.1).
     """
     if not values:
         raise ValueError("no values to take a median of")
@@ -136,7 +137,7 @@ def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Esti
 
 
 def geometric_interval(values: Iterable[float | None], confidence: float) -> Estimate | None:
-    """Geometric mean of positive values, with its interval. Values of None or 0 are left out. Gives None if no value
+    """Geometric mean of positive values, with its interval. Values of None or 0 are left out. None if no value
     remains."""
     logs = [math.log(each) for each in values if each]
     return ratio_interval(logs, confidence) if logs else None
@@ -145,8 +146,8 @@ def geometric_interval(values: Iterable[float | None], confidence: float) -> Est
 def sign_flip_p(values: Sequence[float]) -> float:
     """Two-sided p-value of the hypothesis that the mean is 0, by the exact sign-flip test.
 
-    The p-value is a share of all 2^n assignments of signs to the n values: the share whose sum is at least as far from
-    0 as the sum of the values. The values are split into two halves, each with 2^(n ÷ 2) sums, and sorted sums are
+    The n values have 2^n assignments of signs. The p-value is the share of assignments whose sum is at least as far
+    from 0 as the sum of the values. The values are split into two halves, each with 2^(n ÷ 2) sums, and sorted sums are
     counted by bisection. The p-value is 2 ÷ 2^n at least. The p-value is 1 for fewer than two values, and for a value
     that is not finite. Raises ValueError for more values than ``BLOCKS_MAX``.
     """
@@ -216,7 +217,7 @@ def blocks_needed(values: Sequence[float], family: int, level: float, about: tup
 
     None if the number is over 1000, or for fewer than two values. ``values`` has a logarithm for each block: of the
     block's ratio ÷ the tested value. ``about`` is the zone of ratios that count as no difference. A number of blocks
-    decides if one of two results has a probability of 80 %:
+    decides if one of two results has a probability of at least 80 %:
 
     - A difference is found. The difference must pass the strictest step of Holm's correction, which is Bonferroni's.
       This needs ``abs(mean) > (t_strict + t_power) * deviation / sqrt(n)``, with two quantiles of Student's t.

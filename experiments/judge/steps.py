@@ -1,9 +1,9 @@
-"""Steps of a curve: the mean latency of each arm ÷ the mean latency of the arm before, over the same blocks. Pure.
+"""Steps of a curve: the mean latency of each arm ÷ the mean latency of the arm before, over the same blocks.
 
-An arm is a server under a load. A claim that latency rises, falls or stays concerns every step, and not the two ends of
-the curve alone: a curve that falls first may end above its beginning. A step uses untrimmed means of two arms. A block
-is left out of a step if a gate refuses one of the two arms. Holm's correction covers the steps of one curve. Left out:
-the verdict on a claim, which a study makes from the steps.
+An arm is a server under a load. A claim that latency rises, falls or stays concerns every step, and not only the ends
+of the curve: a curve that falls first may end above its beginning. A step uses untrimmed means of two arms. A block is
+left out of a step if a gate refuses one of the two arms. Holm's correction covers the steps of one curve. Left out: the
+verdict on a claim, which a study makes from the steps. The functions are pure.
 """
 
 import math
@@ -39,7 +39,7 @@ class Step:
     """p of the sign-flip test, after Holm's correction over the steps of a curve."""
 
     def verdict(self, judgement: Judgement) -> Verdict:
-        """Verdict on the step. INCONCLUSIVE if the sweep has no verdicts, since it is at no declared number of blocks.
+        """Verdict on the step. INCONCLUSIVE if the sweep has no verdicts at its number of blocks.
 
         A step is FLAT only if its interval contains 1 and lies inside 0.95 to 1.05.
         """

@@ -1,7 +1,7 @@
-"""Stress tests: a row for each kind of request, and the final states of all keys, over the repetitions. Pure.
+"""Stress tests: a row for each kind of request, and the final states of all keys, over the repetitions.
 
 In a stress test several kinds of request are sent at the same time to many keys of one server. At the end every key is
-read, and is right if its value is that of one of its last writers.
+read. A key is right if it has the value of one of its last writers. The functions are pure.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ TOTAL = "TOTAL"
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """Row of one kind of request on one server, or of all kinds together, with the columns of JMeter's summary. A KB
-    has 1024 bytes."""
+    """Row of one kind of request on one server, or of all kinds together, with the columns of JMeter's summary.
+    Intervals are over the repetitions. A KB has 1024 bytes."""
 
     server: Setting
     kind: str
@@ -63,8 +63,8 @@ def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits
 
 
 def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:
-    """Row of one or more kinds of request together, in a list. Rates are over the time from the first send of any kind
-    to the last reply of any kind. An empty list without runs."""
+    """List with the row of one kind of request, or of several kinds together. Rates are over the time from the first
+    send of these kinds to the last reply. The list is empty without runs."""
     if not runs:
         return []
     rates: list[list[float]] = []

@@ -8,7 +8,7 @@ of times or rates is never EQUIVALENT, since the load determines a part of the r
 ``BLOCKS_MIN`` blocks.
 
 A cell is left out of a block if other programs took the cores, or if it has more errors than gate 4 allows. The rule on
-other programs is the rule for the rounds of a sweep, and ignores the measured values. Pure.
+other programs is the rule for the rounds of a sweep, and ignores the measured values. The functions are pure.
 """
 
 import math
@@ -39,12 +39,12 @@ def _mean_share(seen: CellSeen) -> float:
 
 
 def _mean(samples: Sequence[float], whole: float) -> float | None:
-    """Mean of the samples, as a percentage of ``whole``. None without a sample."""
+    """Mean of the samples, in percent of ``whole``. None without a sample."""
     return 100 * fmean(samples) / whole if samples else None
 
 
 def _most(samples: Sequence[float], whole: float) -> float | None:
-    """Largest sample, as a percentage of ``whole``. None for fewer than ``SAMPLES_MIN`` samples."""
+    """Largest sample, in percent of ``whole``. None for fewer than ``SAMPLES_MIN`` samples."""
     return 100 * max(samples) / whole if len(samples) >= SAMPLES_MIN else None
 
 
@@ -85,12 +85,12 @@ OF_THE_LOAD = frozenset(
     }
 )
 """Quantities that are times or rates. If the load is near its limit, the load determines a part of such a quantity. So
-the quantities of two servers differ by less than the servers themselves."""
+a quantity of two servers differs by less than the servers differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellJudged:
-    """Judgement of one ratio that the plan declares: the mean over blocks, the p-value and the verdict."""
+    """Judgement of one declared ratio: the mean over blocks, the p-value and the verdict."""
 
     ratio: CellRatio
     seen: Estimate
@@ -98,7 +98,8 @@ class CellJudged:
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None
-    """Verdict. None if fewer blocks than planned were measured, or if fewer than ``BLOCKS_MIN`` blocks have a value."""
+    """Verdict on the ratio. None if fewer blocks than planned were measured, or if fewer than ``BLOCKS_MIN`` blocks
+    have a value."""
     load_limited: bool = False
     """True for a ratio of times or rates if the load was near its limit in one of the cells (gate 7). Such a ratio is
     never EQUIVALENT."""
@@ -106,7 +107,7 @@ class CellJudged:
 
 @dataclass(frozen=True, slots=True)
 class TableJudged:
-    """Judgement of the cells by the blocks that are done."""
+    """Judgement of all cells and ratios, by the blocks that are done."""
 
     plan: TablePlan
     blocks: tuple[Block[CellSeen], ...]
@@ -168,8 +169,8 @@ def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = 
 
 
 def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> list[float]:
-    """Log-ratio of each block: the mean over the ratio's pairs of cells. A block has no value if in no pair both cells
-    have a positive value."""
+    """Log-ratio of each block: the mean over the ratio's pairs of cells. A pair counts if both cells have a positive
+    value. A block without such a pair has no value."""
     of, found = QUANTITIES[ratio.quantity], []
     for block in blocks:
         logs = []
@@ -184,15 +185,15 @@ def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Lim
 
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
-    """True if a cell counts in a block: other programs did not take too much processor time, and no more requests had
-    errors than gate 4 allows."""
+    """True if a cell counts in a block: other programs did not take too much processor time, and the share of errors is
+    not over the limit of gate 4."""
     seen = run.seen
     asked = seen.load_requests + seen.errors
     return block.counts(run, limits) and seen.errors <= limits.errors_share * asked
 
 
 def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
-    """True if the load's mean share of its core, over the blocks in which the cell counts, is over 80 % (gate 7)."""
+    """True if the load used over 80 % of its core: the mean share over the blocks in which the cell counts (gate 7)."""
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return bool(shares) and fmean(shares) > limits.load_share

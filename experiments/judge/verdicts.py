@@ -1,4 +1,4 @@
-"""Verdicts on the comparisons of a sweep, at a look: a number of blocks that was declared beforehand. Pure.
+"""Verdicts on the comparisons of a sweep, after a declared number of blocks: a look. The functions are pure.
 
 - A ratio of times is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. A ratio of
   processor times is LESS or MORE by the same rule.
@@ -9,9 +9,9 @@
   around this ratio is relative, from 0.95 to 1.05 times the ratio. For example, the latency with twice the clients has
   an interval from 1.92 to 1.96. This is SUBLINEAR by less than 5 %.
 
-The confidence of an interval is 1 − the look's level. A sweep that is at no look has no verdicts. The report of such a
-sweep shows the ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in a closed
-loop, client and server together limit the times. Then there is no verdict on the server.
+The confidence of an interval is 1 − the look's level. A sweep with another number of blocks has no verdicts. The report
+of such a sweep shows the ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in
+a closed loop, client and server together limit the times. Then there is no verdict on the server.
 
 Steps of a curve and ratios of cells are judged by the same rule (``ruled``). Steps have the words GROWS, FALLS and
 FLAT. Cells have LESS, MORE and EQUIVALENT.
@@ -33,7 +33,7 @@ from experiments.results.observed import Block
 
 
 class Verdict(Enum):
-    """Verdict on a comparison. A comparison of times is, for example, FASTER, and a comparison of growth GROWS."""
+    """Verdict on a comparison, such as FASTER for a ratio of times, or GROWS for growth."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"
@@ -50,7 +50,8 @@ class Verdict(Enum):
 
 
 Words = tuple[Verdict, Verdict, Verdict]
-"""Three verdicts on a ratio: if it is under the tested value, over the tested value, or equal to it within 5 %."""
+"""Verdicts on a ratio under the tested value, on a ratio over the tested value, and on a ratio within 5 % of the
+value."""
 
 OF_TIMES: Words = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
 OF_QUANTITIES: Words = (Verdict.LESS, Verdict.MORE, Verdict.EQUIVALENT)
@@ -92,8 +93,8 @@ class Ruling:
     """p of the sign-flip test, after Holm's correction."""
     verdict: Verdict
     blocks_needed: int | None = None
-    """Total number of blocks that would decide an INCONCLUSIVE test with 80 % power. None if over 1000 or unknown, and
-    for a decided test."""
+    """Total number of blocks that would decide an INCONCLUSIVE test with 80 % power. None if the number is over 1000 or
+    unknown, and for a decided test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """Copy of the judgement whose rulings are those on client and server together, if the load was near its limit.
+        """Copy of the judgement with the rulings on client and server together, if the load was near its limit.
         Otherwise the judgement itself."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
@@ -192,7 +193,7 @@ class Judgement:
     judged: Mapping[str, Judged]
     """Judged comparisons by name. A comparison without a value is missing."""
     look: int | None
-    """Number of blocks, if this number is a declared look. Otherwise None, and the sweep has no verdicts."""
+    """Number of blocks, if the sweep has verdicts at this number. Otherwise None."""
 
     @property
     def confidence(self) -> float:
@@ -230,7 +231,8 @@ def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
 
 
 def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
-    """Judges comparisons by their values, by name. Gives verdicts only if ``at_a_look`` is true.
+    """Judges comparisons by their values; the keys are the comparisons' names. Gives verdicts only if ``at_a_look`` is
+    true.
 
     Holm's correction covers every test of a family. A test without a value counts with p = 1.
     """
@@ -303,7 +305,7 @@ def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Va
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """Statistical test of a comparison: the value against which the ratio is tested, and the words of the verdicts."""
+    """Statistical test of a comparison: the tested value, and the words of the verdicts."""
 
     name: str
     against: float

@@ -40,7 +40,7 @@ class Plan(Protocol):
         """Estimated time of all blocks, in seconds."""
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places of the plan that block ``number`` observes, in random order. The plan's seed draws the order."""
+        """Places of the plan that block ``number`` observes, in a random order. Equal plans give equal orders."""
 
 
 P = TypeVar("P", bound=Plan)
@@ -49,7 +49,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[P, S]):
-    """A kind of run. ``measure/NAME.py`` observes blocks of the kind, and ``judge/NAME.py`` judges these blocks."""
+    """Kind of run. ``measure/NAME.py`` observes blocks of the kind, and ``judge/NAME.py`` judges these blocks."""
 
     name: str
     title: str
@@ -58,7 +58,7 @@ class Kind(Generic[P, S]):
     seen: type[S]
     """Type of the observation of one place of the plan."""
     program: str | None = None
-    """Load program that the kind needs. None for our own client."""
+    """Load program that must be built for the kind, if any."""
 
     @property
     def form(self) -> Form[P, Block[S]]:
@@ -88,11 +88,11 @@ KINDS: Mapping[str, Kind[Any, Any]] = {
         Kind("stress", "servers under stress", StressPlan, StressSeen, program="c-http"),
     )
 }
-"""Every kind by its name. Runs of a folder are read in this order."""
+"""Every kind by its name. The runs of a folder are read in this order."""
 
 
 def kind_of(plan: P) -> Kind[P, Any]:
-    """The kind of a plan."""
+    """Kind of a plan."""
     return next(kind for kind in KINDS.values() if isinstance(plan, kind.plan))
 
 
@@ -103,7 +103,7 @@ def kept(folder: Path) -> Mapping[str, tuple[Any, Sequence[Block[Any]]]]:
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """A sentence for each run of the folder that was broken off, and so has fewer blocks than its plan."""
+    """One sentence for each run of the folder that was broken off, and so has fewer blocks than its plan."""
     for name, (plan, seen) in kept(folder).items():
         if len(seen) < plan.blocks:
             yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"

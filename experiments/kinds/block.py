@@ -1,6 +1,7 @@
-"""Block of a run that is not a sweep: observations of the places of the run's plan, in random order. Pure.
+"""Block of a run that is not a sweep: observations of the places of the run's plan, in random order.
 
-A place is a server or a cell of the plan. Left out: blocks of a sweep, which ``results/observed.py`` has.
+A place is a server or a cell of the plan. Left out: blocks of a sweep, which ``results/observed.py`` has. The functions
+are pure.
 """
 
 from dataclasses import dataclass, replace
@@ -37,17 +38,17 @@ class Block(Generic[Observed]):
     runs: tuple[Run[Observed], ...]
 
     def by_place(self) -> "Block[Observed]":
-        """A copy of the block with its runs in the order of the plan's places. For kinds with one run of each place."""
+        """Copy of the block with its runs in the order of the plan's places. For kinds with one run of each place."""
         return replace(self, runs=tuple(sorted(self.runs, key=lambda run: run.place)))
 
     def counting(self, limits: Limits) -> "Block[Observed]":
-        """A copy of the block without the runs during which other programs took too much processor time."""
+        """Copy of the block without the runs during which other programs took too much processor time."""
         return replace(self, runs=tuple(run for run in self.runs if self.counts(run, limits)))
 
     def counts(self, run: Run[Observed], limits: Limits) -> bool:
         """False if other programs took too much processor time during the run (``Limits.robbed``). Otherwise True.
 
-        An older recording does not have this processor time. Its runs all count.
+        An older recording has no such processor time, and all its runs count.
         """
         seen = run.machine
         return seen is None or not limits.robbed(seen.lost_ticks, seen.duration_s, self.cores)

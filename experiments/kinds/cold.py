@@ -1,4 +1,4 @@
-"""Cold runs: a new client process makes N calls on a new connection. Pure.
+"""Cold runs: a new client process makes N calls on a new connection. The functions are pure.
 
 A **cell** is a setting and a number of calls N. A block has several runs of each cell, in random order. A run connects
 once and has one slow first call. So the mean time over the N calls of a run is a + b ÷ N: a is the time of a later
@@ -20,14 +20,14 @@ from experiments.peers import PEER_CLIENT
 
 BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
 """Estimated times in seconds. ``BLOCK_S``: the start of a block's servers. ``RUN_S``: a process of our client, without
-its calls. ``PEER_RUN_S``: a process of a peer's client, without its calls. ``CALL_S``: one call."""
+the calls. ``PEER_RUN_S``: a process of a peer's client, without the calls. ``CALL_S``: one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColdCell:
-    """A setting with one client, the number of calls of a run, and the number of runs in a block.
+    """Setting with one client, the number of calls of a run, and the number of runs in a block.
 
-    The mean of few calls varies more and takes less time. So a cell with few calls has more runs.
+    A mean of few calls varies more, and takes less time to measure. So a cell with few calls has more runs.
     """
 
     setting: Setting
@@ -84,13 +84,13 @@ def _lasts_s(cell: ColdCell) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ColdRow:
-    """One cell in one block. Times are means in microseconds over the runs whose calls were all answered."""
+    """Results of one cell in one block. Times are means in microseconds over the runs whose calls were all answered."""
 
     block: int
     cell: ColdCell
     runs: int
     errors: int
-    """Number of calls without a valid reply, in all runs of the cell. The means leave out runs with errors."""
+    """Number of calls without a valid reply, in all runs of the cell. The means leave out every run with an error."""
     connect_us: float
     first_call_us: float
     rest_us_mean: float | None

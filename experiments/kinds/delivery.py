@@ -1,7 +1,7 @@
-"""Delivery runs: a new server receives messages, and reports the messages and their times at its end. Pure.
+"""Delivery runs: a new server receives messages. When the server ends, it reports the messages and their times.
 
-A **cell** is a setting and the number of seconds for which its client sends. A run has a server of its own, so that the
-server's report has only the messages of this run.
+A **cell** is a setting and the number of seconds for which its client sends. Each run has a new server, so that the
+server's report has only the messages of this run. The functions are pure.
 """
 
 import random
@@ -24,7 +24,7 @@ class DeliveryCell:
     setting: Setting
     seconds: int
     blocks: int | None = None
-    """Number of blocks, from the first on, in which the cell runs. None: the cell runs in all blocks. A cell that
+    """Number of blocks in which the cell runs, from the first block on. None: the cell runs in all blocks. A cell that
     varies little needs fewer blocks."""
 
 
@@ -54,7 +54,7 @@ class DeliveryPlan:
         return sum(self.cells[place].seconds + START_S for number in numbers for place in self.order(number))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places in the plan of the cells that block ``number`` runs, in random order."""
+        """Indices in ``cells`` of the cells that block ``number`` runs, in random order."""
         places = [place for place, each in enumerate(self.cells) if each.blocks is None or number <= each.blocks]
         random.Random(f"{self.seed}/received/{number}").shuffle(places)
         return tuple(places)
@@ -67,7 +67,7 @@ class Delivered:
     seconds: tuple[int, ...]
     """Number of received messages in each whole second after the first message."""
     timed: int
-    """Number of messages that the receiver timed: all messages but the first."""
+    """Number of messages that the receiver timed, without the first message. 0 if the client has no rate."""
     answer_ns: int
     """Sum over the timed messages of the time from a message's arrival until its reply was sent."""
     cycle_ns: int
@@ -81,7 +81,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """One run of one block. A mean over no messages is None."""
+    """Results of one run of one block. A mean over no messages is None."""
 
     block: int
     cell: DeliveryCell
@@ -89,14 +89,14 @@ class DeliveryRow:
     """Received messages per second: the mean of the whole seconds."""
     seconds: tuple[int, ...]
     """Number of received messages in each whole second."""
-    # means over messages, in microseconds, of the sums of these names in ``Delivered``
+    # means over messages, in microseconds; ``Delivered`` has the sums
     answer_us: float | None
     cycle_us: float | None
     response_us: float | None
 
 
 def rows(plan: DeliveryPlan, block: Block[Delivered]) -> Iterator[DeliveryRow]:
-    """A row for each run of a block."""
+    """Rows of a block, one for each run."""
     for run in block.runs:
         told = run.seen
         yield DeliveryRow(

@@ -28,7 +28,7 @@ class Foretold:
     setting: Setting
     demands: Demands
     workers: int
-    """Number of workers of each server process, in the queueing model."""
+    """Number of workers of each server process in the queueing model."""
     cores: float
     """Number of cores for the server. A load on the same machine takes some of the machine's cores."""
     processes: int
@@ -37,18 +37,18 @@ class Foretold:
     limit: str
     """Bottleneck: the resource that limits the capacity, ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
-    """Replies per second of the closed loop. For an open loop, the smaller of its rate and the capacity."""
+    """Replies per second of a closed loop. For an open loop, the smaller number of its rate and the capacity."""
     response_s: float
     """Mean response time of a closed loop. For an open loop, the 99th percentile; inf if the queue grows without
     end."""
     useful_workers: int
-    """Size of the smallest pool that reaches 95 % of the best throughput with these clients."""
+    """Size of the smallest pool that reaches 95 % of the best throughput, with the clients of the arm."""
     knee_clients: float
-    """Smallest number of clients of a closed loop with which requests wait in a queue."""
+    """Number of clients of a closed loop above which requests wait in a queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]
-"""Time of writing in ISO 8601, and the predictions."""
+"""Time of writing in ISO 8601, and the predictions that were written."""
 
 
 def text(foretold: Sequence[Foretold], written_at: str) -> str:
@@ -62,7 +62,8 @@ def save(folder: Path, foretold: Sequence[Foretold], written_at: str) -> None:
 
 
 def load(folder: Path) -> Written:
-    """Time of writing, and the predictions of a folder. Raises UsageError for a folder without a readable file."""
+    """Time of writing, and the predictions of a folder. Raises UsageError for a folder without a readable
+    ``foretold.json``."""
     return read_plan(folder, FORM)
 
 
@@ -78,8 +79,8 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _read(content: dict[str, Any]) -> Written:
-    """Time and predictions of a file's content. JSON has null for an infinite time. Raises ValueError for an edited
-    content."""
+    """Time of writing and predictions, from a file's content. JSON has null for an infinite time. Raises ValueError for
+    an edited content."""
     if content.pop("digest") != _digest(content):
         raise ValueError("it was edited")
     endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]

@@ -1,7 +1,7 @@
-"""Standalone servers: the time until a server is ready, and its memory and processor time without requests. Pure.
+"""Standalone servers: the time until a server is ready, and its memory and processor time without requests.
 
 Only one server runs at a time, without a load on the same machine. A block starts every server once, one after the
-other, in random order.
+other, in random order. The functions are pure.
 """
 
 import random
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 
 HELD_MAX = 15_000
-"""Largest number of held connections: half of the ports that Linux gives clients by default."""
+"""Largest number of held connections: about half of the ports that Linux gives clients by default."""
 
 START_S = 0.8
 """Estimated time for the start of a server, in seconds."""
@@ -21,7 +21,7 @@ IDLE_S_MAX = 250.0
 
 @dataclass(frozen=True, slots=True)
 class LoneServer:
-    """A server, and the numbers of idle connections with which the server is observed: first 0, then each number in
+    """Server, and the numbers of idle connections with which the server is observed: first 0, then each number in
     ``held``, ascending."""
 
     setting: Setting
@@ -67,7 +67,8 @@ class StandalonePlan:
 
 @dataclass(frozen=True, slots=True)
 class HeldSeen:
-    """Observation of a server with ``connections`` idle connections. Each connection has had one answered call."""
+    """Observation of a server with ``connections`` idle connections. Each connection has had one answered call
+    before."""
 
     connections: int
     resident_mib: float
@@ -87,4 +88,4 @@ class StartSeen:
     ready_ms: float
     """Time from the start of the process to its ready line."""
     held: tuple[HeldSeen, ...]
-    """Observations of the server by ascending number of connections. The first observation has no connections."""
+    """Observations of the server by ascending number of connections. The first observation is without connections."""

@@ -1,9 +1,9 @@
-"""Stress tests: several kinds of request at the same time on many keys, and then a check of every key. Pure.
+"""Stress tests: several kinds of request at the same time on many keys, and then a check of every key.
 
 A **kind** is a request by an HTTP route. The request is sent several times for each of the kind's keys, each time on a
-new connection. The kinds of ``before`` are sent first, one kind after the other. The kinds of ``kinds`` are then sent
-at the same time. At the end every key is read, and must have the value of one of its last writers. Texts may contain
-``{id}``, the key, and ``{turn}``, the number of the request for this key, from 0.
+new connection. The kinds of ``before`` are sent first, one kind after another. The kinds of ``kinds`` are then sent at
+the same time. At the end every key is read, and must have the value of one of its last writers. Texts may contain
+``{id}``, the key, and ``{turn}``, the number of the request for this key, from 0. The functions are pure.
 """
 
 import random
@@ -65,7 +65,7 @@ class StressPlan:
     kinds: tuple[StressKind, ...]
     final: tuple[FinalState, ...]
     connections: int
-    """Number of concurrent connections over which the requests of each kind are sent."""
+    """Number of connections over which the requests of each kind are sent at the same time."""
     blocks: int
     """Number of blocks. Each block tests every server once."""
 
@@ -99,7 +99,7 @@ class KindSeen:
 
 @dataclass(frozen=True, slots=True)
 class FinalSeen:
-    """Numbers of keys whose final value is an allowed state (``right``) and is not an allowed state (``wrong``)."""
+    """Numbers of keys whose final value is an allowed state (``right``), and of keys with another value (``wrong``)."""
 
     right: int
     wrong: int
@@ -107,7 +107,7 @@ class FinalSeen:
 
 @dataclass(frozen=True, slots=True)
 class StressSeen:
-    """Observation of one server: its kinds and final states, in the plan's order."""
+    """Observation of one server: the kinds and the final states, in the plan's order."""
 
     kinds: tuple[KindSeen, ...]
     final: tuple[FinalSeen, ...]

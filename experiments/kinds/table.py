@@ -1,4 +1,4 @@
-"""Tables of cells: one server runs at a time, under one load after the other. Pure.
+"""Tables of cells: one server runs at a time, under one load after the other. The functions are pure.
 
 A **cell** is a server under a load of a given number of requests. A **start** is a server process, which serves all
 cells with its setting and its number of connections. Since one server runs at a time, a table may have more servers
@@ -30,9 +30,9 @@ SHORT_S = 1.0
 """A cell that lasts less than this number of seconds is short."""
 
 TURNS_MIN = 5
-"""Smallest number of counted requests for each connection. At the end of a cell some connections are already idle. So
-the mean response time is below connections ÷ throughput. With 5 requests for each connection, or more, the difference
-is a tenth at most."""
+"""Smallest number of counted requests for each connection. Near the end of a cell some connections are already idle, so
+that the mean response time is below connections ÷ throughput. With 5 requests or more for each connection, the
+difference is a tenth at most."""
 
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
 """Estimates. ``START_S``: seconds for the start of a server. ``CELL_S``: seconds for a cell without its requests.
@@ -41,12 +41,12 @@ START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A server under a load of ``requests`` requests, after a warm-up that does not count."""
+    """Server under a load of ``requests`` requests, after a warm-up that does not count."""
 
     setting: Setting
     requests: int
     pinned: bool = True
-    """True if server and load have one core each. Otherwise both may use all cores."""
+    """True if the server has one core, and the load has another core. Otherwise both may use all cores."""
 
     @property
     def warm_up(self) -> int:
@@ -61,15 +61,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellRatio:
-    """Ratio ``above`` ÷ ``below`` of pairs of cells. Cell number N of ``above`` and cell number N of ``below`` are a
+    """Ratio ``above`` ÷ ``below`` of pairs of cells. Cells at the same position in ``above`` and ``below`` are a
     pair."""
 
     name: str
     title: str
     above: tuple[int, ...]
-    """Places in the plan of the cells of the numerator."""
+    """Indices in ``TablePlan.cells`` of the cells in the numerator."""
     below: tuple[int, ...]
-    """Places in the plan of the cells of the denominator."""
+    """Indices in ``TablePlan.cells`` of the cells in the denominator."""
     quantity: str
     """Name of a compared quantity in ``judge.table.QUANTITIES``."""
     family: str = "headline"
@@ -113,12 +113,13 @@ class TablePlan:
         return self.blocks * (START_S * starts + CELL_S * len(self.cells) + requests / ANSWERED_HZ)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Places in the plan of the cells of block ``number``, in random order. Cells of one server stay together."""
+        """Indices in ``cells`` of the cells of block ``number``, in random order. Cells of one server process stay
+        together."""
         return tuple(place for start in self.starts(number) for place in start)
 
     def starts(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """Starts of server processes in block ``number``, in random order. A start has the places in the plan of the
-        cells that the process serves, in random order."""
+        """Server processes of block ``number``, in random order. Each process is given as the indices in ``cells`` of
+        the cells that it serves, in random order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
             starts.setdefault(cell.start, []).append(place)
@@ -131,8 +132,8 @@ class TablePlan:
 class CellSeen:
     """Observation of one cell in one block.
 
-    Fields that begin with ``load`` include the warm-up. Unless a field says otherwise, the other times and bytes are of
-    the counted requests.
+    Fields that begin with ``load`` include the warm-up. The other times and bytes are of the counted requests, unless a
+    field says otherwise.
     """
 
     requests: int

@@ -1,8 +1,8 @@
-"""Earlier whole runs of a study: the headline ratios of each run, from which the deviation between runs is computed.
+"""Earlier whole runs of a study, with the headline ratios that give the deviation between runs.
 
-A headline ratio is a ratio of a study's main question. ``agree --keep`` reads the ratios from folders of results, and
-writes them into one file. The folders may then be deleted. Two runs of one version on one machine differ only in the
-hour at which they ran. Left out: statistics over runs (``judge/agreement.py``).
+A headline ratio answers a study's main question. ``agree --keep`` reads the ratios from folders of results, and writes
+them into one file. The folders may then be deleted. Two runs of one version on one machine differ only in the hour at
+which they ran. Left out: statistics over runs (``judge/agreement.py``).
 """
 
 from collections.abc import Sequence
@@ -32,12 +32,11 @@ class EarlierRun:
     began_at: str
     """Time of the run's start, ISO 8601 in UTC."""
     version: str
-    """Fingerprint of the run's sources. The commit in older recordings, which have no fingerprint."""
+    """Digest of the fingerprint of the run's sources. The commit in older recordings, which have no fingerprint."""
     cpu_model: str
     cores: int
     ratios: dict[str, Ratio]
-    """Ratios by the names of the comparisons. Only comparisons of the family ``headline`` are kept, which answer a
-    study's main question."""
+    """Ratios by the names of the comparisons. Only comparisons of the family ``headline`` are kept."""
 
     def is_before(self, run: Environment) -> bool:
         """True if this run began before ``run``, on an equal processor model with an equal number of cores."""
@@ -45,8 +44,8 @@ class EarlierRun:
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Runs that the file of a study keeps, in the order of time. Empty for a study without a file. Raises UsageError
-    for a file that cannot be read."""
+    """Runs in the file of a study, in the order of time. Empty for a study without a file. Raises UsageError for a file
+    that cannot be read."""
     return load(STUDIES / name / EARLIER_FILE)
 
 
@@ -56,7 +55,7 @@ def load(file: Path) -> tuple[EarlierRun, ...]:
 
 
 def save(file: Path, runs: Sequence[EarlierRun]) -> int:
-    """Adds runs to a file, each run once, in the order of time. Gives the new number of runs in the file.
+    """Adds runs to a file, each run once, in the order of time. Gives the number of runs that the file then has.
 
     Raises UsageError for a file that cannot be read, and OSError.
     """

@@ -43,7 +43,7 @@ class Busy:
     """Time in ISO 8601, UTC. No measured value is computed from this time."""
     load_1_min: float
     cpu_busy_s: float
-    """Processor seconds of all cores together, without idle time."""
+    """Processor seconds of all cores together, without idle time, and including ``cpu_steal_s``."""
     cpu_steal_s: float
     """Processor seconds that the hypervisor gave to other machines."""
     memory_available_mib: float
@@ -67,7 +67,7 @@ class Environment:
     cores: int
     """Number of cores that this process may use."""
     smt_siblings: bool | None
-    """True if two of the cores are hardware threads of one physical core, and so slow each other. None if unknown."""
+    """True if two of the cores are hardware threads of one physical core, which slow each other. None if unknown."""
     hypervisor: bool | None
     governor: str
     memory_mib: int
@@ -80,12 +80,13 @@ class Environment:
     packages: dict[str, str]
     commit: str
     dirty: bool | None
-    """True if a tracked file differed from the commit."""
+    """True if a tracked file differed from the commit. None if unknown."""
     before: Busy
     after: Busy | None = None
     """State at the end of the sweep. None until the end."""
     changes: str | None = None
-    """Digest of the differences from the commit, which distinguishes two working trees. None if unknown."""
+    """Digest of the differences from the commit. Two working trees with different changes have different digests. None
+    if unknown."""
     languages: dict[str, str] = field(default_factory=dict)
     """Version line of the compiler or tool of each peer's language."""
     interfaces: tuple[str, ...] | None = None
@@ -104,7 +105,8 @@ class Environment:
             raise ValueError("the sources lack the version of python")
 
     def decisive(self) -> tuple[str, ...]:
-        """Words on each fact that must be equal for all blocks of a sweep: commit, versions, kernel and processor."""
+        """Words on each fact that must be equal for all blocks of a sweep: commit, versions, kernel, processor and
+        number of cores."""
         with_changes = f" with changes {(self.changes or UNKNOWN)[:12]}" if self.dirty else ""
         packages = [f"{name} {self.packages.get(name, UNKNOWN)}" for name in PACKAGES]
         commit = f"commit {self.commit[:12]}{with_changes}"
@@ -187,9 +189,9 @@ def load(folder: Path) -> Environment:
 
 
 def finish(folder: Path) -> None:
-    """Completes a folder's environment at the end of a run, with the machine's state and the sources that changed.
+    """Completes a folder's environment at the end of a run: adds the machine's state, and the sources that changed.
 
-    A later call keeps the state of the first call. Blocks for some 0.4 s. Raises UsageError, OSError.
+    A second call keeps the state of the first call. Blocks for some 0.4 s. Raises UsageError, OSError.
     """
     kept = load(folder)
     save(replace(kept, after=kept.after or busy(), sources=fingerprint.lasting(kept.sources)), folder)
@@ -233,7 +235,7 @@ def _system() -> str:
 
 
 def _languages() -> dict[str, str]:
-    """Version line of each language's compiler. Missing compilers are left out."""
+    """Version line of the compiler or tool of each language. Missing tools are left out."""
     probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.build and peer.needs}
     found = {}
     for language, probe in probes.items():

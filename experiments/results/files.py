@@ -37,14 +37,14 @@ from stock_service.rpc.errors import UsageError
 FORMAT = 1
 
 EDITION = 2
-"""Version of the defaults, names and colours of texts and figures. A sweep of an earlier edition is refused, since its
+"""Version of the defaults, names and colours of texts and figures. A sweep of another edition is refused, since its
 texts and figures cannot be computed again."""
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
 MEASURED = "a folder of results, which `python -m experiments run NAME` or `compare --out` has written"
 AS_WRITTEN = "the unchanged file: restore a copy of the file, or measure again"
-"""Texts of errors, which state the allowed folder (``MEASURED``) and the allowed file (``AS_WRITTEN``)."""
+"""Texts of errors: on the allowed folder (``MEASURED``), and on the allowed file (``AS_WRITTEN``)."""
 
 _DIGITS = 16
 """Length of a digest in hexadecimal digits."""
@@ -64,7 +64,7 @@ N = TypeVar("N", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[P, B]):
-    """Files of a kind of run, and the conversion of the plan to JSON and back."""
+    """Names of the files of a kind of run, and the conversion of the plan to JSON and back."""
 
     plan_file: str
     plain: Callable[[P], dict[str, Any]]
@@ -78,8 +78,7 @@ class Form(Generic[P, B]):
 
 @dataclass(frozen=True, slots=True)
 class SweepFile:
-    """Content of ``sweep.json`` after the indices of arms were replaced by the arms. A sweep has either slices or
-    windows."""
+    """Content of ``sweep.json``, with arms in place of the indices of arms. A sweep has either slices or windows."""
 
     study: str
     part: str
@@ -97,7 +96,7 @@ class SweepFile:
 
 
 def plan_text(form: Form[P, Any], plan: P) -> str:
-    """Text of the file that keeps a plan: JSON, with the version of the format."""
+    """Text of the file of a plan: JSON, with the version of the format."""
     return _json({"format": FORMAT} | form.plain(plan), 1).decode()
 
 
@@ -125,7 +124,7 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
         LookupError,
         TypeError,
         AttributeError,
-    ) as error:  # the last two: JSON of another shape
+    ) as error:  # TypeError, AttributeError: JSON of another shape
         raise UsageError(str(file), damage(error), AS_WRITTEN) from error
     given = "no format" if version is None else f"format {version}"
     raise UsageError(str(file), given, f"format {FORMAT}: measure again")
@@ -148,7 +147,7 @@ def damage(error: Exception) -> str:
 
 
 def _no_results(folder: Path, name: str) -> str:
-    """Reason why a folder lacks the results of this file name, in words."""
+    """Words on the reason why a folder has no file of this name."""
     if not folder.exists():
         return "no such folder"
     if not folder.is_dir():
@@ -158,7 +157,8 @@ def _no_results(folder: Path, name: str) -> str:
 
 
 def _plain(sweep: Sweep) -> dict[str, Any]:
-    """Values of a sweep for JSON: each arm once, with its levels. Groups and comparisons have indices of arms."""
+    """Values of a sweep for JSON. Each arm is given once, with its levels. Groups and comparisons have indices of
+    arms."""
     place = sweep.places
     kept = {each.name: getattr(sweep, each.name, None) for each in fields(SweepFile)}
     return kept | {
@@ -204,13 +204,14 @@ def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> N
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder's sweep, in the order of time, including attempts that were repeated. Raises
-    UsageError for an edited block or plan."""
+    """Every whole block of a folder's sweep, in the order of time, with repeated attempts. Raises UsageError for a
+    damaged file, and for an edited block or plan."""
     return blocks_of(folder, SWEPT)
 
 
 def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
-    """Every whole block of a run, in the order of time. Raises UsageError for an edited block or plan."""
+    """Every whole block of a run, in the order of time. Raises UsageError for a damaged file, and for an edited block
+    or plan."""
     file, plan_file = folder / form.blocks_file, folder / form.plan_file
     plan = digest(plan_file.read_bytes()) if plan_file.exists() else b""
     blocks = []
@@ -235,7 +236,7 @@ def counting(blocks: Sequence[N]) -> tuple[N, ...]:
 
 
 def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
-    """Deletes the incomplete line after the last whole block, which a crash has left. Raises OSError."""
+    """Deletes the incomplete line after the last whole block, which a crash left. Raises OSError."""
     file = folder / form.blocks_file
     whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
     write_at_once(file, whole)
@@ -293,7 +294,7 @@ def write_json(file: Path, value: object, indent: int = 2) -> None:
 
 
 def read_json(file: Path, form: type[P]) -> P:
-    """The dataclass that a file has as JSON. Raises UsageError for a file that is missing or damaged."""
+    """Dataclass that a file has as JSON. Raises UsageError for a missing or damaged file."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=form)
     except (OSError, ValueError) as error:
@@ -348,7 +349,7 @@ def _decoded(kind: type, value: Any) -> object:
 
 
 def with_levels(value: Any) -> Any:
-    """A copy of plain values for JSON, in which every setting is replaced by a mapping of its levels."""
+    """Copy of plain values for JSON, with a mapping of levels in place of every setting."""
     match value:
         case {"setting": {"levels": levels}, **others}:
             return {"levels": dict(levels), **with_levels(others)}
@@ -362,8 +363,8 @@ def with_levels(value: Any) -> Any:
 
 
 def with_settings(value: Any) -> Any:
-    """Values of JSON in which every mapping of levels is replaced by a ``Setting``. To make a plan of these values,
-    msgspec needs ``from_attributes=True``."""
+    """Values of JSON with a ``Setting`` in place of every mapping of levels. To make a plan of these values, msgspec
+    needs ``from_attributes=True``."""
     match value:
         case {"levels": levels, **others}:
             return {"setting": with_settings(levels), **others}

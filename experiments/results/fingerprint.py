@@ -21,8 +21,8 @@ from experiments.design.setting import Setting
 from experiments.design.sources import NO_SOURCES, PLACES, SOURCES, VERSIONS, counted
 
 Sources = Mapping[str, str]
-"""A fingerprint: the digest of each row by the row's pattern of files, and the version of each other project's program
-by the program's name."""
+"""Fingerprint: the digest of each row by the row's pattern of files, and the version of each other project's program by
+the program's name."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,8 +64,8 @@ def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Names of the rows and programs that differ between two fingerprints, and that any of these settings selects. A
-    program has both of its versions beside its name."""
+    """Names of the rows and programs that differ between two fingerprints, and that any of these settings selects. The
+    name of a program is followed by both versions."""
     rows = dict.fromkeys(row for each in settings for row in counted(each))
     apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
     named = (PLACES.get(row, f"{row} ({a}{_THEN}{b})") for row, (a, b) in apart.items() if a != b)
@@ -73,7 +73,7 @@ def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tupl
 
 
 def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
-    """Files of each row, by the row's pattern. A file belongs to the first row whose pattern matches."""
+    """Files of each row, by the row's pattern. A file belongs to the first row with a matching pattern."""
     before: set[str] = set()
     found = {}
     for row in SOURCES:
@@ -102,7 +102,7 @@ def _digest(root: Path, files: Iterable[str]) -> str:
 
 @cache
 def _tree(content: bytes) -> bytes:
-    """Syntax tree of a Python file, as bytes. Equal for every version of Python with this syntax."""
+    """Syntax tree of a Python file, as bytes. Every version of Python that has this syntax gives equal bytes."""
     return repr(_shape(ast.parse(content))).encode()
 
 
@@ -124,7 +124,7 @@ def _is_text(node: object) -> bool:
 
 
 def version_of(package: str, absent: str = ABSENT) -> str:
-    """Version of a package. ``absent`` for a package that is not installed."""
+    """Version of a package. ``absent`` if the package is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -31,8 +31,8 @@ def stolen_ticks(of: Collection[int], stat: Path = _STAT) -> int:
 def core_ticks(of: Collection[int], stat: Path = _STAT) -> list[list[int]]:
     """Numbers in the line of each of these cores in ``/proc/stat``, in ticks of 10 ms.
 
-    Index 0, at which the line has the core's name, is 0. A missing number is 0. The list is empty without
-    ``/proc/stat``.
+    The number at index 0 is 0, since the line has the core's name there. A missing number is 0. The list is empty
+    without ``/proc/stat``.
     """
     names = {f"cpu{core}" for core in of}
     try:

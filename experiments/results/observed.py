@@ -1,14 +1,13 @@
 """Observations of a block: the sums of every slice, the histograms of every arm, and the lost time of every round.
 
-All results are computed from blocks: rows, ratios, verdicts, figures. A **block** starts all servers, and then measures
-every arm in rounds. An **arm** is a server under a load. A **slice** is a short load of one arm; a **window** is a
-longer load. Columns have one value for each slice, in the order of the slices. Times are in nanoseconds. Histograms
-have the form of HdrHistogram.
+All results are computed from blocks: rows, ratios, verdicts, figures. A **block** starts every server again, and
+measures every arm in rounds. An **arm** is a server under a load. A **slice** is a short load of one arm; a **window**
+is a longer load. Columns have one value for each slice, in the order of the slices. Times are in nanoseconds.
+Histograms have the form of HdrHistogram.
 
-A run **carries** a percentile if at least ``BEYOND_MIN`` independent values lie beyond the percentile. A percentile
-that a run does not carry would depend on a few moments of the run, and must not be reported. Requests of one run are
-not independent, since slow requests come together. ``clients.load.record.dependence`` computes the number of
-independent values.
+A run **carries** a percentile if at least ``BEYOND_MIN`` independent values lie beyond the percentile. Any other
+percentile would depend on a few moments of the run, and must not be reported. Requests of one run are not independent,
+since slow requests come together. ``clients.load.record.dependence`` computes the number of independent values.
 """
 
 import math
@@ -28,10 +27,10 @@ ANSWERED_LATE: a counted request was answered after the end of the slice. SILENT
 FAILED: the load could not run."""
 
 FATES = ("kept", "started late", "answered late", "silent", "failed")
-"""Names of the fates in texts. The index is the fate's number."""
+"""Names of the fates in texts, by the fate's number."""
 
 BEYOND_MIN = 10
-"""Smallest number of independent values beyond a percentile that is reported."""
+"""Smallest number of independent values beyond a reported percentile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,8 @@ class SliceColumns:
     server_cpu_ns: Sequence[int]
     """Processor time of the slice's server, in the whole slice. 0 if unknown."""
     client_cpu_ns: Sequence[int]
-    """Processor time of all clients, in the whole slice."""
+    """Processor time of all clients, in the whole slice. With load from other hosts, the largest
+    ``HostSeen.core_s``."""
     wire_bytes: Sequence[int]
     """Bytes on the loopback interface in the whole slice, including headers. 0 if unknown."""
     counts: Mapping[str, Sequence[int]]
@@ -83,7 +83,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """Load that one host sent in a window, and its response times. Present only if other hosts send the load."""
+    """Part of the load that one host sent in a window, with its response times. Present only if other hosts send the
+    load."""
 
     name: str
     began_within_s: float
@@ -93,7 +94,7 @@ class HostSeen:
     mean_us: float | None
     """Mean response time. None without requests."""
     core_s: float
-    """Processor time on the busiest core: the larger of the busiest client's time, and the mean over the host's
+    """Processor time on the host's busiest core: the larger of the busiest client's time, and the mean over the
     cores."""
 
 
@@ -117,8 +118,8 @@ class Window:
     arrival_faults: Sequence[str] = ()
     """Differences of the sends from the declared arrival process, in words."""
     clients_hz: Sequence[float] = ()
-    """Replies per second of each client, over the client's own time. Empty if the load program does not report
-    times."""
+    """Replies per second of each client, over the running time of this client. Empty if the load program reports no
+    such times."""
     hosts: Sequence[HostSeen] = ()
     """Part of the load that each host sent. Empty if the load was sent from this machine."""
 
@@ -190,8 +191,8 @@ def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozens
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One attempt of a block. ``attempt`` counts from 1. A block that lost too much time to other processes is measured
-    once more."""
+    """One attempt of a block. ``attempt`` counts from 1. A block that lost too much time to other processes may be
+    measured once more."""
 
     number: int
     """Number of the block, from 1."""

@@ -1,8 +1,8 @@
 """Rows of ``results.csv``: one row for each block, arm and request type, computed from the blocks.
 
 An arm is a server under a load. The first columns are the study, the part, the block, the attempt and the arm. The next
-columns are the factors, in the order of ``FACTORS``. The other columns are measured values. An empty cell is a value
-that was not measured, or that does not exist. Left out: values over several blocks.
+columns are the factors, in the order of ``FACTORS``. The other columns are measured values. The cell of a value that
+was not measured, or does not exist, is empty. Left out: values over several blocks.
 """
 
 import csv
@@ -19,8 +19,8 @@ Cell = str | int | float | None
 
 
 def table(sweep: Sweep, blocks: Sequence[Block], without: Collection[str] = ()) -> str:
-    """CSV text of these blocks: a header, and a row for each block, arm and request type. The columns ``without`` are
-    left out."""
+    """CSV text of these blocks: a header, and a row for each block, arm and request type. ``without``: names of columns
+    that are left out."""
     text, every = io.StringIO(), [row for block in blocks for row in rows(sweep, block)]
     columns = [name for name in (every[0] if every else ()) if name not in without]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")

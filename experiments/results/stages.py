@@ -38,7 +38,7 @@ SUM_NS = 50_000
 """Largest allowed difference between the sum of a request's stages and its total, in nanoseconds."""
 
 UNKNOWN_METHOD = "unknown"
-"""Name under which the calls of all methods that the service does not have are summed up."""
+"""Name in a summary for all methods that the service does not have."""
 
 Nanoseconds = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64]
@@ -64,7 +64,7 @@ class Stages:
     thread: Numbers
     methods: tuple[str, ...]
     left_out: int
-    """Number of requests that are missing, since they ended when the timeline was full."""
+    """Number of requests that the timeline lacks, since the timeline was full when they ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """Mean stages of the requests of one method, or of all methods. ``violations`` counts requests with a missing or
-    wrong time stamp."""
+    """Mean stages of the requests of one method, or of all methods. ``violations`` is the number of requests in
+    violation."""
 
     count: int
     locked: int
-    """Number of requests with a lock."""
+    """Number of requests that asked for a lock."""
     threads: int
     """Number of the server's threads that answered the requests."""
     queue_wait: StageTimes
@@ -94,8 +94,8 @@ class StageSummary:
 
 
 def load(path: Path) -> Stages:
-    """Timeline of a file. Requests that had not ended when the file was written are left out. Raises ValueError for a
-    file of another format, and OSError."""
+    """Timeline of a file, without the requests that had not ended when the file was written. Raises OSError, and
+    ValueError for a file of another format."""
     with np.load(path, allow_pickle=False) as archive:
         about, rows = json.loads(archive[ABOUT]), archive[STAMPS]
     if about["format"] != FORMAT or tuple(about["columns"]) != COLUMNS:
@@ -110,8 +110,8 @@ def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds |
     """Summaries of the requests that were accepted within one or several intervals, by method and for ``ALL``.
 
     An interval begins at an entry of ``begins_ns``, and ends before the entry of ``ends_ns`` with the same index. The
-    intervals must be ascending. A method without requests has no entry, and without any request ``ALL`` has no entry.
-    Raises ValueError if the timeline was full before the end of the last interval.
+    intervals must be ascending. A method without requests has no entry. Without any request, ``ALL`` has no entry
+    either. Raises ValueError if the timeline was full before the end of the last interval.
     """
     begins_ns, ends_ns = np.atleast_1d(begins_ns), np.atleast_1d(ends_ns)
     if stages.left_out and len(stages.accepted_ns) and ends_ns[-1] > stages.accepted_ns.max():
@@ -130,7 +130,8 @@ def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds |
 
 
 def _durations(stages: Stages) -> dict[str, Nanoseconds]:
-    """Durations of the requests in nanoseconds: an array for each stage, by the stage's name, and for ``total``."""
+    """Durations of all stages in nanoseconds: an array with a value for each request, by the name of the stage or
+    ``total``."""
     locked = stages.asked_ns != 0
     return {
         "queue_wait": stages.dequeued_ns - stages.accepted_ns,
@@ -143,8 +144,8 @@ def _durations(stages: Stages) -> dict[str, Nanoseconds]:
 
 
 def _violations(stages: Stages) -> npt.NDArray[np.bool_]:
-    """True for each request with a missing time stamp, with time stamps in the wrong order, or with a total that is not
-    the sum of its stages."""
+    """Mask of the requests in violation: with a missing time stamp, with time stamps in the wrong order, or with a
+    total that is not the sum of the stages."""
     durations = _durations(stages)
     total = durations.pop("total")
     stamps = (stages.accepted_ns, stages.dequeued_ns, stages.handled_ns, stages.replied_ns)

@@ -1,8 +1,8 @@
-"""Content of a study's part for readers: answers, claims, pictures and sections. Plain values.
+"""Content of a study's part for readers, as plain values: answers, claims, pictures and sections.
 
 A study has parts, and a part has one sweep: a measurement in blocks. ``Shows`` has the functions of a part. ``read``
 judges a folder of results, and calls the functions of the folder's part. Left out: the appearance of the content, and
-the judgement, which ``judge`` makes.
+the rules of the judgement (``judge``).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABL
 the claim was not measured (``not_measured``)."""
 
 NOWHERE: Mapping[str, Path] = MappingProxyType({})
-"""Folders of other parts by the parts' names, for a part whose claims need no other part."""
+"""No folders of other parts: the default of ``read``."""
 
 NO_VALUE = "Not answered: no block has a value that the gates let count."
 
@@ -46,7 +46,7 @@ class Answer:
 
     question: str
     sentence: str
-    """Answer in a sentence, with a number. Empty if gates refused every block."""
+    """Answer in a sentence, with a number. Empty if gates refused every block of the answer."""
     deciding: tuple[Judged, ...]
     """Comparisons whose verdicts decide the answer."""
     further: tuple[Judged, ...] = ()
@@ -58,11 +58,12 @@ class Answer:
     not_concluded: tuple[str, ...] = ()
     """Conclusions that a reader must not draw from the answer."""
     figure: str | None = None
-    """Name of the figure that shows the answer; None for a forest plot of the deciding comparisons."""
+    """Name of the figure that shows the answer. None: a forest plot of the deciding comparisons is made."""
     to_decide: str | None = None
-    """Sentence with the command that would decide an undecided answer; None for a decided answer."""
+    """Sentence with the command that would decide an undecided answer. None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
-    """Titles of the forest plots by measure. Without a title, the question is the title."""
+    """Titles of the forest plots, by measure. By default the question is the title of the first plot, and a part of the
+    other titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,14 @@ class Claim:
     """Claim of the document that a study reproduces, with the verdict of our data."""
 
     text: str
-    """Statement of the document, in our words, with the document's numbers."""
+    """Statement of the document, in our words, with the numbers of the document."""
     verdict: ClaimVerdict
     said: str
-    """Our numbers in a sentence."""
+    """Sentences with the numbers of our data."""
 
 
 Finding = tuple[ClaimVerdict, str]
-"""Verdict on a claim, and our numbers in a sentence."""
+"""Verdict on a claim, and the sentences with our numbers."""
 
 Data = TypeVar("Data")
 
@@ -94,7 +95,7 @@ class Entry(Generic[Data]):
     """Place of the claim in the document, such as a page, if the study's page names the place."""
 
     def claim(self, data: Data) -> Claim:
-        """Claim with the verdict by the data."""
+        """Claim with the verdict that ``data`` gives."""
         return Claim(self.text, *self.finding(data))
 
 
@@ -129,16 +130,16 @@ class Seen:
     runs: tuple[object, ...] = ()
     """Judgements of the runs of other kinds than a sweep, such as cold starts."""
     environment: Environment | None = None
-    """Record of the machine; None without a record in the folder of results."""
+    """Record of the machine. None if the folder of results has no record."""
     version: Version = UNKNOWN
-    """Version of the servers, clients and peers, compared with the present sources."""
+    """Version of the measured servers, clients and peers, compared with the present sources."""
     foretold: Sequence[Foretold] = ()
     """Predictions for the sweep's arms, made before the sweep. An arm is a server under a load."""
     beside: Mapping[str, Judgement] = field(default_factory=dict)
     """Judgements of the sweeps of other recorded parts that decide claims of this part, by the parts' names."""
 
     def of(self, judged: type[Data]) -> Data | None:
-        """Judgement of this type among ``runs``; None for a kind of run that was not measured."""
+        """Judgement of this type among ``runs``. None if no run of this kind was measured."""
         return next((each for each in self.runs if isinstance(each, judged)), None)
 
 
@@ -147,7 +148,7 @@ class Shows(Protocol):
     measurements.
 
     ``peers``: names of the servers in other languages that the part measures. ``first``: name of the part that is
-    measured before this part. ``also`` and ``after``: names of the parts that are measured after this part.
+    measured before this part, if any. ``also`` and ``after``: names of the parts that are measured after this part.
     """
 
     @property
@@ -180,7 +181,7 @@ class Shows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Content of one sweep for readers."""
+    """Content of a study's part for readers."""
 
     title: str
     seen: Seen
@@ -189,9 +190,9 @@ class Content:
     pictures: tuple[Picture, ...] = ()
     sections: tuple[Section, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Names of the part's peers that these results do not have, since they were not built."""
+    """Names of the part's peers that were not built, and so are missing in these results."""
     document: str = ""
-    """Document that the study reproduces, in Markdown; empty without a document."""
+    """Document that the study reproduces, in Markdown. Empty if the study reproduces no document."""
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -200,7 +201,8 @@ class Content:
 
     @property
     def reach(self) -> str:
-        """Sentence on how far a further run may move the answers' ratios. Empty without earlier runs."""
+        """Sentence on the largest change that a further run may make to the answers' ratios. Empty without earlier
+        runs."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 
@@ -210,7 +212,7 @@ class Content:
         return self.seen.main
 
     def picture(self, name: str) -> Picture:
-        """Picture of this name. UsageError for a name without a picture."""
+        """Picture with this name. UsageError if no picture has this name."""
         named = {each.name: each for each in self.pictures}
         if name not in named:
             raise UsageError("a figure", name, ", ".join(named) or "none: nothing is drawn of these results")
@@ -249,8 +251,8 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
 def content(part: Shows, seen: Seen) -> Content:
     """Make the content of a part from the measurements.
 
-    An answer without a figure gets the forest plot of its comparisons. If gates refused every block of an answer, the
-    answer's sentence becomes ``NO_VALUE``, and its forest plot has no data.
+    An answer without a figure gets the forest plot of its comparisons. If gates refused every block of an answer,
+    ``NO_VALUE`` replaces the sentence, and the forest plot has no data.
     """
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
@@ -273,7 +275,7 @@ def content(part: Shows, seen: Seen) -> Content:
 
 
 def _pictures(name: str, answer: Answer) -> Iterator[Picture]:
-    """Forest plots of an answer: one figure for the comparisons of each measure."""
+    """Forest plots of an answer: one figure for the comparisons of each measure, such as processor time."""
     of_measure: dict[Measure, list[Judged]] = {} if answer.deciding else {"response": []}
     for each in answer.deciding:
         of_measure.setdefault(each.comparison.measure, []).append(each)
@@ -296,7 +298,7 @@ def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
 def judged(folder: Path) -> Judgement:
     """Judge the sweep of a folder by the sweep's own limits. Raises UsageError.
 
-    The judgement has the deviation between earlier runs on a machine of this kind.
+    With a record of the machine, the judgement includes the deviation between earlier runs on a machine of this kind.
     """
     judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
     if not (folder / ENVIRONMENT_FILE).exists():

@@ -1,4 +1,4 @@
-"""Files of pictures: SVG for pages, PNG for viewers that cannot show SVG."""
+"""Files of pictures: SVG for pages, and PNG for viewers that cannot show SVG."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +11,8 @@ FOLDER = "figures"
 
 
 def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:
-    """Write ``NAME.svg`` and ``NAME.png`` of each picture into a folder, and return the SVG texts by name.
+    """Write the files ``NAME.svg`` and ``NAME.png`` of each picture into a folder. Return the SVG texts by the
+    pictures' names.
 
     A missing folder is made. Raises OSError.
     """
@@ -26,5 +27,5 @@ def draw(folder: Path, pictures: Iterable[Picture]) -> dict[str, str]:
 
 
 def svg_texts(pictures: Iterable[Picture]) -> Mapping[str, str]:
-    """SVG text of each picture, by the picture's name. Equal data give equal texts. Writes nothing."""
+    """SVG text of each picture, by the picture's name. Equal data give equal texts. No file is written."""
     return {picture.name: data_of(picture.draw(), "svg").decode() for picture in pictures}

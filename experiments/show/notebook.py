@@ -1,7 +1,7 @@
 """Cells of notebooks: state, figures, answers, tables and the replication card of a folder of results.
 
 A notebook measures and computes nothing. A ``Drawn`` or ``Told`` as the last line of a cell displays itself, by
-``_repr_png_`` or ``_repr_markdown_``. Elsewhere the object prints as text.
+``_repr_png_`` or ``_repr_markdown_``. In a terminal the object prints as text.
 """
 
 from dataclasses import dataclass
@@ -51,13 +51,13 @@ class Notebook:
         return Told(f"**{self.content.title}.** {' '.join(self.content.state)} {self.content.seen.version.sentence}")
 
     def figure(self, name: str) -> Drawn:
-        """Figure of this name. UsageError for a name without a figure."""
+        """Figure with this name. UsageError if no figure has this name."""
         picture = self.content.picture(name)
         return Drawn(small_png(picture.draw()), picture.alternative)
 
     def answer(self, number: int) -> Told:
-        """Answer of this number, counted from 1: sentence, table of comparisons, further findings. UsageError for a
-        number without an answer."""
+        """Answer with this number, counted from 1: sentence, table of comparisons, further findings. UsageError if no
+        answer has this number."""
         answers = self.content.answers
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")
@@ -73,7 +73,7 @@ class Notebook:
         return Told(card(self.content.claims).markdown)
 
     def section(self, title: str) -> Told:
-        """Section of the report, without figures. UsageError for a title without a section."""
+        """Section of the report with this title, without figures. UsageError if no section has this title."""
         texts = {each.title: each.text for each in self.content.sections}
         if title not in texts:
             raise UsageError("a section", title, "; ".join(texts) or "none: this part has no sections")

@@ -1,4 +1,4 @@
-"""Texts of numbers for readers: three digits, intervals as ``0.280 to 0.300``. No text is wider than a table's cell.
+"""Texts of numbers for readers, such as ``0.290``, and of intervals, such as ``0.280 to 0.300``.
 
 An interval is over blocks; a block is one repetition of the whole measurement.
 """
@@ -12,23 +12,26 @@ NOTHING = "–"
 """Sign for a missing value."""
 
 INTERVAL_BLOCKS_MIN = 3
-"""Least number of values for which an interval is shown. The interval of two values spans 13 to 25 standard deviations,
+"""Smallest number of values for which an interval is shown. The 95 % interval of two values is 25 standard errors wide,
 and is useless."""
 
 TOO_FEW = "too few blocks for an interval"
 
 BOUNDS = (0.95, 1.0, 1.05)
-"""Bounds of verdicts. An end of an interval is shown as a bound only if the end equals the bound exactly."""
+"""Bounds in the rules for verdicts. The end of an interval is shown as a bound only if the end equals the bound
+exactly."""
 
 _FURTHER = 2
-"""Largest number of decimals that a ratio gets beyond three significant digits."""
+"""Largest number of decimals that are added to three significant digits."""
 
 _FAR = 100
-"""An end of an interval that is farther than this factor from the value is shown as ``under`` or ``over`` a bound."""
+"""Largest factor between a value and an end of its interval. A farther end is shown as ``under`` or ``over`` a
+bound."""
 
 
 def number(value: float) -> str:
-    """Text with three significant digits: ``0.290``, ``12,400``. With an exponent under 0.0001 and from 10^6 on."""
+    """Text with three significant digits, or all digits of the integer part: ``0.290``, ``12,412``. Under 0.0001, and
+    from 10^6 on, two digits and an exponent."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:
@@ -40,10 +43,10 @@ def number(value: float) -> str:
 
 
 def ratio_words(estimate: Estimate) -> tuple[str, str]:
-    """Texts of a ratio and of its interval, as ``0.280 to 0.300``; a dash without an interval.
+    """Texts of a ratio and of its interval, as ``0.280 to 0.300``. The second text is a dash if no interval is shown.
 
-    The ratio has three significant digits, and the ends have as many decimals as the ratio. All three get more decimals
-    if two of them would look equal, or if an end would look equal to a bound of the verdicts.
+    The ratio has three significant digits, and both ends have as many decimals. All three texts get up to two more
+    decimals if two of them are equal, or if a text equals a bound of the verdicts.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):
@@ -67,12 +70,12 @@ def ratio_with_ends(of: Estimate) -> str:
 
 
 def range_words(low: float, high: float) -> str:
-    """Text of a range of ratios, ``0.280 to 0.300``, with the digits of an interval."""
+    """Text of a range of ratios, ``0.280 to 0.300``, with as many digits as an interval."""
     return ratio_words(Estimate(math.sqrt(low * high), low, high, INTERVAL_BLOCKS_MIN))[1]
 
 
 def spread_words(ratios: Sequence[float]) -> str:
-    """Text of the ratios of runs: ``0.280 to 0.300`` for three or more, ``0.280 and 0.300`` for two."""
+    """Text of the ratios of several runs: ``0.280 to 0.300`` for three ratios or more, ``0.280 and 0.300`` for two."""
     if len(ratios) == 1:
         return number(ratios[0])
     words = range_words(min(ratios), max(ratios))
@@ -85,8 +88,11 @@ def enumeration(words: Iterable[str]) -> str:
 
 
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
-    """True where all texts of a ratio and its ends are different, and a text equals a bound of the verdicts only if its
-    value does."""
+    """True if the texts of a ratio and of its ends need no more decimals.
+
+    Different numbers need different texts. The text of an end may equal a bound only if the end does. The text of the
+    ratio may be 1 only if the interval contains 1.
+    """
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)
     on_1 = shown[0] == 1 and not values[1] <= 1 <= values[2]
@@ -94,31 +100,32 @@ def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
 
 
 def times_between(estimate: Estimate, factor: float) -> str:
-    """Text of the ends of an interval of times, divided by ``factor``: 1000 converts µs to ms."""
+    """Text of both ends of an interval of times ÷ ``factor``: 1000 converts µs to ms. A dash if no interval is
+    shown."""
     return f"{number(estimate.low / factor)} to {number(estimate.high / factor)}" if has_interval(estimate) else NOTHING
 
 
 def value_words(estimate: Estimate) -> str:
-    """Text of a value and its interval: ``12.3 (11.9 to 12.7)``."""
+    """Text of a value and of its interval, if shown: ``12.3 (11.9 to 12.7)``."""
     return number(estimate.value) + (f" ({times_between(estimate, 1)})" if has_interval(estimate) else "")
 
 
 def has_interval(estimate: Estimate) -> bool:
-    """True where an interval is shown: for ``INTERVAL_BLOCKS_MIN`` values or more, and finite ends."""
+    """True if the estimate's interval is shown: with ``INTERVAL_BLOCKS_MIN`` values or more, and finite ends."""
     return estimate.n >= INTERVAL_BLOCKS_MIN and math.isfinite(estimate.low) and math.isfinite(estimate.high)
 
 
 def percent(share: float) -> str:
-    """Text of a share: ``98.3 %``, ``95 %``."""
+    """Text of a share in percent: ``98.3 %``, ``95 %``."""
     return f"{float(f'{100 * share:.3g}'):g} %"
 
 
 def counted(count: int, noun: str) -> str:
-    """Text of a count: ``1 block``, ``10 blocks``."""
+    """Text of a count with its noun: ``1 block``, ``10 blocks``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
-    """Unit for the longest of these times, and the number of µs in the unit."""
+    """Unit that suits the longest of these times, and the number of µs in this unit."""
     most = max(times_us, default=0.0)
     return ("µs", 1.0) if most < 1000 else ("ms", 1000.0) if most < 1e6 else ("s", 1e6)

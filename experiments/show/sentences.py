@@ -1,9 +1,9 @@
-"""Sentences about judged comparisons. A sentence states what the verdict allows, and no more.
+"""Sentences about judged comparisons. A sentence states no more than the verdict allows.
 
 ``ratio_sentence`` expresses a verdict in words, for a study, the report and ``compare``. The verdict determines the
-sentence, with the ratio and the interval. Without a verdict, the sentence has the number of blocks that would decide,
-or the gate that withholds the verdict. A gate is a check of the measurements. Left out: the choice and the order of
-sentences.
+sentence, which has the ratio and the interval. Without a verdict, the sentence has the number of blocks that would
+decide, or the gate that withholds the verdict. A gate is a check of the measurements. Left out: the choice and the
+order of sentences.
 """
 
 import math
@@ -32,16 +32,16 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.MORE: "A takes more processor time than B.",
     Verdict.INCONCLUSIVE: "These blocks decide nothing. That does not mean that there is no difference.",
 }
-"""Meaning of each verdict on A ÷ B."""
+"""Meaning of each verdict on a ratio A ÷ B."""
 
 REACH_SAID = 0.005
-"""Least change of a ratio by a further run that is worth a sentence, as a log-ratio."""
+"""Smallest change of a ratio by a further run that is worth a sentence, as a log-ratio."""
 
 HOUR_S = 3600.0
-"""Least time between runs, in seconds, that counts as another hour."""
+"""Shortest time between two runs, in seconds, for which a sentence says "another hour"."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
-"""Pattern of an interval's ends in an answer."""
+"""Pattern of an interval in the text of an answer."""
 
 _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wall": "time per reply"}
 
@@ -49,20 +49,21 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
     """Sentences on a comparison: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The labels are the names of both sides of the ratio, within a sentence. A further run may change the ratio: a
-    sentence says so only if the change would undo the verdict. ``reach_sentences`` has the other changes.
+    The labels name both sides of the ratio, as within a sentence. The sentences mention the change by a further run
+    only if the change would undo the verdict. ``reach_sentences`` has every change.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
 
 def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
-    """Sentences on how far a further run may move each ratio. Empty without earlier runs."""
+    """Sentences on the change that a further run may make to each ratio. Empty without earlier runs."""
     moved = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
     return tuple(f"{title}: {_between(between)}" for title, between in moved if between)
 
 
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
-    """Sentence on how far a further run may move the ratios in these answers. Empty without earlier runs.
+    """Sentence on the largest change that a further run may make to the ratios in these answers. Empty without earlier
+    runs.
 
     ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. For the others none is known.``
     """
@@ -78,7 +79,8 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
 
 
 def ratio_so_far(judgement: Judgement) -> str:
-    """Ratio of the first comparison during a sweep, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``."""
+    """Ratio of the first comparison, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``. Empty without a
+    value."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""
@@ -88,7 +90,7 @@ def ratio_so_far(judgement: Judgement) -> str:
 def verdict_words(judged: Judged) -> str:
     """Words for the verdicts: ``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``.
 
-    ``no verdict`` for a sweep that is at no look; ``no verdict on the server`` where the load was the limit.
+    ``no verdict`` if the sweep has no verdicts now. ``no verdict on the server`` if the load was near its limit.
     """
     if judged.load_share is not None:
         return "no verdict on the server"
@@ -99,7 +101,8 @@ def verdict_words(judged: Judged) -> str:
 
 
 def undecided_words(judged: Judged) -> str:
-    """Text on the decision that is still open: ``about 24 blocks``, or ``gate 5``. Empty for a decided comparison."""
+    """Text on an undecided comparison: the blocks that would decide (``about 24 blocks``), or the refusing gate (``gate
+    5``). Empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -109,7 +112,8 @@ def undecided_words(judged: Judged) -> str:
 
 
 def state_sentences(judgement: Judgement) -> Iterator[str]:
-    """Sentences on a sweep's progress: the blocks done and planned, the declared looks, the undecided comparisons."""
+    """Sentences on a sweep's progress: the blocks done and planned, the declared numbers of blocks (looks), and the
+    undecided comparisons."""
     have, looks = len(judgement.blocks), judgement.sweep.looks
     at = " or ".join((", ".join(map(str, looks[:-1])), str(looks[-1]))) if len(looks) > 1 else str(looks[-1])
     if not judgement.sweep.has_verdicts:
@@ -135,7 +139,7 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
 
 
 def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
-    """Sentence with the command that would decide these comparisons; None if all are decided."""
+    """Sentence with the command that would decide these comparisons. None if all are decided."""
     found = [judgement.judged[name] for name in names if name in judgement.judged]
     undecided = [each for each in found if not each.is_settled]
     command = f"python -m experiments run {judgement.sweep.part}"
@@ -155,15 +159,15 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 
 def _blocks_needed(judged: Judged) -> int | None:
-    """Total number of blocks that would decide the comparison, including the blocks that gates left out. None: over
-    1,000, or unknown."""
+    """Total number of blocks that would decide the comparison, including blocks that gates left out. None if over 1,000
+    or unknown."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
 
 
 def take(label: str) -> str:
-    """Verb that agrees with a label: ``take`` after a plural, else ``takes``."""
+    """Verb that agrees with a label: ``take`` for a label in the plural, else ``takes``."""
     head = re.split(r" (?:with|on|of|per|at|in|by|for|under|from)\b", label.rpartition(", ")[2])[0]
     words = [word for word in re.sub(r"\(.*?\)", "", head).split() if "=" not in word]
     plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
@@ -191,7 +195,7 @@ def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _limited(load_share: float) -> str:
-    """Sentences on a load that was the limit. ``load_share``: the load's share of its core."""
+    """Sentences on a load that was near its limit. ``load_share``: the load's share of its core."""
     told = "So client and server together determine the ratio, and there is no verdict on the server."
     return f"The load took {percent(round(load_share, 2))} of its core. {told}"
 
@@ -206,7 +210,7 @@ def _sized(judged: Judged, above: str, below: str) -> str:
 
 
 def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
-    """Sentences on a ratio of two different arms."""
+    """Sentences on a comparison of two different arms."""
     what = _what(judged)
     if ruling.verdict in APART:
         less = "less" if ruling.verdict in (Verdict.FASTER, Verdict.LESS) else "more"
@@ -218,7 +222,7 @@ def _compared(judged: Judged, ruling: Ruling, above: str, below: str) -> str:
 
 
 def _same(judged: Judged, label: str) -> str:
-    """Sentence on the ratio of two equal arms, an A/A pair."""
+    """Sentence on the ratio of two equal arms, which are an A/A pair."""
     ratio = f"ratio {_ratio(judged)}"
     if judged.verdict is Verdict.EQUIVALENT:
         return f"two equal servers ({label}) take the same {_what(judged)}, to within 5 %: {ratio}."
@@ -228,7 +232,7 @@ def _same(judged: Judged, label: str) -> str:
 
 
 def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
-    """Sentences on the latency of more clients ÷ the latency of fewer clients."""
+    """Sentences on a ratio of latencies: with more clients ÷ with fewer clients."""
     ruling, beside = judged.rulings
     if ruling.verdict is Verdict.FLAT:
         yield f"latency is the same with {above} as with {below}, to within 5 %: ratio {_ratio(judged)}."
@@ -242,7 +246,8 @@ def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
 
 
 def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]:
-    """Sentences on growth against the ratio of the clients: ``… (1.70 to 1.84): less than 5 times.``"""
+    """Sentences that compare a ratio of latencies (``grown``) with the ratio of the clients: ``… (1.70 to 1.84): less
+    than 5 times.``"""
     times = f"{ruling.against:.3g} times"
     small = ", by under 5 %" * judged.is_small(ruling)
     match ruling.verdict:
@@ -258,9 +263,9 @@ def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]
 
 
 def listed(judged: Judged) -> str:
-    """Entry of a list: the comparison's title, numbers and verdict, and the reason for INCONCLUSIVE.
+    """Text for a list: the comparison's title, numbers and verdict, and the reason for INCONCLUSIVE.
 
-    ``no verdict`` comes before the numbers.
+    Without a verdict, ``no verdict`` comes before the numbers.
     """
     numbers, verdict = _ratio(judged), verdict_words(judged)
     words = f"{numbers}, {verdict}" if judged.rulings else f"{verdict}, {numbers}"
@@ -270,10 +275,10 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences that follow a ratio: on the means of whole blocks if they disagree, on a further run, and on the blocks
-    that would decide.
+    """Sentences that follow a ratio: on plain means that disagree with the ratio, on the change by a further run, and
+    on the blocks that would decide.
 
-    With ``is_brief`` a further run is mentioned only if the run would undo a verdict.
+    With ``is_brief``, the change is mentioned only if it would undo the verdict.
     """
     if judged.typical_is_not_whole:
         whole = ratio_with_ends(judged.whole)
@@ -300,12 +305,13 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
 
 
 def _is_moved(judged: Judged) -> bool:
-    """True where the deviation between earlier runs is known, for a decided comparison of different arms."""
+    """True if the comparison is a decided comparison of different arms, and the deviation between earlier runs is
+    known."""
     return judged.between is not None and judged.decided and judged.comparison.kind != "same"
 
 
 def _between(known: Deviation) -> str:
-    """Sentence on how far a further run may move a ratio, by the deviation between earlier runs."""
+    """Sentence on the change that a further run may make to a ratio, by the deviation between earlier runs."""
     later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
@@ -314,35 +320,35 @@ def _between(known: Deviation) -> str:
 
 
 def _later(known: Deviation) -> tuple[str, str]:
-    """Words on the time of a further run, and on the time between the earlier runs.
+    """Two texts: on the time of the further run, and on the time between the earlier runs.
 
-    Earlier runs within an hour show the deviation of a run some minutes later, and of no later run.
+    Earlier runs within one hour show only the deviation of a run some minutes later.
     """
     return ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
 
 
 def _percent_more(log: float) -> str:
-    """Change in percent that a log-ratio means: ``5.8 %``."""
+    """Change in percent of a ratio whose logarithm changes by ``log``: ``5.8 %``."""
     return percent(round(math.expm1(log), 3))
 
 
 def _begun(sentence: str) -> str:
-    """Sentence with a capital letter, unless the first word has capitals of its own, as gRPC has."""
+    """Sentence that begins with a capital letter. A first word with capitals inside, such as gRPC, stays unchanged."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 
 def _numbers(judged: Judged) -> tuple[str, str]:
-    """Texts of the typical ratio and of the interval."""
+    """Texts of the typical ratio and of its interval. Without an interval the second text is ``TOO_FEW``."""
     value, ends = ratio_words(judged.typical)
     return value, ends if has_interval(judged.typical) else TOO_FEW
 
 
 def _ratio(judged: Judged) -> str:
-    """Text of the typical ratio and the interval: ``0.290 (0.280 to 0.300)``."""
+    """Text of the typical ratio and of the interval: ``0.290 (0.280 to 0.300)``."""
     value, ends = _numbers(judged)
     return f"{value} ({ends})"
 
 
 def _what(judged: Judged) -> str:
-    """Words for the measured quantity of a comparison: ``time``, ``processor time``."""
+    """Words for the quantity that a comparison measures: ``time``, ``processor time``, ``time per reply``."""
     return _WHAT[judged.comparison.measure]

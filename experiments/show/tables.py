@@ -2,7 +2,7 @@
 
 An arm is a server under a load. An interval has a column beside its number. A missing value is a dash. ``†`` marks a
 time that client and server together determine. ``§`` marks a time that a gate, a check of the measurements, refuses.
-Left out: sentences, and the order of tables.
+Left out: the order of tables, and all sentences but ``rounds_sentence``.
 """
 
 from collections import Counter
@@ -61,19 +61,20 @@ Cells = tuple[str, ...]
 Shown = TypeVar("Shown")
 
 Column = tuple[str, Callable[[Shown], str]]
-"""Column of a table: the head, and the function that gives the column's text for each shown object."""
+"""Column of a table: the head of the column, and the function that gives the column's text for one object."""
 
 _YES_NO = {True: "yes", False: "no", None: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: heads, lines, and notes with the meanings of marks."""
+    """Table: heads of columns, lines, and notes with the meanings of marks."""
 
     head: Cells
     lines: tuple[Cells, ...]
     texts: int = 1
-    """Number of columns with words, from the left. All other columns have numbers, and are aligned to the right."""
+    """Number of columns with words, from the left. The columns after them have numbers, and are aligned to the
+    right."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -87,7 +88,7 @@ class Table:
 
 
 def _table(columns: Sequence[Column[Shown]], shown: Sequence[Shown], texts: int, notes: tuple[str, ...]) -> Table:
-    """Table with a line for each object in ``shown``."""
+    """Table with one line for each object in ``shown``."""
     lines = tuple(tuple(cell(each) for _, cell in columns) for each in shown)
     return Table(tuple(head for head, _ in columns), lines, texts, notes)
 
@@ -118,7 +119,8 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 
 
 def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
-    """True where the load was near its limit in one of the two arms. Processor time is the server's alone: False."""
+    """True if the load was near its limit in one of the two arms. False for processor times, which only the server
+    determines."""
     return judged.comparison.measure != "cpu" and any(judgement.limited(judged))
 
 
@@ -134,9 +136,9 @@ def bounded(judgement: Judgement, judged: Judged) -> str:
 
 
 def points(shown: Sequence[Point]) -> Table:
-    """Table of the points of each arm: the factors with several levels, the mean, percentiles and processor time.
+    """Table of the points: the factors with several levels, the mean, percentiles and processor time of each arm.
 
-    An arm with requests of one type has one line, for that type.
+    An arm whose requests are all of one type has only the line of this type.
     """
     types = Counter(point.arm for point in shown)
     shown = [point for point in shown if point.request != ALL or types[point.arm] != 2]
@@ -171,9 +173,9 @@ def points(shown: Sequence[Point]) -> Table:
 
 
 def refusals(judgement: Judgement) -> Table:
-    """Table of the refusals of comparisons by gates, with a line for each comparison and gate.
+    """Table of the refusals by gates, with a line for each comparison and gate.
 
-    A comparison without a value in any block is in no other table.
+    Of a comparison without a value in any block, only this table has a line.
     """
     lines = [line for judged in judgement.judged.values() for line in _refused(judged)]
     for each in judgement.sweep.comparisons if judgement.blocks else ():
@@ -183,7 +185,7 @@ def refusals(judgement: Judgement) -> Table:
 
 
 def left_out(judgement: Judgement) -> Table:
-    """Table of the lost slices of each arm, by the reason of the loss."""
+    """Table of the number of each arm's lost slices, by the reason of the loss."""
     lines, seen = [], [block.slices for block in judgement.blocks]
     fates = Counter(pair for each in seen for pair in zip(each.arm, each.fate, strict=True))
     for place, arm in enumerate(judgement.sweep.arms):
@@ -196,8 +198,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on the rounds that were left out, on the programs that took the cores, and on the blocks in which over
-    half of the rounds lost time."""
+    """Sentences on the rounds left out, the programs that took the cores, the blocks that were run again, and the
+    blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -216,7 +218,8 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Words on the programs that took the cores in these rounds. Processor times are named if they were watched."""
+    """Words on the programs that took the cores in these rounds, with the processor times if foreign processes were
+    watched."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
@@ -260,7 +263,7 @@ def interfaces(environment: Environment) -> str:
 
 
 def _refused(judged: Judged) -> Iterator[Cells]:
-    """Lines on the refusals of a comparison, and of single blocks of the comparison."""
+    """Lines on the refusals of a whole comparison, and of single blocks of the comparison."""
     title = judged.comparison.title
     for refusal in judged.refusals:
         yield title, _gate(refusal.gate), refusal.said, "no verdict"
@@ -274,7 +277,7 @@ def _refused(judged: Judged) -> Iterator[Cells]:
 
 
 def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cells]:
-    """Lines on a comparison that has no value in any block."""
+    """Lines on the reasons why a comparison has no value in any block."""
     sweep = judgement.sweep
     found = {
         refusal.gate: refusal
@@ -288,7 +291,7 @@ def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cel
 
 
 def _gate(gate: int) -> str:
-    """Number and subject of a gate: ``4: errors``."""
+    """Number and name of a gate: ``4: errors``."""
     return f"{gate}: {gates.NAMES.get(gate, 'unnamed')}"
 
 
@@ -298,14 +301,15 @@ def _level(name: str, point: Point) -> str:
 
 
 def _twin(twins: set[Setting], point: Point) -> str:
-    """Words for the side of an A/A pair on which an arm stands; empty for an arm outside every pair."""
+    """Words for the server of an A/A pair: ``first server`` or ``second server``. Empty for an arm outside every
+    pair."""
     if point.arm.setting not in twins:
         return ""
     return "second server" if point.arm.copy else "first server"
 
 
 def _marks(point: Point) -> str:
-    """Marks after the mean of a point."""
+    """Marks that follow the mean of a point."""
     return LIMITED_MARK * point.load_limited + REFUSED_MARK * bool(point.refusals)
 
 
@@ -316,7 +320,7 @@ def _number(of: Estimate | float | None, factor: float = 1.0) -> str:
 
 
 def _busy(busy: Busy) -> str:
-    """Words on the state of the machine at one moment."""
+    """Words on the state of the machine at one time."""
     moment = f"{busy.at}: load {busy.load_1_min:g}, {busy.memory_available_mib:,.0f} MiB free"
     return f"{moment}, fixed work {number(busy.fixed_work_us)} µs, wake-up {number(busy.wake_up_us)} µs"
 

@@ -1,8 +1,9 @@
-"""Version of a recording's servers: this version, or an earlier version with the changes since.
+"""Version of a recording's servers: the present version, or an earlier version with the changes since.
 
 Every page states the version beside its numbers. The fingerprint of the sources decides the version
 (``results/fingerprint.py``). The version of Python does not count here: a page may be made on another Python, and the
-table of the machine has the measured Python. A recording without a fingerprint is of an earlier server.
+table of the machine has the measured Python. A recording without a fingerprint counts as a recording of an earlier
+server.
 """
 
 import re
@@ -15,7 +16,7 @@ from experiments.results.environment import Environment
 from experiments.results.fingerprint import differing, taken
 
 LABEL = "> **Version.** "
-"""Beginning of a report's line on the version. Only this line changes after the report is written."""
+"""Beginning of a report's line on the version. Only this line of a report depends on the present sources."""
 
 THIS, EARLIER = "of this version", "of an earlier server"
 
@@ -25,12 +26,12 @@ class Version:
     """Comparison of a recording's sources with the present sources."""
 
     measured_on: str = ""
-    """Day, such as ``24 November 2026``; empty without a record of the machine."""
+    """Day of the measurement, such as ``24 November 2026``. Empty without a record of the machine."""
     commit: str = ""
-    """Commit of the recording; empty without a record of the machine."""
+    """Commit at which the recording was made. Empty without a record of the machine."""
     has_fingerprint: bool = False
     changed: tuple[str, ...] = ()
-    """Names of the recording's sources that differ from the present sources."""
+    """Names of the sources that have changed since the recording."""
 
     @property
     def is_this(self) -> bool:
@@ -39,12 +40,12 @@ class Version:
 
     @property
     def words(self) -> str:
-        """Version in a few words, for a table's cell or within a sentence."""
+        """Version in a few words, for a table's cell or for a part of a sentence."""
         return THIS if self.is_this else f"{EARLIER}, {self.measured_on or 'of an unknown day'}"
 
     @property
     def sentence(self) -> str:
-        """Version in a sentence, with the changes since."""
+        """Version in sentences, with the changes since the recording."""
         if self.is_this:
             return f"The servers, clients and peers are {THIS}. They were measured on {self.measured_on}."
         if not self.measured_on:
@@ -60,7 +61,7 @@ UNKNOWN = Version()
 
 
 def line(version: Version) -> str:
-    """Line of a report on the version, without a line break."""
+    """Line of a report with the version, without a line break."""
     return f"{LABEL}{version.sentence}"
 
 
@@ -70,7 +71,8 @@ def without(report: str) -> str:
 
 
 def of(environment: Environment | None, settings: Sequence[Setting]) -> Version:
-    """Version of the arms with these settings. Blocks for some 0.1 s. Raises OSError, SyntaxError."""
+    """Version of a recording, by the sources that these settings select. The first call blocks for some 0.3 s. Raises
+    OSError, SyntaxError."""
     if environment is None:
         return UNKNOWN
     then, measured_on = environment.sources, f"{datetime.fromisoformat(environment.before.at):%-d %B %Y}"

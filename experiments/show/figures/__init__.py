@@ -1,6 +1,7 @@
 """Figures: each module draws one kind of figure from plain values, and describes the figure's content in words.
 
-``house.mplstyle`` is the style of all figures. matplotlib's constrained layout places all parts. No panel is empty: a
-panel without data shows a sentence. A value without a verdict is grey and hollow. A value that a gate refuses is a
-cross, in the colour of its line; a gate is a check of the measurements.
+``style`` and ``panels`` have the parts that all figures share, and ``house.mplstyle`` the style. matplotlib's
+constrained layout places all parts. A panel without data shows a sentence. A ratio without a verdict is grey and
+hollow. A gate is a check of the measurements. In most figures, a value that a gate refuses is a cross, in the colour of
+its line.
 """

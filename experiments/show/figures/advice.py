@@ -1,8 +1,8 @@
-"""Sizes of a pool: the highest rate of each pool (left panel), and the p99 of the advised pool by rate (right panel).
+"""Advice on a pool: the highest rate with each size (left panel), and the p99 at each rate (right panel).
 
-Both panels show predictions, or both panels show measurements (hollow markers). The advice for a running server has
-numbers of connections in place of pools. The advised pool has a mark. Dotted lines are the wished rate and the wished
-p99.
+A pool is a number of workers in a process. Both panels show predictions, or both show measurements (hollow markers).
+For a running server, the sizes may be numbers of connections. The advised size has a mark, and the p99 is that of the
+advised server. Dotted lines are the wished rate and the wished p99.
 """
 
 import math
@@ -29,19 +29,19 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Content of the figure. A pool is a number of workers in a process. Rates are per second, times are in ms."""
+    """Content of the figure. Rates are per second, and times are in ms."""
 
     advised: str
-    """The advice, in a few words."""
+    """Advice, in a few words."""
     pool: int | None
-    """Size of the advised pool; None where the figure does not have the advised pool."""
+    """Advised size. None if the left panel does not have the advised size."""
     at_once: str
-    """Unit of a pool's size: ``workers of a process``, ``connections``."""
+    """Unit of the sizes: ``workers of a process`` or ``connections``."""
     how: Literal["predicted", "measured"]
     highest_hz: Points
-    """Highest rate by pool."""
+    """Pairs of a size and the highest rate with this size."""
     p99_ms: Points
-    """p99 of the advised server, by rate."""
+    """Pairs of a rate and the p99 of the advised server at this rate."""
     rate_hz: float | None
     target_p99_ms: float | None
 
@@ -107,7 +107,7 @@ def _entries(shown: Shown) -> Iterator[Artist]:
 
 
 def _told(shown: Shown) -> Iterator[str]:
-    """Sentences with the advice and every point."""
+    """Sentences with the advice and the values of every point."""
     yield f"Advised: {shown.advised}."
     for what, points in (
         (f"Replies a second at most, by {shown.at_once.split()[0]}", shown.highest_hz),

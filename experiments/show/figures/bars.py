@@ -1,8 +1,8 @@
 """Means as bars, such as a document's means beside our means. Panels of one quantity share one scale.
 
-A bar begins at 0, so that its length is the mean; the mean is written above the bar. A bar has the colour of its
-transport. Bars of one transport differ in shade and hatching. A line is the 95 % interval, if any. Left out: points
-over many levels, which ``curves`` draws.
+A bar begins at 0, so that its length is the mean. The mean is written above the bar. A bar has the colour of its
+transport. Bars of one transport differ in shade and hatching. The line on a bar is the 95 % interval of the mean, if
+known. Left out: points over many levels, which ``curves`` draws.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,36 +20,36 @@ from experiments.show.figures.panels import even_axis, highest, pictured, say, s
 from experiments.show.numbers import has_interval, number, value_words
 
 PANEL_LETTERS = 78
-"""Letters that fit side by side in the titles of all panels."""
+"""Number of letters that fit in the titles of all panels, side by side."""
 
 TICK_LETTERS = 45
-"""Letters that fit in one line of names below the bars of all panels."""
+"""Number of letters that fit in one line of the names below the bars of all panels."""
 
 HATCHES = ("", "////", "....", "xxxx")
-"""Hatching of the bars of one transport, in turn."""
+"""Hatching for each name of a bar, in order."""
 
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-"""White background of a number, so that no line of the grid crosses the number."""
+"""White background of a number, which hides the lines of the grid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Bar: a mean, in its panel's unit."""
+    """Bar that shows a mean, in the unit of the panel."""
 
     transport: str
-    """Transport of the bar. Bars of one transport form a group."""
+    """Transport whose colour the bar has. Bars of one transport form a group."""
     mean: Estimate
     name: str = ""
-    """Name of the bar among several bars of one transport."""
+    """Name that tells the bars of one transport apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Panel with bars, from the left."""
+    """Panel with bars, in the order from the left."""
 
     title: str
     quantity: str
-    """Quantity of the bars, with its unit."""
+    """Quantity that the bars show, with its unit."""
     bars: Sequence[Bar]
 
 
@@ -75,13 +75,13 @@ def _draw(title: str, panels: Sequence[Panel], alike: Sequence[Panel]) -> Figure
 
 
 def _keys(drawn: style.Strokes) -> Iterator[tuple[Artist, ...]]:
-    """Legend entry for each name: a patch in the colour of each transport."""
+    """Legend entry for each name of bars: a patch in the colour of each transport."""
     for name in filter(None, _names(drawn)):
         yield tuple(Patch(label=name, **_look(drawn, key)) for key in drawn if key[1] == name)
 
 
 def _names(drawn: style.Strokes) -> list[str]:
-    """Names of the bars of one transport, each once."""
+    """Names of the bars, each name once."""
     return list(dict.fromkeys(name for _, name in drawn))
 
 

@@ -1,8 +1,8 @@
 """Latency against the number of clients: a panel for each setting, a line for each request type or level.
 
-Points are geometric means over blocks, with 95 % intervals. The median and the 99th percentile may have a panel of
-their own. All panels of the compared figures share one scale from 0, so that growth in proportion to the clients is a
-straight line. A starved client is a client without any reply, and no latency includes it. Each starved client is a
+Points are geometric means over blocks, with 95 % intervals. The median and the 99th percentile may have their own
+panel. All panels of the compared figures share one scale from 0. So growth in proportion to the clients is a straight
+line. A starved client is a client without any reply, and no latency includes this client. Each starved client is a
 cross in a strip at the top of the panel, above the number of clients. Left out: N ÷ throughput, which for N clients in
 a closed loop equals the mean latency.
 """
@@ -25,16 +25,16 @@ from experiments.show.figures.panels import even_axis, highest, line, mark, pict
 from experiments.show.numbers import counted, has_interval, time_unit, value_words
 
 TICKS_MAX = 12
-"""Largest count of numbers of clients that all have a tick. With more numbers some have no tick."""
+"""Largest number of levels of clients that each have a tick. With more levels, a few round numbers have ticks."""
 
 CROSS_STEP = 0.045
-"""Height of the cross of a starved client, as a share of the panel's height."""
+"""Distance between two crosses of starved clients, as a share of the panel's height."""
 
 PERCENTILES: Mapping[int, Mapping[str, Any]] = {
     50: {"linestyle": style.DOTTED, "marker": "o"},
     99: {"linestyle": "-", "marker": "^"},
 }
-"""Line style and marker of each percentile. The markers differ, since a point may have no line."""
+"""Line style and marker of each percentile. The percentiles have different markers, since a point may have no line."""
 
 ROW_POINTS = 11
 """Height in points of a row of text below an axis."""
@@ -51,12 +51,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Panel of lines that are compared."""
+    """Panel with the lines that a reader compares."""
 
     title: str
     lines: Sequence[Line]
     pool: int | None = None
-    """Size of the thread pool: a vertical line marks this number of clients. None for no line."""
+    """Size of the thread pool: a vertical line marks an equal number of clients. None for no line."""
     below: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Rows of words below the axis, by the row's name. A row has a word for each number of clients."""
 
@@ -72,7 +72,7 @@ def picture(
     """Picture of the panels side by side on one scale.
 
     ``percentiles``: add a panel with the percentiles of the first panel's lines. ``alike``: the panels of all figures
-    that share the scale and the colours of lines, including this figure's panels.
+    that share the scale and the colours of lines, including the panels of this figure.
     """
     return pictured(name, title, _told(panels), lambda: _draw(title, panels, percentiles, alike))
 
@@ -152,7 +152,7 @@ def _clients_axis(axes: Axes, panel: Panel) -> None:
 
 
 def _rows_below(axes: Axes, panel: Panel) -> None:
-    """Write the rows of words below the axis, each with the row's name under the words."""
+    """Write the rows of words below the axis. The name of a row is under its words."""
     for place, (name, words) in enumerate(panel.below.items()):
         down = -ROW_POINTS * (3.2 + 2.3 * place)
         told = [(at, words.get(int(at), ""), down) for at in axes.get_xticks()]
@@ -164,7 +164,7 @@ def _rows_below(axes: Axes, panel: Panel) -> None:
 
 
 def _starved(point: Point) -> int:
-    """Number of crosses of a point: the mean number of starved clients in a window, rounded up."""
+    """Number of crosses for a point: the mean number of starved clients in a window, rounded up."""
     return math.ceil(point.starved_each - 1e-9)
 
 
@@ -207,13 +207,13 @@ def _entries(panels: Sequence[Panel], drawn: style.Strokes, percentiles: bool) -
 
 
 def _is_joined(panel: Panel, percent: int) -> bool:
-    """True where a line joins two points of a percentile, since two neighbouring points have the percentile."""
+    """True if a line joins two points of a percentile: two neighbouring points have a value of the percentile."""
     known = [[point.percentile_us(percent) is not None for point in each.points] for each in panel.lines]
     return any(one and other for each in known for one, other in pairwise(each))
 
 
 def _told(panels: Sequence[Panel]) -> Iterator[str]:
-    """Sentences with the means of each line by number of clients."""
+    """Sentences with the mean latencies of each line, by the number of clients."""
     unit, factor = time_unit(point.mean_us.value for point in _points(panels) if point.mean_us)
     if panels:
         yield f"Mean latency in {unit} against clients."

@@ -1,7 +1,7 @@
-"""Costs, such as processor time a request: rows of numbers with 95 % intervals, and a panel for each quantity.
+"""Costs, such as processor time a request: a panel for each quantity, with a row for each server.
 
-A row has the colour and marker of its transport. Panels with equal rows are side by side. Other panels are one below
-the other.
+A row shows a number with its 95 % interval, in the colour of the transport. Panels with equal names of rows are side by
+side. Other panels are one below the other.
 """
 
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ from experiments.show.numbers import number
 
 NAME_LETTERS, QUANTITY_LETTERS = 24, 60
 """Letters that fit in one line. ``NAME_LETTERS``: of a row's name. ``QUANTITY_LETTERS``: of the quantities of all
-panels side by side."""
+panels, side by side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row: one cost of one server."""
+    """Row with one cost of one server."""
 
     name: str
     transport: str
     cost: Estimate | None
     """Cost with its interval. None for a server whose cost was not measured."""
     lacks: str = ""
-    """Reason for a missing cost, in a few words."""
+    """Reason why the cost is missing, in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Panel of one quantity."""
+    """Panel with the rows of one quantity."""
 
     quantity: str
-    """Quantity of the rows, with its unit."""
+    """Quantity that the rows show, with its unit."""
     rows: Sequence[Row]
     title: str = ""
     """Words above the panel, such as the load."""

@@ -1,7 +1,7 @@
 """Means over a quantity: panels in rows, a line for each setting, and every point at its value on a numeric axis.
 
 A point has its 95 % interval, if known. A dotted line shows the values of a formula. Panels that are compared share a
-scale, even across figures. Left out: latency over numbers of clients, which ``clients`` draws.
+scale, even in different figures. Left out: latency over numbers of clients, which ``clients`` draws.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -18,22 +18,22 @@ from experiments.show.figures.panels import even_axis, highest, line, log_axis, 
 from experiments.show.numbers import has_interval, value_words
 
 PANEL_LETTERS = 72
-"""Letters that fit side by side in the titles of all panels."""
+"""Number of letters that fit in the titles of all panels, side by side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Line: means of one setting, in the figure's unit, by ascending place on the axis."""
+    """Line: means of one setting, in the figure's unit, by ascending place on the x-axis."""
 
     name: str
     transport: str
-    """Transport that gives the line its colour. A line without a transport has its own colour."""
+    """Transport that gives the line its colour. A line without a transport gets a colour by its order."""
     points: Sequence[tuple[float, Estimate]]
-    """Place on the x-axis, and mean with interval, of each point."""
+    """Points: place on the x-axis, and mean with interval."""
     formula: Sequence[tuple[float, float]] = ()
-    """Values of a formula, drawn as a dotted line."""
+    """Points of a dotted line: place on the x-axis, and value of a formula."""
     hollow: Collection[float] = ()
-    """Places on the x-axis of the points that are drawn hollow."""
+    """Places on the x-axis of the hollow points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +46,31 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Axes: quantities with units (``x``, ``y``), and the places and texts of the ticks on the x-axis."""
+    """Axes of the panels: quantities with units (``x``, ``y``), and the places and texts of the ticks on the x-axis."""
 
     x: str
     y: str
     ticks: Sequence[tuple[float, str]]
     formula: str = ""
-    """Name of the dotted lines."""
+    """Name of the dotted lines in the legend."""
     hollow: str = ""
-    """Meaning of the hollow points."""
+    """Meaning of the hollow points, for the legend."""
     log_x: bool = True
     log_y: bool = False
     holds_formula: bool = False
-    """True where the y-axis includes the dotted lines. Otherwise the y-axis includes only the points."""
+    """True if the y-axis also spans the dotted lines. Otherwise the y-axis spans only the points."""
     joined: bool = True
-    """True where a line joins the points. False where the places are kinds, with no order."""
+    """True if a line joins the points. False if the places are kinds, which have no order."""
     columns: int = 4
     shared: Literal["all", "row", "none"] = "all"
-    """Panels that share one y-axis."""
+    """Panels that share one y-axis: all panels, or the panels of a row. ``none``: each panel has its own y-axis."""
 
 
 def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
 ) -> style.Picture:
-    """Picture of the panels in rows. ``alike``: the panels of other figures, which share scales place by place."""
+    """Picture of the panels in rows. ``alike``: the panels of other figures. Panels at the same position share a
+    scale."""
     return pictured(name, title, _told(scale, panels), lambda: _draw(title, scale, panels, alike))
 
 
@@ -99,7 +100,7 @@ def _means(panel: Panel) -> list[Estimate]:
 
 
 def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
-    """Set the y-axis of a group of panels."""
+    """Set the y-axis for the values of all these panels."""
     means = [mean for panel in panels for mean in _means(panel)]
     others = [y for panel in panels for line in panel.lines for _, y in line.formula if scale.holds_formula]
     heights = [*others, *(mean.value for mean in means)]
@@ -138,7 +139,7 @@ def _draw_panel(axes: Axes, scale: Scale, panel: Panel, drawn: style.Strokes, le
 
 
 def _seen(axes: Axes, formula: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """Points of a formula's line. A single value becomes a short line, so that it is visible."""
+    """Points of a formula's line. A single value becomes a short line, so that the value is visible."""
     if len(formula) > 1:
         return formula
     ((x, y),) = formula
@@ -162,7 +163,7 @@ def _entries(scale: Scale, panels: Sequence[Panel], drawn: style.Strokes) -> Ite
 
 
 def _told(scale: Scale, panels: Sequence[Panel]) -> Iterator[str]:
-    """Sentences with the value and interval of every point."""
+    """Sentences with the value and the interval of every point."""
     texts = dict(scale.ticks)
     if panels:
         yield f"{scale.y} against {scale.x}."

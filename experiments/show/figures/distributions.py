@@ -1,8 +1,8 @@
 """Response times from the quickest request to the slowest request: a percentile curve for each setting.
 
-The x-axis is the share of requests that took longer, on a logarithmic scale, so that the slow end has more space. The
-ticks name the share of requests that took no longer. A curve ends where fewer than ten independent requests are slower:
-a longer curve would depend on a few moments of the run.
+The x-axis is the share of requests that took longer. The axis is logarithmic, so that the slow end has more space. The
+ticks name the share of requests that took no longer. A curve ends where fewer than ten independent requests are slower.
+A longer curve would depend on a few moments of the run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from experiments.show.figures.style import QUIET, Picture, Strokes, grid, key, k
 from experiments.show.numbers import number, time_unit
 
 SHARES = (0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001)
-"""Shares of requests that took longer, with a tick on the axis."""
+"""Shares of requests that took longer. Each share has a tick on the axis."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class Line:
     point: Point
 
     def curve(self) -> tuple[Numbers, Numbers]:
-        """Shares of requests that took longer, descending, with the times in µs. Empty for too few requests."""
+        """Shares of requests that took longer, descending, and the times in µs. Both empty for too few requests."""
         counted, effective = self.point.times.count, self.point.effective
         if not counted or effective < 2 * BEYOND_MIN:
             return np.zeros(0), np.zeros(0)
@@ -46,7 +46,7 @@ class Line:
 
 
 def picture(name: str, title: str, lines: Sequence[Line]) -> Picture:
-    """Picture of a curve for each line, to the highest percentile that the line's requests carry."""
+    """Picture of a curve for each line, to the highest percentile with ten slower independent requests."""
     return pictured(name, title, map(_told, lines), lambda: _draw(title, lines))
 
 
@@ -58,7 +58,7 @@ def _draw(title: str, lines: Sequence[Line]) -> Figure:
     if not known:
         say(axes, "Too few requests for a distribution.")
         return figure
-    unit, factor = time_unit([30 * min(float(values[0]) for values in known)])  # suits the usual request
+    unit, factor = time_unit([30 * min(float(values[0]) for values in known)])  # a unit for most requests
     for line, longer, values in curves:
         stroke = drawn[line.transport, line.label]
         colour = QUIET if line.point.refusals else stroke.colour
@@ -81,7 +81,8 @@ def _draw(title: str, lines: Sequence[Line]) -> Figure:
 
 
 def _face(line: Line, colour: str) -> str:
-    """Fill colour of a curve's end marker: white for a refused value, or if the load was the limit."""
+    """Fill colour of the marker at a curve's end: white if a gate refuses the requests, or if the load was near its
+    limit."""
     return "white" if line.point.refusals or line.point.load_limited else colour
 
 
@@ -95,7 +96,7 @@ def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: Strokes) ->
 
 
 def _told(line: Line) -> str:
-    """Sentence with the median and the high percentiles of a line."""
+    """Sentence with the median and the high percentiles of a line's requests."""
     values = [(percent, line.point.percentile_us(percent)) for percent in (50, 90, 99, 99.9, 99.99)]
     known = "; ".join(f"{percent:g} %: {number(value)} µs" for percent, value in values if value is not None)
     return f"{line.label}: {known or 'too few requests'}."

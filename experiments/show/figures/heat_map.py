@@ -1,8 +1,8 @@
 """Heat map of pool × clients: the mean latency of each cell, as a colour and as a number.
 
 A pool is a number of threads that serve requests. A light colour is a short time, and a dark colour is a long time. All
-maps share one logarithmic scale. A cell that a gate refuses is white with a grey number. A cell without a measurement
-has a dash.
+maps of a figure share one logarithmic scale of colours. A cell that a gate refuses is white with a grey number. A cell
+without a measurement has a dash.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ from experiments.show.figures.style import INK, QUIET, Picture, grid, legend
 from experiments.show.numbers import NOTHING, number, time_unit
 
 DARK = 0.52
-"""Lightness of a colour under which the number on the colour is white."""
+"""Limit of lightness: the number on a darker colour is white."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Map: points at several sizes of a pool and numbers of clients."""
+    """Map with a cell for each size of a pool and each number of clients."""
 
     title: str
     points: Sequence[Point]
@@ -43,7 +43,7 @@ class Field:
         return sorted({point.arm.connections for point in self.points})
 
     def at(self, pool: int, clients: int) -> Point | None:
-        """Point of a cell; None without a measurement."""
+        """Point of a cell. None if the cell was not measured."""
         cells = {(point.arm.setting.whole("workers"), point.arm.connections): point for point in self.points}
         return cells.get((pool, clients))
 
@@ -104,7 +104,7 @@ def _entries(fields: Sequence[Field], unit: str) -> Iterator[Artist]:
 
 
 def _told(fields: Sequence[Field]) -> Iterator[str]:
-    """Sentences with the means of each pool by number of clients."""
+    """Sentences with the mean latencies of each pool, by the number of clients."""
     if fields:
         yield "Mean latency in µs."
     for field in fields:

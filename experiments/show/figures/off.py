@@ -2,7 +2,7 @@
 
 An arm is a server under a load. A foretold value was predicted before the measurement. The band is the zone of hits.
 The axis is logarithmic, so that 0.5 and 2 are equally far from 1. A value beyond the axis is an arrow at the edge. The
-arms of a row are named on the right, in the order of the row's dots from the top.
+names of a row's arms are on the right, in the order of the dots from the top.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,21 +21,21 @@ ROW = 0.32
 """Height of a row, in inches."""
 
 FARTHEST = 2.0
-"""Ratio at the right end of the axis; its inverse is at the left end."""
+"""Ratio at the right end of the axis. The left end is the inverse of this ratio."""
 
 NAME_LETTERS, ARMS_LETTERS = 44, 22
 
 SPREAD = 0.7
-"""Share of a row's height that its dots fill."""
+"""Share of a row's height that the row's dots fill."""
 
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """Row: the kind of the arms, and measured ÷ foretold of each arm."""
+    """Row with the kind of its arms, and the ratio measured ÷ foretold of each arm."""
 
     name: str
     ratios: Sequence[tuple[str, Estimate]]
-    """Name of each arm, and its ratio."""
+    """Pairs of an arm's name and the ratio of the arm."""
 
 
 def picture(name: str, title: str, within: float, rows: Sequence[Off], arms: str) -> style.Picture:
@@ -78,7 +78,7 @@ def _draw_dot(axes: Axes, y: float, ratio: Estimate, within: float) -> None:
 
 
 def _told(within: float, rows: Sequence[Off]) -> Iterator[str]:
-    """Sentences with the number of hits, and the ratio of every arm."""
+    """Sentences with the number of hits, and with the ratio of every arm."""
     every = [ratio.value for row in rows for _, ratio in row.ratios]
     hits = sum(abs(each - 1) <= within for each in every)
     if rows:

@@ -1,9 +1,9 @@
-"""Open loop: offered and answered requests, and response times.
+"""Open loop: offered rates, answered rates and response times.
 
 The left panel has replies a second against requests due a second. On the grey band all requests are answered in time.
-The right panel has the median and the 99th percentile of the response times, counted from the time at which a request
-was due. Past saturation the queue grows without end, so that response times depend on the duration of the measurement.
-All axes are logarithmic.
+The right panel has the median and the 99th percentile of the response times. A response time begins when the request is
+due. Past saturation the queue grows without end, so that response times depend on the duration of the measurement. All
+axes are logarithmic.
 """
 
 import math
@@ -26,15 +26,17 @@ from experiments.show.numbers import number, time_unit
 TAIL_DASHES: style.Dashes = (0, (3, 1.2))
 
 ALL: Mapping[str, Any] = {"color": style.FAINT, "linewidth": 9.0, "linestyle": "-"}
-"""Style of the diagonal, where all requests are answered: a broad band, visible behind curves on the diagonal."""
+"""Style of the diagonal, on which all requests are answered: a broad band, visible behind a curve."""
 
 SATURATED = 0.98
-"""Least answered ÷ offered of a server that keeps up. Under this ratio the queue grows, and markers are hollow."""
+"""Smallest ratio answered ÷ offered of a server that keeps up. Under this ratio the queue grows, and times have hollow
+markers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One rate of an open loop: requests due a second, replies in time a second, and the response times."""
+    """Results at one rate of an open loop: requests due a second, replies a second within the window, and the response
+    times."""
 
     offered_hz: float
     answered_hz: Estimate | None
@@ -42,13 +44,13 @@ class Load:
 
     @property
     def is_saturated(self) -> bool:
-        """True where fewer requests were answered than offered (``SATURATED``)."""
+        """True if the ratio answered ÷ offered is under ``SATURATED``."""
         return self.answered_hz is not None and self.answered_hz.value < SATURATED * self.offered_hz
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Curve: one setting at rising rates."""
+    """Curve of one setting at rising rates."""
 
     label: str
     transport: str
@@ -56,7 +58,7 @@ class Curve:
 
 
 def load_of(judgement: Judgement, arm: Arm, point: Point) -> Load:
-    """Load of an arm with a rate, over all blocks. An arm is a server under a load."""
+    """Results of an arm that has a rate, over all blocks. An arm is a server under a load."""
     seen = (block.arms[judgement.sweep.places[arm]].windows for block in judgement.blocks)
     answered = [sum(window.answered_hz for window in windows) / len(windows) for windows in seen if windows]
     rate_hz = arm.setting["rate_hz"]
@@ -65,7 +67,7 @@ def load_of(judgement: Judgement, arm: Arm, point: Point) -> Load:
 
 
 def picture(name: str, title: str, curves: Sequence[Curve]) -> style.Picture:
-    """Picture of the answered rates against the offered rates, and of the response times."""
+    """Picture of the answered rates and the response times, against the offered rates."""
     told = map(_told, curves)
     return pictured(name, title, told, lambda: _draw(title, curves), "No open loop was measured here.")
 
@@ -143,7 +145,7 @@ def _entries(curves: Sequence[Curve], drawn: style.Strokes) -> Iterator[Artist]:
 
 
 def _told(curve: Curve) -> str:
-    """Sentence with the replies and response times at each rate of a curve."""
+    """Sentence with the answered rate and the response times at each offered rate of a curve."""
     loads = []
     for load in curve.loads:
         p50, p99 = load.point.percentile_us(50), load.point.percentile_us(99)

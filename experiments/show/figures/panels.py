@@ -1,7 +1,7 @@
-"""Panels: marks with intervals, lines, rows, stacked bars and axes, which all figures share.
+"""Parts that all figures share: marks with intervals, lines, rows, stacked bars and axes.
 
-An interval that is longer than its panel is cut, and ends in an arrow. A value that a gate refuses is a cross, in
-the colour of its line. A missing point breaks a line. Left out: titles, legends and colours, which ``style`` has.
+An interval that is longer than its panel is cut, and ends in an arrow. A value that a gate refuses is a cross, in the
+colour of its line. A missing point breaks a line. Left out: titles, legends and colours, which ``style`` has.
 """
 
 import math
@@ -20,16 +20,16 @@ from experiments.show.figures.style import FAINT, PALE, QUIET, REFUSED, Picture,
 from experiments.show.numbers import has_interval
 
 CUT = 2.0
-"""A scale ends at this multiple of its highest value, even if an interval is longer."""
+"""Largest multiple of the highest value at which a scale ends. A longer interval is cut there."""
 
 EVEN = 4.0
-"""Ratio of the ends of a logarithmic axis under which the axis has evenly spaced ticks."""
+"""Ratio between the ends of a logarithmic axis. An axis with a smaller ratio has evenly spaced ticks."""
 
 STACKED = (("0.88", ""), ("C0", ""), ("C4", ""), ("C1", ""), ("C6", "////"), ("0.35", "...."))
-"""Colours and hatching of the parts of a stacked bar. The parts differ on a grey print too."""
+"""Colours and hatching of the parts of a stacked bar. The parts look different on a grey print too."""
 
 HALO = [patheffects.withStroke(linewidth=3, foreground="white")]
-"""White edge around a line, so that the line is visible on any bar."""
+"""White edge around a line. With this edge the line is visible on any bar."""
 
 
 def pictured(
@@ -39,7 +39,7 @@ def pictured(
     draw: Callable[[], Figure],
     nothing: str = "Nothing was measured for this figure.",
 ) -> Picture:
-    """Picture that ``draw`` draws, in the house style. ``told``: the figure's content in sentences.
+    """Picture that ``draw`` draws, in the style sheet of all figures. ``told``: sentences on the figure's content.
 
     Without any sentence, the figure shows the text ``nothing``, and ``draw`` is not called.
     """
@@ -54,7 +54,7 @@ def pictured(
 
 
 def highest(estimates: Iterable[Estimate]) -> float:
-    """Upper end of a scale that begins at 0; 0 without values. Long intervals reach beyond the end (``CUT``)."""
+    """Upper end of a scale that begins at 0. 0 without values. A long interval reaches beyond this end (``CUT``)."""
     every = list(estimates)
     most = max((each.value for each in every), default=0.0)
     return max(most, min(max((each.high for each in every if has_interval(each)), default=0.0), CUT * most))
@@ -72,8 +72,8 @@ def span(
 ) -> None:
     """Draw the interval of an estimate at a place: along the x-axis if ``across``, else upright.
 
-    For an estimate without an interval nothing is drawn. ``ends``: the ends of the scale. An interval beyond an end is
-    cut, and ends in an arrow. ``halo``: a white edge, which makes the interval visible on a bar.
+    An estimate without an interval is not drawn. ``ends``: the ends of the scale. An interval beyond an end is cut, and
+    ends in an arrow. ``halo``: a white edge, which makes the interval visible on a bar.
     """
     if not has_interval(of):
         return
@@ -103,8 +103,8 @@ def mark(
     refused: bool = False,
     hollow: bool = False,
 ) -> None:
-    """Draw an estimate's marker and interval at a place (``span``). The marker of an estimate that a gate refuses is a
-    cross, in the stroke's colour."""
+    """Draw the marker and the interval of an estimate at a place (``span``). If ``refused`` by a gate, the marker is a
+    cross."""
     span(axes, place, of, stroke.colour, ends, across)
     x, y = (of.value, place) if across else (place, of.value)
     look: Mapping[str, Any] = REFUSED if refused else {"marker": stroke.marker, "markersize": stroke.size}
@@ -119,14 +119,14 @@ def line(axes: Axes, points: Iterable[tuple[float, float | None]], stroke: Strok
 
 
 def columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Places and values of points, as two lists for ``plot``."""
+    """Places and values of points, as two lists for matplotlib's ``plot``."""
     every = [*points]
     return [x for x, _ in every], [y for _, y in every]
 
 
 def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence[Axis]:
-    """Set up named rows, from the top. ``said``: texts at the right ends of rows. Returns the axis of these texts, if
-    any."""
+    """Set up named rows, from the top. ``said``: texts at the right ends of the rows. Returns a sequence with the axis
+    of these texts, or an empty sequence."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.grid(visible=True, axis="x")
@@ -143,7 +143,8 @@ def rows(axes: Axes, names: Sequence[str], said: Sequence[str] = ()) -> Sequence
 def rows_around_one(
     axes: Axes, names: Sequence[str], limits: tuple[float, float], band: tuple[float, float], said: Sequence[str] = ()
 ) -> Sequence[Axis]:
-    """Set up rows of ratios on a logarithmic axis, with a line at 1. ``band``: the ratios that count as 1."""
+    """Set up rows of ratios on a logarithmic axis, with a line at 1. ``band``: the ratios that count as 1. Returns the
+    same as ``rows``."""
     given = rows(axes, names, said)
     axes.grid(visible=False, axis="x")
     axes.grid(visible=True, axis="y")
@@ -157,7 +158,7 @@ def rows_around_one(
 
 
 def stack(axes: Axes, row: int, parts: Sequence[float]) -> float:
-    """Draw a bar of parts in a row, from the left. Returns the place of the bar's end."""
+    """Draw a bar of several parts in a row, from the left. Returns the place at which the bar ends."""
     left = 0.0
     for part, (colour, hatch) in zip(parts, STACKED, strict=False):
         axes.barh(row, part, left=left, height=0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0.7)
@@ -172,7 +173,7 @@ def stack_keys(names: Iterable[str]) -> Iterable[Patch]:
 
 
 def say(axes: Axes, text: str, letters: int = 34) -> None:
-    """Write a sentence in a panel without data. ``letters``: width of a line."""
+    """Write a sentence in a panel without data. ``letters``: largest number of letters in a line."""
     axes.text(0.5, 0.5, wrapped(text, letters), transform=axes.transAxes, ha="center", va="center", color=QUIET)
     axes.set_facecolor(PALE)
     for axis in (axes.xaxis, axes.yaxis):
@@ -181,7 +182,7 @@ def say(axes: Axes, text: str, letters: int = 34) -> None:
 
 
 def even_axis(axis: Axis, end: float = math.inf, most: int = 5) -> None:
-    """Set a few round, evenly spaced ticks, as plain numbers: about ``most`` ticks, and none beyond ``end``."""
+    """Set about ``most`` round, evenly spaced ticks, as plain numbers. No tick is beyond ``end``."""
     ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10])
     found = ticks if end == math.inf else FixedLocator([at for at in ticks.tick_values(0, end) if at <= end])
     axis.set_major_locator(found)
@@ -203,11 +204,11 @@ def log_axis(axis: Axis, low: float, high: float, dense: float = 300) -> None:
 
 
 def named_axis(axis: Axis, ticks: Collection[tuple[float, str]]) -> None:
-    """Set ticks at given places, with texts."""
+    """Set ticks at given places, with given texts."""
     axis.set_ticks([at for at, _ in ticks], [text for _, text in ticks])
     axis.set_minor_locator(NullLocator())
 
 
 def plain(value: float) -> str:
-    """Text of a tick: ``0.5``, ``20``, ``12,000``."""
+    """Text of a number at a tick: ``0.5``, ``20``, ``12,000``."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{float(f'{value:.3g}'):.10g}"

@@ -2,7 +2,7 @@
 
 The axis is logarithmic, so that 0.5 and 2 are equally far from 1. The band is the zone of ratios that count as no
 difference. A diamond in the band is a proved difference of less than 5 %. The verdict is on the typical ratio, whose
-interval is the thick line. The thin line below is the interval of the ratio of whole means. A ratio without a verdict
+interval is the thick line. The thin line below is the interval of the ratio of plain means. A ratio without a verdict
 is grey and hollow. A triangle is a ratio that client and server together determine. An interval that is longer than the
 axis ends in an arrow.
 """
@@ -23,22 +23,22 @@ from experiments.show.numbers import has_interval, ratio_words
 from experiments.show.sentences import undecided_words, verdict_words
 
 NARROWEST = 1.15
-"""Least ratio at the right end of the axis; its inverse is at the left end."""
+"""Smallest ratio at the right end of the axis. The left end is at most the inverse."""
 
 FARTHEST = 3.0
-"""Multiple of the farthest ratio at which the axis ends, even if an interval is longer."""
+"""Largest factor from the farthest ratio to the end of the axis. A longer interval is cut."""
 
 NAME_LETTERS = 31
 
 ROUND = (1.0, 2.0, 3.0, 5.0, 10.0)
-"""Ticks of a decade. A long axis begins at a tick, so that every ratio has a tick on its left."""
+"""Numbers at which a long axis may begin, times a power of ten. So most ratios have a tick on their left."""
 
 QUANTITIES: Mapping[Measure, str] = {
     "response": "time of a request",
     "cpu": "processor time of a request",
     "wall": "time for each reply",
 }
-"""Words for the quantity of a ratio, by the measure."""
+"""Words for the quantity of a ratio, by the comparison's measure."""
 
 _SAME_VERDICTS = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
 
@@ -79,7 +79,7 @@ def _draw_row(axes: Axes, row: int, judged: Judged, limits: tuple[float, float])
 
 
 def _span(judged: Sequence[Judged]) -> tuple[float, float]:
-    """Ends of the axis: the axis includes 1, every ratio, and every interval that is not too long."""
+    """Ends of the axis. The axis contains 1, every ratio, and every interval that is not too long."""
     values = [1.0, *(each.typical.value for each in judged)]
     values += [each.comparison.clients_ratio for each in judged if each.comparison.kind in ("growth", "per client")]
     bounds = min(values) / FARTHEST, max(values) * FARTHEST
@@ -95,14 +95,14 @@ def _span(judged: Sequence[Judged]) -> tuple[float, float]:
 
 
 def _colour(judged: Judged) -> str:
-    """Colour for a verdict: of a difference, of equality, or of no verdict."""
+    """Colour of a verdict: for a difference, for equality, or for no verdict."""
     if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
         return style.QUIET
     return style.SAME if judged.verdict in _SAME_VERDICTS else style.DIFFERENT
 
 
 def _marker(judged: Judged) -> str:
-    """Marker for the kind of a verdict. The kinds differ on a grey print too."""
+    """Marker for a kind of verdict. The markers differ on a grey print too."""
     if judged.load_share is not None:
         return "^"
     if _colour(judged) == style.SAME:
@@ -111,7 +111,7 @@ def _marker(judged: Judged) -> str:
 
 
 def _said(judged: Judged) -> str:
-    """Text of a row: the numbers, then the verdict with the number of blocks that would decide it."""
+    """Text of a row: the numbers, and the verdict. An open verdict has the blocks that would decide, or the gate."""
     value, ends = ratio_words(judged.typical)
     numbers = f"{value} ({ends})" if has_interval(judged.typical) else f"{value} (few blocks)"
     open_ = undecided_words(judged)

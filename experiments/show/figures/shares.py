@@ -1,7 +1,7 @@
-"""Parts of a cost: a stacked bar for each setting in the unit of the cost, and a second bar in shares of the whole.
+"""Parts of a cost: for each setting a stacked bar in the unit of the cost, and a second bar in shares of the cost.
 
 The sum is written at the end of the first bar. A part that is a difference of two large numbers may be under 0. A part
-under 0 is not drawn, but the figure's sentences have its number. These values have no verdicts.
+under 0 is not drawn, but the sentences of the figure have its number. These values have no verdicts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +18,15 @@ NAME_LETTERS, QUANTITY_LETTERS = 20, 48
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Bar of one setting: the label, and the parts by name. All bars of a figure have equal part names, six at most."""
+    """Bar of one setting: the label, and the parts by name. All bars of a figure have equal names of parts, six at
+    most."""
 
     label: str
     parts: Mapping[str, float]
 
 
 def picture(name: str, title: str, quantity: str, bars: Sequence[Bar]) -> Picture:
-    """Picture with a row for each setting, in the given order from the top. ``quantity`` has its unit."""
+    """Picture with a row for each setting, in the given order from the top. ``quantity``: the cost with its unit."""
     return pictured(name, title, _told(quantity, bars), lambda: _draw(title, quantity, bars))
 
 
@@ -51,7 +52,7 @@ def _draw(title: str, quantity: str, bars: Sequence[Bar]) -> Figure:
 
 
 def _told(quantity: str, bars: Sequence[Bar]) -> Iterator[str]:
-    """Sentences with the parts of each setting."""
+    """Sentences with the sizes of the parts, for each setting."""
     if bars:
         yield f"{quantity}."
     for bar in bars:

@@ -41,28 +41,29 @@ WIDTH = 6.8
 """Width of every figure in inches: the width of a page's text."""
 
 TITLE_LETTERS, LEGEND_LETTERS = 78, 88
-"""Letters that fit across a figure, in the font sizes of the title and of the legend."""
+"""Number of letters that fit across a figure, in the font sizes of the title and of the legend."""
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
-"""Dots per inch and number of colours of a small picture, which has some 20 kB. With all colours it has some 80 kB."""
+"""Dots per inch and number of colours of a small picture, which has some 20 kB. With all colours it would have some 80
+kB."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 """Height of a legend's row in inches, and the number of rows for which every figure has space."""
 
 INK, QUIET, FAINT, PALE = "#22262b", "#6b7178", "#e3e6e9", "#f5f7f8"
 DIFFERENT, SAME = "#9a4300", "#00694c"
-"""Colours of verdicts, as on the report's page. An undecided comparison has the colour ``QUIET``."""
+"""Colours of verdicts, as on the page of the report. An undecided comparison has the colour ``QUIET``."""
 
 _CLIP = re.compile(rb'<clipPath id="(\w+)">(.*?)</clipPath>', re.DOTALL)
-"""Pattern of a clip path in matplotlib's SVG: the name, and the printed numbers."""
+"""Pattern of a clip path in matplotlib's SVG: the path's name, and the printed numbers."""
 
 Dashes = Literal["-", ""] | tuple[float, tuple[float, ...]]
 
 DOTTED: Dashes = (0, (1, 1.6))
-"""Dashes of a line without measurements: a limit, a formula, a wish."""
+"""Dashes of a line that shows no measurement: a limit, a formula, a wish."""
 
 UPRIGHT = Outline([(0, y) for y in range(-5, 6)], [Outline.MOVETO, Outline.LINETO] * 5 + [Outline.MOVETO])
-"""Marker of a dotted vertical line in a legend."""
+"""Marker that looks like a dotted vertical line, for a legend."""
 
 LIMITED = "hollow: limited by the client, too"
 """Legend text of a hollow marker: client and server together determine the value."""
@@ -77,16 +78,16 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers of transports, by the transports' indices in ``PROTOCOLS``."""
 
 SIZES = ((6.6, 2.4), (4.8, 1.6), (3.6, 1.3))
-"""Marker sizes and line widths, in the order of the lines. Later lines are thinner, so that earlier lines stay
-visible."""
+"""Marker sizes and line widths, in the order of the lines. Later lines are thinner, so that a line below is visible."""
 
 SHADES = (0.0, 0.5, -0.75, 0.25)
-"""Shades of the lines of one transport, in the order of the lines: shares of white; under 0, shares of ink."""
+"""Shades of the lines of one transport, in the order of the lines: share of white, or as a negative number, share of
+ink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """Style of a line."""
+    """Style of a line with markers."""
 
     colour: str
     marker: str
@@ -97,7 +98,7 @@ class Stroke:
 
 
 Strokes = dict[tuple[str, str], Stroke]
-"""Strokes of a figure's lines, by transport and label of the line."""
+"""Strokes of a figure's lines, by the transport and the label of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +106,16 @@ class Picture:
     """Figure that is not drawn yet."""
 
     name: str
-    """Name of the figure's file, without an ending."""
+    """Name of the figure's file, without the ending."""
     title: str
     alternative: str
-    """Content in words, for readers who cannot see the figure."""
+    """Content of the figure in words, for readers who cannot see the figure."""
     draw: Callable[[], Figure]
 
 
 @contextmanager
 def house() -> Iterator[None]:
-    """Context, also usable as a decorator, in which new figures have the style sheet ``HOUSE``."""
+    """Context in which new figures have the style sheet ``HOUSE``. Also usable as a decorator."""
     with style.context(HOUSE):
         yield
 
@@ -128,10 +129,10 @@ def label(transport: str) -> str:
 
 
 def strokes(lines: Iterable[tuple[str, str]]) -> Strokes:
-    """Stroke for each line. A line is given as (transport, label of the line).
+    """Stroke for each line, which is given by its transport and its label.
 
-    The first line of a transport is solid, in the plain colour. A line without a transport has its own colour and
-    marker.
+    The first line of a transport is solid, in the plain colour. A line without a transport gets a colour and a marker
+    by its order.
     """
     by_transport: dict[str, list[str]] = {}
     for transport, name in dict.fromkeys(lines):
@@ -150,7 +151,7 @@ def strokes(lines: Iterable[tuple[str, str]]) -> Strokes:
 
 
 def overlaid(drawn: Strokes) -> Strokes:
-    """Strokes with different sizes, for lines that may cover each other."""
+    """Strokes with different sizes, for lines that may lie on each other."""
     sizes = cycle(SIZES)
     return {
         line: replace(stroke, size=size, width=width)
@@ -159,12 +160,12 @@ def overlaid(drawn: Strokes) -> Strokes:
 
 
 def _look(transport: str) -> tuple[str, str]:
-    """Colour and marker of a transport; grey and a thin diamond for an unknown transport."""
+    """Colour and marker of a transport. An unknown transport has grey and a thin diamond."""
     return _nth(PROTOCOLS.index(transport)) if transport in PROTOCOLS else (QUIET, "d")
 
 
 def _nth(place: int) -> tuple[str, str]:
-    """Colour and marker of the line or transport with this index."""
+    """Colour and marker with this index, for a transport or a line."""
     with house():
         colours = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     return to_hex(colours[place % len(colours)]), MARKERS[(place + place // len(colours)) % len(MARKERS)]
@@ -178,25 +179,25 @@ def shaded(colour: str, shade: float) -> str:
 
 
 def grid(title: str, height: float, rows: int = 1, columns: int = 1, **how: Any) -> tuple[Figure, npt.NDArray[Any]]:
-    """Figure of ``height`` inches with a title, and the panels by row and column. ``how``: for ``subplots``."""
+    """Figure of ``height`` inches with a title, and the panels by row and column. ``how``: options of ``subplots``."""
     figure = Figure(figsize=(WIDTH, height))
     figure.suptitle(wrapped(title, TITLE_LETTERS), x=0.01, ha="left")
     return figure, figure.subplots(rows, columns, squeeze=False, **how)
 
 
 def key(text: str, **look: Any) -> Line2D:
-    """Legend entry with the look of a line. By default the entry is grey and has no line."""
+    """Legend entry that looks like a line of the figure. By default the entry is grey and has no line."""
     return Line2D([], [], **{"color": QUIET, "linestyle": "", "label": text, **look})
 
 
 def key_of(stroke: Stroke, text: str, line: bool = True) -> Line2D:
-    """Legend entry for a line with markers, or for the markers alone."""
+    """Legend entry for a line with markers, or only for the markers if ``line`` is false."""
     look = {"color": stroke.colour, "marker": stroke.marker, "markersize": stroke.size, "linewidth": stroke.width}
     return key(text, **look, linestyle=stroke.dashes if line else "")
 
 
 def interval_key(where: str = ", or within its marker", across: bool = False) -> Line2D:
-    """Legend entry for intervals, vertical or (``across``) horizontal."""
+    """Legend entry for intervals: horizontal intervals if ``across``, else vertical intervals."""
     look: dict[str, Any] = {"linestyle": "-", "linewidth": 1.2} if across else {"marker": "|", "markersize": 11}
     return key(f"95 % interval{where}", color=INK, **look)
 
@@ -209,7 +210,7 @@ def refused_key() -> Line2D:
 def legend(figure: Figure, handles: Iterable[Artist | tuple[Artist, ...]]) -> None:
     """Add a legend below the panels, in as many columns as fit. The figure becomes higher for a long legend.
 
-    The artists of a tuple are one entry, side by side, with the label of the first artist.
+    The artists of a tuple are one entry: they are side by side, and have the label of the first artist.
     """
     entries: list[Any] = list(handles)
     if not entries:
@@ -224,13 +225,13 @@ def legend(figure: Figure, handles: Iterable[Artist | tuple[Artist, ...]]) -> No
 
 
 def _legend_letters(labels: Sequence[str], columns: int) -> int:
-    """Width in letters of a legend with this number of columns. A handle is 7 letters wide."""
+    """Width of a legend with this number of columns, in letters. The sign of an entry is 7 letters wide."""
     parts = np.array_split(np.array([max(map(len, text.split("\n"))) for text in labels]), columns)
     return sum(int(part.max()) + 7 for part in parts if len(part))
 
 
 def wrapped(text: str, letters: int) -> str:
-    """Text in the least number of lines, of nearly equal length: the last line is not a single word."""
+    """Text in the least number of lines, of nearly equal lengths. So the last line is not a single word."""
     narrowest = max((len(word) for word in text.split()), default=1)
     lines = fill(text, max(letters, narrowest), break_on_hyphens=False).count("\n")
     found = (fill(text, width, break_on_hyphens=False) for width in range(narrowest, max(letters, narrowest) + 1))
@@ -250,7 +251,7 @@ def data_of(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
 
 
 def _clips_renamed(svg: bytes) -> bytes:
-    """SVG with clip paths that are named after their printed numbers.
+    """SVG in which each clip path is named after its printed numbers.
 
     matplotlib names a clip path after unrounded numbers. The last digits of these numbers differ between processors.
     """
@@ -260,7 +261,7 @@ def _clips_renamed(svg: bytes) -> bytes:
 
 
 def small_png(figure: Figure) -> bytes:
-    """Small PNG of the figure, for a page with many figures. On one machine, a figure always gives the same bytes."""
+    """Small PNG of the figure, for a page with many figures. On one machine, equal figures give equal bytes."""
     buffer = io.BytesIO()
     with house():
         figure.set_dpi(SMALL_DPI)

@@ -1,10 +1,10 @@
 """Report of a sweep: ``report.html``, one file that works offline, and ``report.md`` with the same content.
 
-Questions come first, each with a sentence, a figure and a table. Below a question the meaning of the numbers is folded
-away. Then come the replication card (the claims of the reproduced document, with verdicts), further sections, the
-refusals by gates, the lost slices, the machine, and the method. ``page.html.j2`` and ``report.md.j2`` are the two
-templates, and ``page.css`` is the style of the page. All texts are Markdown. This module measures and concludes
-nothing.
+Questions come first, each with a sentence, a figure and a table. The meanings of the numbers are folded away below each
+question. Then come the replication card (the claims of the reproduced document, with verdicts), further sections and
+comparisons, the refusals by gates, the lost slices, the points of all arms, the machine, and the method.
+``page.html.j2`` and ``report.md.j2`` are the two templates, and ``page.css`` is the style of the HTML page. All texts
+are Markdown. This module measures and concludes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ from experiments.show.report.rendering import html_of, markdown_of
 from experiments.show.sentences import MEANINGS
 
 FAMILIES = {"same": tables.TWINS_HEADING}
-"""Headings of families of comparisons, by the family's name. Another family's heading is its name."""
+"""Headings of families of comparisons, by the family's name. Any other family has its name as its heading."""
 
 MARKDOWN, HTML = "report.md", "report.html"
 
 
 def write(folder: Path, content: Content) -> tuple[Path, Path]:
-    """Draw the figures, write both files into the folder, and return their paths. Takes seconds. Raises OSError.
+    """Draw the figures, write both files into the folder, and return the files' paths. Takes seconds. Raises OSError.
 
-    The Markdown is written last: a folder that has it is whole.
+    The Markdown file is written last. So a folder with this file is complete.
     """
     drawn = gallery.draw(folder / gallery.FOLDER, content.pictures)
     report, page = folder / MARKDOWN, folder / HTML
@@ -47,12 +47,12 @@ def markdown(content: Content) -> str:
 
 
 def html(content: Content, drawn: Mapping[str, str]) -> str:
-    """Page in HTML, with the figures inside. ``drawn``: the SVG of each figure, by name."""
+    """Page in HTML, with the figures inside. ``drawn``: the SVG of each figure, by the figure's name."""
     return html_of("page.html.j2", drawn, **_given(content), version=content.seen.version.sentence)
 
 
 def _given(content: Content) -> dict[str, object]:
-    """Values for the two templates, by the names in the templates."""
+    """Values for the two templates, by the names that the templates use."""
     judgement = content.judgement
     return {
         "title": content.title,
@@ -76,7 +76,7 @@ def _given(content: Content) -> dict[str, object]:
 
 
 def _questions(content: Content) -> Iterator[dict[str, object]]:
-    """Values for each question: the answer, the figure, the tables, and the meanings of the verdicts."""
+    """Values for each question: the answer, the figure, the tables, and the meanings of the verdicts in the tables."""
     for answer in content.answers:
         all_ = (*answer.deciding, *answer.further)
         verdicts = dict.fromkeys(ruling.verdict for judged in all_ for ruling in judged.rulings)
@@ -101,7 +101,8 @@ def _sections(content: Content) -> Iterator[tuple[Section, tuple[Picture, ...]]]
 
 
 def _others(content: Content) -> Iterator[tuple[str, str]]:
-    """Comparisons that no answer shows: heading and table of each family, since Holm's correction covers a family."""
+    """Comparisons that no answer shows: heading and table of each family. Holm's correction covers one family, and so
+    one table."""
     shown = {judged.comparison.name for answer in content.answers for judged in (*answer.deciding, *answer.further)}
     for family in content.judgement.sweep.families:
         left = [each for each in content.judgement.comparisons(family) if each.comparison.name not in shown]
@@ -110,7 +111,7 @@ def _others(content: Content) -> Iterator[tuple[str, str]]:
 
 
 def _points(content: Content) -> Iterator[tuple[str, str]]:
-    """Name and table of the points of each sweep: of the part's sweep, and of the sweeps before or after it."""
+    """Name and table of points of each sweep: the part's sweep, and the sweeps before or after the part's sweep."""
     for name, judgement in (("All arms", content.judgement), *content.seen.after.items()):
         found = tuple(points(judgement.sweep, judgement.blocks).values())
         yield name.replace("_", " ").capitalize(), tables.points(found).markdown
@@ -144,7 +145,7 @@ def reading(judgement: Judgement) -> Iterator[str]:
 
 
 def method(judgement: Judgement) -> Iterator[str]:
-    """Method of measuring and judging this sweep, in ten lines or more."""
+    """Sentences on the method by which this sweep was measured and judged."""
     sweep, limits = judgement.sweep, judgement.sweep.limits
     looks = "one look" if len(sweep.looks) == 1 else f"each of {len(sweep.looks)} looks"
     yield "A block starts every server afresh, warms it up, and stops it at the end."
@@ -165,7 +166,7 @@ def method(judgement: Judgement) -> Iterator[str]:
 
 
 def _drawn(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the values that the seed drew, for blocks whose servers were pinned to cores."""
+    """Sentence on the cores and orders that the seed drew. Nothing if no servers were pinned to cores."""
     first = next((block for block in judgement.blocks if block.server_cores), None)
     if first is None:
         return
@@ -175,7 +176,7 @@ def _drawn(judgement: Judgement) -> Iterator[str]:
 
 
 def _turns(sweep: Sweep) -> str:
-    """Sentence on the length of a turn: of a slice, or of a window."""
+    """Sentence on the length of a turn of an arm: of a slice, or of a window."""
     if isinstance(sweep.turns, Slices):
         return f"Within a block the arms take turns of {1000 * sweep.turns.counted_s:.0f} ms or more, in random order."
     counted = [arm.setting["client"] == PEER_CLIENT and arm.setting["rate_hz"] is None for arm in sweep.arms]
@@ -185,7 +186,7 @@ def _turns(sweep: Sweep) -> str:
 
 
 def _loops(sweep: Sweep) -> str:
-    """Sentences on the closed and open loops of the sweep."""
+    """Sentences on the closed loop and the open loop of the sweep's arms."""
     rates = {arm.setting["rate_hz"] is None for arm in sweep.arms}
     closed = "A client sends again after each reply. So with more clients each waits longer, by arithmetic alone."
     opened = "Requests are due at a given rate. Response time counts from the due time, also for a late send."

@@ -1,8 +1,8 @@
 """Index of studies: one page, in HTML and in Markdown, with the question and the result of each study.
 
-For each study the page has the question, the first answer, one figure, and the verdicts on the claims. Then comes every
-claim of every document. ``index.html.j2`` and ``index.md.j2`` are the two templates. The HTML page has all answers, and
-all numbers on a claim. The Markdown page has links to the reports, which have all answers and numbers.
+For each study the page has the question, the first answer, one figure, and the verdicts on the claims. A table at the
+end has every claim of every document. ``index.html.j2`` and ``index.md.j2`` are the two templates. The HTML page has
+all answers, and all numbers on a claim. The Markdown page has links to the reports, which have all answers and numbers.
 """
 
 from collections import Counter
@@ -25,20 +25,21 @@ TITLE = "The studies: what each asked, and what came out"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Entry of a study in the index. Paths are relative to the index; a missing file has an empty path."""
+    """Entry of a study in the index. Paths begin at the index, except ``readme``. A missing file has an empty path."""
 
     name: str
     question: str
     content: Content
     """Content of the study's main part."""
     claims: tuple[Claim, ...]
-    """Claims of the study's document, decided by any part that was measured."""
+    """Claims of the study's document. Any measured part of the study may decide a claim."""
     readme: str
-    """Path from the project's root to the study's page: factors, levels, metrics, tables and figures, with commands."""
+    """Path from the project's root to the study's page. The page has factors, levels, metrics, tables and figures, with
+    commands."""
     guide: str = ""
     """Path from the index to the study's page."""
     figures: str = ""
-    """Folder of the study's figures."""
+    """Path of the folder with the study's figures."""
     report: str = ""
     """Path of the study's report in Markdown."""
     page: str = ""
@@ -46,25 +47,26 @@ class Entry:
 
     @property
     def picture(self) -> Picture | None:
-        """Figure of the first answer with a figure, or else the study's first figure."""
+        """Figure of the first answer with a figure, or else the study's first figure. None without figures."""
         shown = (self.content.picture(answer.figure) for answer in self.content.answers if answer.figure)
         return next(chain(shown, self.content.pictures), None)
 
     @property
     def state(self) -> str:
-        """Sentences on the progress of the main part, and on the largest change of the ratios by a further run."""
+        """Sentences on the progress of the main part, and on the largest change that a further run may make to the
+        ratios."""
         return " ".join(filter(None, (*self.content.state, self.content.reach)))
 
     @property
     def verdicts(self) -> str:
-        """Numbers of claims by verdict, as a text: ``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
+        """Number of claims with each verdict, as a text: ``9 **CONFIRMED**, 2 **CONTRADICTED**``."""
         counts = Counter(claim.verdict for claim in self.claims)
         return ", ".join(f"{counts[verdict]} **{verdict}**" for verdict in get_args(ClaimVerdict) if counts[verdict])
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Study without results, with the reason if it is known."""
+    """Study without results, with the reason if known."""
 
     name: str
     question: str
@@ -73,18 +75,17 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Content of the index: all studies."""
+    """Content of the index: studies with results, and studies without results."""
 
     entries: tuple[Entry, ...]
     missing: tuple[Missing, ...] = ()
     words: str = ""
-    """Path from the index to the explanation of words and verdicts."""
+    """Path from the index to the page that explains words and verdicts."""
 
 
 def merged(main: Content, further: Sequence[Content]) -> tuple[Claim, ...]:
-    """Claims of the main part. A claim that the main part does not measure gets its verdict from a further part that
-    measures the claim.
-    """
+    """Claims of the main part. A claim that the main part does not measure gets the verdict of a further part that
+    measures the claim."""
     others = {
         claim.text: replace(
             claim, said=f"By the part `{each.judgement.sweep.part}`, {each.seen.version.words}: {claim.said}"
@@ -130,7 +131,7 @@ def _glance(entries: Sequence[Entry]) -> Table:
 
 
 def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
-    """Table of every claim of every document. A short table has only the first sentence on the numbers of a claim."""
+    """Table of every claim of every document. If ``is_short``, a claim has only its first sentence of numbers."""
     told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
     cards = [(name, card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)

@@ -22,17 +22,18 @@ _CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("INCONCLUSIVE", "NOT TESTABLE", "NOT MEASURED"), "open"),
     "CONTRADICTED": "different",
 }
-"""CSS class of each verdict, which colours the verdict in bold."""
+"""CSS class of each verdict. The class gives a verdict in bold its colour."""
 
 
 def markdown_of(template: str, **given: object) -> str:
-    """Page in Markdown, from a template and the values for it."""
+    """Page in Markdown, from a template and the values for the template."""
     text = _templates().get_template(template).render(**given)
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
 def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
-    """Page in HTML, from a template and the values for it. ``drawn``: the SVG of each figure, by name."""
+    """Page in HTML, from a template and the values for the template. ``drawn``: the SVG of each figure, by the figure's
+    name."""
 
     def source(picture: Picture) -> str:
         data = base64.b64encode(drawn[picture.name].encode()).decode("ascii")
@@ -43,7 +44,7 @@ def html_of(template: str, drawn: Mapping[str, str], **given: object) -> str:
 
 
 def _templates() -> Environment:
-    """Templates of this folder, with the filter ``html`` for Markdown."""
+    """Templates of this folder, with the filter ``html``, which converts Markdown to HTML."""
     found = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=select_autoescape(("html.j2",)),
