@@ -21,10 +21,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from stock_service.rpc.errors import FaultCode
 
 FRAME_BYTES_MAX = 1 << 20
-"""Default limit of a frame, in bytes: 1 MiB, a thousand times the size of a trade."""
+"""Default limit of a frame, in bytes: 1 MiB, over a thousand times the size of the largest trade request."""
 
 METHOD_BYTES_MAX = 255
-"""Limit of a method's name, in bytes, because the frame gives the name's length in one byte."""
+"""Limit of a method's name, in bytes: the frame has the name's length in one byte."""
 
 CALL_MAX = 2**32 - 1
 """Largest call number."""
@@ -42,7 +42,7 @@ _tuple = tuple.__new__  # takes half the time of a named tuple's own constructor
 class FramingError(ValueError):
     """Error for bytes that are no frame, with a text for the sender. The rest of the stream cannot be decoded.
 
-    ``frames`` has the whole frames before the error, of the bytes that were fed last.
+    ``frames`` has the frames that the last call of ``feed`` completed before the error.
     """
 
     code = FaultCode.INVALID_ARGUMENT
@@ -54,8 +54,8 @@ class FramingError(ValueError):
 
 
 class RequestFrame(NamedTuple):
-    """A received request. The class is a tuple, because every request makes one object, and a tuple takes half the
-    time of a dataclass.
+    """A received request. The class is a tuple: every request makes one object, and a tuple takes half the time of a
+    dataclass object.
     """
 
     call: int
@@ -94,8 +94,8 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 class FrameDecoder(Generic[Frame]):
     """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. Not thread-safe.
 
-    The decoder gathers the bytes of an unfinished frame in one buffer until the frame is whole. So a frame of a
-    megabyte that comes byte by byte takes no more memory and copying than a frame that comes at once.
+    The decoder gathers the bytes of an unfinished frame in one buffer until the frame is whole. So a frame that comes
+    byte by byte needs no more memory and copying than a frame that comes at once.
     """
 
     ended = False
@@ -168,7 +168,7 @@ def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyF
 def cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
     """Decodes one request frame. ``start`` is the offset of the frame's length, and ``stop`` the end of the frame.
 
-    Raises FramingError for a method's length that the frame has no room for, and for call number 0.
+    Raises FramingError for call number 0, and for a method's name that ends after the frame.
     """
     _, call, timeout_ms, method_length = _request_at(data, start)
     method_start = start + _REQUEST_BYTES

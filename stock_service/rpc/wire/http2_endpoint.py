@@ -2,12 +2,12 @@
 
 ``Endpoint`` decodes received frames one by one. It handles the frames of the connection itself: SETTINGS, PING,
 WINDOW_UPDATE. It joins the pieces of a header block, and removes padding. It returns every other frame, as an
-``Event``, to the owner of the streams, which is a client's codec or a server's session. ``outgoing`` gathers the bytes
-to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow, and moves the part
-to ``outgoing`` when a WINDOW_UPDATE allows it.
+``Event``, to the owner of the streams: a client's codec or a server's session. ``outgoing`` gathers the bytes to send.
+The endpoint *holds* the part of a body that the peer's flow-control windows do not allow. It moves this part to
+``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
 
-Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a
-stream's fault. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a fault
+of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
 have limits. The endpoint ignores unknown frames, flags and settings.
 
 Left out: priorities, server push, and a check that the peer keeps within its windows. The endpoint also ignores the
@@ -62,7 +62,7 @@ class Endpoint:
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
         """``window_bytes`` is our flow-control window of the connection, for the peer's DATA.
 
-        The owner announces the window, and the endpoint renews it when half of it is used. The owner announces and
+        The owner announces the window. The endpoint renews the window when half of it is used. The owner announces and
         renews the windows of streams. ``block_bytes_max`` limits a header block.
         """
         self._grant_bytes = max(1, window_bytes // 2)
@@ -100,7 +100,8 @@ class Endpoint:
         """
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
-        """Takes the frame at an offset. Returns the offset of the next frame, and the event for the streams' owner.
+        """Takes the frame at an offset. Returns the offset of the next frame, and the event for the owner of the
+        streams.
 
         Returns ``at`` itself if the frame is not whole yet. The event is None if the owner has nothing to do. Raises
         Http2Error.
@@ -137,13 +138,15 @@ class Endpoint:
         return data
 
     def grant(self) -> None:
-        """Sends a WINDOW_UPDATE of the connection for the ``received`` bytes, once they are half of the window."""
+        """Sends a WINDOW_UPDATE of the connection for the ``received`` bytes, once these bytes are half of the window.
+        """
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0
 
     def probe(self) -> None:
-        """Sends a PING. The peer's answer to this PING shows that the peer has received all bytes sent before it."""
+        """Sends a PING. The peer's answer to this PING shows that the peer has received all bytes sent before the PING.
+        """
         self._probes = True
         self.outgoing += frame(http2.PING, 0, 0, PROBE)
 
@@ -222,8 +225,8 @@ class Endpoint:
     # ---- taking frames, one kind each
 
     def _check_greeting(self, head: int, flags: int) -> None:
-        """Checks the length of a frame, and that the peer's first frame is SETTINGS. Otherwise the peer speaks another
-        protocol.
+        """Checks the length of a frame, and that the peer's first frame is SETTINGS. A peer that begins with another
+        frame speaks no HTTP/2.
 
         GOAWAY may be the first frame of a peer that accepts no connection.
         """
