@@ -8,7 +8,7 @@ data would run only on this transport.
 from dataclasses import dataclass
 
 Metadata = tuple[tuple[str, str | bytes], ...]
-"""Metadata of a request: pairs of a name, in lower case, and a value, in the order of arrival. A name may come more
+"""Metadata of a request, in the order of arrival: pairs of a name, in lower case, and a value. A name may come more
 than once.
 """
 

@@ -40,7 +40,7 @@ class CodecConnection:
 
         ``context`` is None for a connection without TLS. ``prepare`` replaces the codec's ``prepare``, for example to
         tell the server another time limit. ``greeting`` is the path and the payload of the first call on each new
-        connection. If this call fails, so does the opening of the connection.
+        connection. If this call fails, the opening of the connection fails too.
         """
         self._address, self._context = address, context
         self._peer = shown_address(address)

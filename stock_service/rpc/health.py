@@ -40,8 +40,9 @@ class Health:
         self._tell()
 
     def tell(self, tell: Callable[[], object]) -> None:
-        """Registers the function to call when the status may have changed. It must be thread-safe, and must
-        not block."""
+        """Registers the function to call when the status may have changed. The function must be thread-safe, and must
+        not block.
+        """
         self._tell = tell
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:

@@ -1,7 +1,7 @@
 """Methods as functions of bytes that also count their requests, for a server with metrics (``Method.answer``).
 
-A counting function repeats the code of the function without counts, and does not call it: one more function call would
-cost more than the counting.
+A counting function repeats the code of the function without counts, and does not call that function: one more function
+call would cost more than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator

@@ -98,14 +98,16 @@ class Timeline:
         return len(self._methods) - 1
 
     def end(self) -> None:
-        """Records the calling thread's request, whose reply was sent. Does nothing for a request without times."""
+        """Records the calling thread's request, whose reply was sent. Does nothing for a request that the timeline
+        leaves out.
+        """
         stamper = self.local.stamper
         if stamper.handled_ns:
             stamper.end()
 
     def write(self, path: Path) -> int:
-        """Writes the recorded requests to a file. Call this once, after the server has stopped. Blocks for about 1 s
-        for a million requests. Returns the number of requests over ``requests_max``. Raises OSError.
+        """Writes the recorded requests to a file. Call ``write`` once, after the server has stopped. Blocks for about 1
+        s for a million requests. Returns the number of requests over ``requests_max``. Raises OSError.
         """
         ended = next(self._places)
         kept = min(ended, self._requests_max)
@@ -134,7 +136,7 @@ class Stamper:
         self.method = NO_METHOD
 
     def begin(self, accepted_ns: int) -> None:
-        """Begins a request, and clears the times of the request before."""
+        """Begins a request, and clears the times of the previous request."""
         self.dequeued_ns = self._clock_ns()
         self.accepted_ns = accepted_ns
         self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0

@@ -51,16 +51,16 @@ wait for a disk.
 """
 
 REST = 50
-"""Factor: after a slow request, followers run all batches for ``REST`` times the time of this request. So slow requests
-on the leader delay the other requests for 2 % of the time at most.
+"""Factor: after a slow request, followers run all batches for ``REST`` times the time of this request, which counts as
+8 ms at most. So slow requests on the leader delay the other requests for 2 % of the time at most.
 """
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
 
 
 class Deposed(BaseException):
-    """Raised in the old leader when another thread has become the leader. A BaseException, so that code which catches
-    ``Exception`` does not catch it.
+    """Raised in the old leader when another thread has become the leader. Deposed is a BaseException, so that code
+    which catches ``Exception`` does not catch Deposed.
     """
 
 
@@ -111,11 +111,11 @@ class LeaderFollowers:
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Runs ``tasks`` on the calling thread if it is the leader and requests are short. Otherwise queues the tasks
-        for followers. The module's table has the choice.
+        """Runs ``tasks`` on the calling thread if this thread is the leader and requests are short. Otherwise queues
+        the tasks for followers. The module's table has the choice.
 
-        Returns the number of accepted tasks: the queue had no room for the others. Blocks while the caller runs tasks.
-        Raises Deposed if another thread has become the leader meanwhile, and Unavailable after ``stop``.
+        Returns the number of accepted tasks: the queue had no room for the other tasks. Blocks while the caller runs
+        tasks. Raises Deposed if another thread has become the leader meanwhile, and Unavailable after ``stop``.
         """
         if not self._has_gil or get_ident() != self._leader:
             return self._queue(tasks)
@@ -212,7 +212,7 @@ class LeaderFollowers:
 
     def _look(self, seen: int) -> bool:
         """Makes the calling lookout the leader if the present leader is still in the batch with the number ``seen``.
-        Returns True then, otherwise False.
+        Returns True if the lookout is now the leader.
         """
         if self._batches != seen:
             return False
@@ -261,7 +261,7 @@ class LeaderFollowers:
             self._follow()
 
     def _lead(self) -> bool:
-        """Reads for the server. Returns True when the reading is over, False when another thread is the leader."""
+        """Reads for the server. Returns True when the reading is over, and False when another thread is the leader."""
         reading = self._reading
         assert reading is not None
         over = True
@@ -278,7 +278,7 @@ class LeaderFollowers:
     # ---- the followers
 
     def _queue(self, tasks: Sequence[Task]) -> int:
-        """Accepts tasks for followers, and wakes a follower for each task. Returns the number of tasks accepted."""
+        """Accepts tasks for followers, and wakes a follower for each task. Returns the number of accepted tasks."""
         with self._lock:
             self._refuse_when_stopping()
             accepted = max(0, min(len(tasks), self.limit - self.under_way))

@@ -60,7 +60,7 @@ class StaticPool:
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Gives ``tasks`` to threads, in order. Returns the number of accepted tasks: the queue had no room for the
-        others.
+        other tasks.
 
         Never blocks. Raises Unavailable after ``stop``.
         """

@@ -10,8 +10,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class ThreadPool:
-    """Executor with up to ``workers`` threads, each started when it is first needed. At most ``queue_limit`` tasks
-    wait. Thread-safe.
+    """Executor with up to ``workers`` threads. Each thread starts when it is first needed. At most ``queue_limit``
+    tasks wait. Thread-safe.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:

@@ -35,8 +35,8 @@ REFUSING_S = 0.5
 """Seconds for which the drain refuses further calls, if clients still send calls after ``SERVING_S``."""
 
 QUIET_S = 0.05
-"""Seconds without a call under way after which the server counts as drained: gRPC core needs this time to make a call
-from read bytes.
+"""Seconds without a call under way and without a running thread, after which the server counts as drained. gRPC core
+needs this time to make a call from read bytes.
 """
 
 RESTLESS_S = 0.5
@@ -153,8 +153,8 @@ def _state(task: str) -> bytes:
 
 
 def _close_listeners(port: int) -> None:
-    """Closes the listening sockets on a port. Their descriptors, which gRPC core keeps, then are sockets without
-    clients.
+    """Closes the listening sockets on a port. gRPC core keeps their descriptors, which then are descriptors of sockets
+    without clients.
     """
     for descriptor, each in _sockets(port):
         if _listens(each):

@@ -81,7 +81,7 @@ class Renewing:
 
     Returning an unchanged certificate could crash the process: gRPC core (1.85) would replace, without a lock, the
     configuration that another thread's handshake is about to use. Of five servers with some hundred handshakes a
-    second, three crashed within 2 s. After None, gRPC core does not replace the configuration.
+    second, three crashed within 2 s. After None, gRPC core keeps the configuration.
     """
 
     def __init__(self, tls: ServerTls, given: Pems) -> None:

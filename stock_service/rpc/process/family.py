@@ -39,18 +39,18 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Seconds that the parent waits for the end of the children, in addition to their grace: a child may have to finish its
-start, and a library may work after the grace.
+"""Seconds that the parent waits for the end of the children, in addition to their grace. A child may have to finish its
+start, and a library may continue to work after the grace.
 """
 
 _GONE_S = 5.0
-"""Longest time, in seconds, from the close of a child's output to the end of the child, which closes its output in its
-last system call.
+"""Longest time, in seconds, from the close of a child's output to the end of the child. A child closes its output in
+its last system call.
 """
 
 _SIGNAL_S = 0.1
 """Longest time, in seconds, between the signals to a child and to the parent, if somebody sends a signal to every
-process: an idle child may end before the parent gets the signal.
+process. An idle child may end before the parent gets the signal.
 """
 
 _CHILD = "STOCK_SERVICE_CHILD"
@@ -215,7 +215,7 @@ class _Family:
 
     def _stop(self, known: bool = True) -> None:
         """Begins the stop of all running children, once. Kills a child that is not ready. With ``known`` False, kills
-        all children, since no client knows the server yet.
+        all children: no client knows the server yet.
         """
         if self._deadline_s is not None:
             return

@@ -56,7 +56,9 @@ _log = logging.getLogger(__name__)
 _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
-"""Seconds for which each server waits for a message of the other server, longer than reading a large store takes."""
+"""Default of ``answer_s``: seconds for which a server waits for a message of the other server. Reading a large store
+takes less time. But in step 3 the new server waits for ``store`` for the time that the old server takes to end.
+"""
 
 _KILLED_S = 5.0
 """Longest time, in seconds, that the old server waits for the end of a new server that it has killed."""
@@ -88,12 +90,12 @@ class Store(Protocol):
         """
 
     def take_back(self) -> None:
-        """Ends ``lend``: opens the file again, and writes the waiting and later changes. The other process, which had
-        the file, must have ended.
+        """Ends ``lend``: opens the file again, and writes the waiting and later changes. The process that had the file
+        must have ended.
         """
 
     def give_away(self) -> None:
-        """Refuses the waiting and later changes, because the next server has taken the store over."""
+        """Refuses the waiting and later changes, because the next server has taken over the store."""
 
 
 @dataclass(slots=True)
@@ -140,7 +142,7 @@ class HandOver:
 
 
 def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Callable[[], socket.socket]) -> HandOver:
-    """Takes over the listening socket of the server at ``path``, once this old server has closed its store. If no
+    """Takes over the listening socket of the old server at ``path``, once the old server has closed its store. If no
     server is at ``path``, calls ``listen`` for a listening socket.
 
     Blocks. Raises UsageError; the old server then continues to serve. Also raises the exceptions of ``listen``.
@@ -262,8 +264,8 @@ def _hear(heir: socket.socket, word: bytes) -> None:
 
 
 def _end(process: int) -> None:
-    """Kills a process, given by its pidfd, and waits until it is gone and has no open file. Then it cannot write to the
-    store any more.
+    """Kills a process, given by its pidfd, and waits until the process is gone and has no open file. Then the process
+    cannot write to the store any more.
     """
     with suppress(OSError):  # the process has ended; or it belongs to another user, and may keep its lock of the store
         signal.pidfd_send_signal(process, signal.SIGKILL)

@@ -50,8 +50,8 @@ class Security:
     """Certificate, key and access-list files that the server's options name; ``watch`` looks at these files."""
 
     def reload(self) -> None:
-        """Reads the access list and the TLS files again. If the files of one part cannot be used, still renews the
-        other part, and then raises UsageError.
+        """Reads the access list and the TLS files again. If the files of one part cannot be used, renews only the other
+        part, and then raises UsageError.
         """
         unusable: UsageError | None = None
         for part in (self.access, self.tls):

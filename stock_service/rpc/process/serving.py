@@ -62,8 +62,8 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""Shortest grace, in seconds: a smaller ``--grace-s`` counts as this time. A server without requests ends its threads
-within this time, even on a busy machine.
+"""Shortest grace, in seconds: a smaller ``--grace-s`` counts as this time. Even on a busy machine a server without
+requests ends its threads within this time.
 """
 
 _SPARE_DESCRIPTORS = 64
@@ -288,7 +288,9 @@ def _set(*events: threading.Event) -> None:
 
 
 def announced(line: str) -> bool:
-    """Prints the ready line on standard output, and returns True. If this fails, logs the error, and returns False."""
+    """Prints the ready line on standard output, and returns True. If the print fails, logs the error, and returns
+    False.
+    """
     try:
         print(line, flush=True)
     except OSError as error:
@@ -331,7 +333,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _write(timeline: Timeline, file: Path) -> bool:
-    """Writes the timeline to a file, and returns True. If this fails, logs the error, and returns False."""
+    """Writes the timeline to a file, and returns True. If the write fails, logs the error, and returns False."""
     try:
         left_out = timeline.write(file)
     except OSError as error:

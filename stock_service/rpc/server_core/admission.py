@@ -21,8 +21,8 @@ thread, and the server begins requests of one connection after the other. This i
 """
 
 INTERVAL_MS = 100
-"""Time, in milliseconds, within which a queue was empty if it counts as a burst: CoDel's interval, the round trip of a
-far network.
+"""Time in milliseconds. A queue that was empty within this time counts as a burst. The time is CoDel's interval, the
+round trip of a far network.
 """
 
 UNSAID_MS = 4000
@@ -44,7 +44,7 @@ less than any sensible delay target.
 
 MEASURED_MS = 20
 """Shortest time, in milliseconds, of a measurement of the executor: long enough for two waits of 10 ms. In a shorter
-time, all tasks may wait, or all may compute, since tasks that wait may wake together.
+time, perhaps all tasks wait, or all compute, since tasks that wait may wake together.
 """
 
 RAN_MS = 1
@@ -73,7 +73,7 @@ _MS = 1_000_000
 
 READING_NS = _MS
 """Nanoseconds for which the reading thread reads connections, while requests wait, before the executor gets more tasks.
-With tasks that compute, the executor would take the GIL from the reading thread.
+Tasks that compute would take the GIL from the reading thread.
 """
 
 
@@ -169,8 +169,8 @@ class Ahead:
 
     @property
     def lasting(self) -> float:
-        """Number of tasks that the executor ends in a millisecond, the reading thread's shortest sleep. 0 before the
-        first measurement.
+        """Number of tasks that the executor ends in a millisecond, which is the reading thread's shortest sleep. 0
+        before the first measurement.
         """
         return self._rate * _MS
 

@@ -143,8 +143,8 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes the half-closed connections whose time has come: all bytes are acknowledged and ``may_end`` is True,
-        or the client takes no bytes within the read timeout.
+        """Closes each half-closed connection if all bytes are acknowledged and ``may_end`` is True. Unless the server
+        is stopping, also closes a connection whose bytes are not acknowledged within the read timeout.
 
         Does nothing before ``next_look_ns``. A look that takes longer than ``CLOSING_NS`` continues at the next call,
         with the remaining connections.
@@ -290,7 +290,7 @@ class Connections(Generic[Request]):
 
     def room(self, now_ns: int) -> bool:
         """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
-        idle longest, if any connection is idle.
+        idle longest, if any connection has been idle for ``EVICT_AFTER_S``.
         """
         if len(self.by_fd) < self._most:
             return True
@@ -368,8 +368,8 @@ class Connections(Generic[Request]):
                 connection.bytes.half_close()  # tells the client not to wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection that holds too many bytes, after a fault: INTERNAL if some of its requests may have
-        begun, else RESOURCE_EXHAUSTED.
+        """Closes a connection that holds too many bytes, and sends a fault before: INTERNAL if some of its requests may
+        have begun, else RESOURCE_EXHAUSTED.
         """
         if connection.events < 0:  # the connection was cut before, and closes when its last request ends
             return
@@ -378,7 +378,9 @@ class Connections(Generic[Request]):
         self.cut(connection)
 
     def _unwatch(self, connection: ServedConnection[Request]) -> None:
-        """Removes a connection from epoll. A close alone would not remove it while a forked process has it open."""
+        """Removes a connection from epoll. A close alone would not remove the connection while a forked process has it
+        open.
+        """
         if connection.events >= 0:
             self._listening.epoll.unregister(connection.fd)
             connection.events = -1

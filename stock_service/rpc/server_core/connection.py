@@ -47,7 +47,7 @@ class ByteStream(Protocol):
     opening: bool
     """True during the TLS handshake, before any byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Receives bytes: about as many as the argument at most. Returns empty bytes if the peer has ended its sending.
+    """Receives bytes, at most about as many as the argument. Returns empty bytes if the peer has ended its sending.
 
     Raises BlockingIOError if no byte has come, and OSError if the peer is gone.
     """
@@ -243,7 +243,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Makes the requests of calls that watch for changes (health's Watch) ``ready``, to answer them once more."""
+        """Makes each call that watches for changes (health's Watch) ``ready`` for one more answer."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()
@@ -313,7 +313,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, only drops them."""
+        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, drops both."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
@@ -371,7 +371,7 @@ class ServedConnection(Generic[Request]):
 
 
 Serve = Callable[[ServedConnection[Request], Request, int], None]
-"""Function that answers a request and sends the reply. The last argument is the arrival, on ``time.monotonic_ns``."""
+"""Function that answers a request and sends the reply. Last argument: the arrival time by ``time.monotonic_ns``."""
 
 
 def task(

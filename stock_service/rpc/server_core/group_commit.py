@@ -25,8 +25,8 @@ PAUSE_S = 0.002
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """Wraps ``serve`` for requests that may wait: the result serves a request again after its wait. The result is
-    thread-safe.
+    """Wraps ``serve`` for requests that may wait: the result serves a request once more when its wait is over. The
+    result is thread-safe.
     """
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
@@ -51,7 +51,7 @@ def polling_behind(poll: Poll) -> Poll:
     """Wraps ``poll``. The result also waits, for ``PAUSE_S`` at most, until the requests of the last commit have sent
     their replies.
 
-    So the server reads the next requests of these clients together, and they share the next commit.
+    So the server reads the next requests of these clients together, and these requests share the next commit.
 
     The epoll must be level-triggered, since the result polls twice, and drops the events of the first poll.
     """
@@ -69,8 +69,9 @@ def polling_behind(poll: Poll) -> Poll:
 class GroupCommit:
     """Counter of one batch's tasks. The task that ends last starts the write to the disk.
 
-    If a batch is a single task, the thread that ran the task writes, unless it is the reading thread. This saves waking
-    another thread. Otherwise the catalog's own thread writes. So a thread that still has work never waits for the disk.
+    If a batch is a single task, the thread that ran the task also writes, unless this thread is the reading thread. So
+    no other thread must be woken. Otherwise the catalog's own thread writes. So a thread that still has work never
+    waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:

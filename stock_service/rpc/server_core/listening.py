@@ -29,7 +29,8 @@ decode and refuse these requests takes no longer than to answer a few requests.
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
 """Largest number of bytes of one recv from a client whose messages take long to decompress: more than ``UNFOLDED_NS``
-nanoseconds for one read. If messages decompress to 1 MiB, the server then reads about one message at a time.
+nanoseconds for the bytes of one recv. If messages decompress to 1 MiB, the server then reads about one message at a
+time.
 """
 
 RECEIVE_BYTES = 32768
@@ -115,8 +116,8 @@ class Listening:
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Accepts up to ``count`` connections of the listen backlog, as blocking sockets. Accepts none if the next
-        server's process has the listener.
+        """Accepts up to ``count`` connections of the listen backlog, as blocking sockets. Accepts no connection if the
+        next server's process has the listener.
         """
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return

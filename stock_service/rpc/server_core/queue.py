@@ -36,7 +36,7 @@ SHEDDING_NS = 1_000_000
 """Longest time, in nanoseconds, for which the queue refuses requests before it begins some requests."""
 
 REFUSED_NS = 1_000_000_000
-"""Nanoseconds after a refusal of its requests, for which a connection counts as sending too much."""
+"""Nanoseconds after a refusal of a connection's request, for which the connection counts as sending too much."""
 
 _LITTLE = 4
 """Largest number of waiting requests of a connection that sends little."""
@@ -86,7 +86,8 @@ class Turns(Generic[Request]):
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
         """Adds a connection with requests that wait for a turn. ``room`` limits the number of waiting requests of all
-        connections: over this limit, ``join`` refuses the connection's oldest requests.
+        connections. Over this limit, ``join`` refuses the connection's oldest requests, down to an equal share of
+        ``room``.
         """
         stream = connection.stream
         number = stream.releasable()
@@ -151,7 +152,8 @@ class Turns(Generic[Request]):
 
     def fair_room(self, room: int, now_ns: int) -> int:
         """Returns the number of requests that the server begins at a time, at most ``room``. While some connections
-        send little and others send much, the number is about half the number of waiting connections.
+        send little and others send much, the number is smaller: half the number of waiting connections, or a larger
+        number that keeps the executor busy.
 
         The reason: a client that sends little sends its next request only after a reply, and would otherwise wait for
         many turns of other clients. While the executor is behind, the reading thread sleeps: so there must be enough
@@ -328,7 +330,7 @@ class WaitSamples:
     """
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
-        """``serve`` is the function of the tasks. Its last argument is the request's arrival."""
+        """``serve`` is the function of the tasks. Its last argument is the request's arrival time."""
         self._serve, self._observe = serve, metrics.waited_s
         self._due = 0
 

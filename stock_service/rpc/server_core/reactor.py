@@ -4,9 +4,10 @@ The reading thread sleeps in epoll, and cuts received bytes into requests by the
 thread runs a request, and which thread reads. The thread that ran a request sends the reply at once. So the replies to
 pipelined requests come in any order; with a ``pipeline_max`` of 1, in the order of the requests.
 
-Only the reading thread accepts, reads, registers and closes. So no descriptor can be closed, and its number reused,
-while another thread uses the descriptor. The thread that runs a request only sends, with the connection's lock. For any
-other work, it asks the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of a connection.
+Only the reading thread accepts, reads, registers and closes connections. So no descriptor can be closed, and its number
+reused, while another thread uses the descriptor. The thread that runs a request only sends, with the connection's lock.
+For any other work, this thread asks the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of
+a connection.
 """
 
 import select
@@ -216,8 +217,8 @@ class RequestServer(Generic[Request]):
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of its bytes. For
-        a LEAVING connection, drops the bytes, now or at low priority.
+        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of these bytes.
+        For a LEAVING connection, drops the bytes, now or at low priority.
         """
         if connection.stream.state is LEAVING:
             if self._ending.draining:
@@ -237,8 +238,8 @@ class RequestServer(Generic[Request]):
             self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads a connection once, and adds a request to the batch or looks after the connection. Returns True if bytes
-        or the client's end came.
+        """Reads a connection once, and adds a request to the batch or looks after the connection. Returns False if
+        nothing came, and True after bytes, the client's end or an error.
         """
         turns = self._queue.turns
         if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
@@ -364,7 +365,7 @@ def _serving(
     timeline: Timeline | None,
 ) -> Serve[Request]:
     """Makes the function that answers one request and sends the reply, as a task of the executor. With a timeline, a
-    request keeps its thread while it waits for the disk, so that the thread can write the request's times.
+    request keeps its thread while it waits for the disk: the thread writes the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)

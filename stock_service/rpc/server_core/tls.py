@@ -36,8 +36,8 @@ _RECORD_BYTES = 16_384
 """Largest number of plain bytes in a TLS record (RFC 8446, 5.1)."""
 
 _SEND_BYTES = 65_536
-"""Largest number of plain bytes that the stream encrypts at a time. It limits the encrypted bytes that the kernel does
-not take, and the stream must keep.
+"""Largest number of plain bytes that the stream encrypts at a time. The number limits the encrypted bytes that the
+stream must keep while the kernel does not take them.
 """
 
 _TAKEN_BYTES = 16_640
@@ -52,13 +52,13 @@ largest record. After more bytes the stream ends the connection.
 """
 
 _OWN_BYTES_MAX = 16_384
-"""Largest number of bytes that TLS itself sends (key updates and alerts) and the peer has not taken. With more such
+"""Largest number of bytes of TLS's own messages (key updates and alerts) that the peer has not taken. With more such
 bytes the stream ends the connection.
 """
 
 _HELLO_BYTES_MAX = 16_384
-"""Largest size of a peer's first message (ClientHello), in bytes. A real ClientHello has some 2 KiB; OpenSSL accepts up
-to 128 KiB.
+"""Largest size of a peer's first message (ClientHello), in bytes. A real ClientHello has some 2 KiB; OpenSSL would
+accept up to 128 KiB.
 """
 
 _HELLO_KNOWN = 9
@@ -70,8 +70,8 @@ Measured: 48,500 bytes for a message of 517 bytes.
 """
 
 _HALF_RECORD_BYTES = 37_000
-"""Additional memory of OpenSSL 3, in bytes, for a record of any size that has come in part. Measured: a connection
-takes 53,900 bytes instead of 16,900.
+"""Additional memory of OpenSSL 3, in bytes, for a record of any size of which only a part has come. Measured: a
+connection takes 53,900 bytes instead of 16,900.
 """
 
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
@@ -179,7 +179,7 @@ class TlsStream:
     def held(self) -> int:
         """Returns the memory, in bytes, of unread and unsent bytes and of OpenSSL's handshake or partial record.
 
-        0 for a client that has sent nothing yet.
+        The result is 0 for a client that has sent nothing yet.
         """
         own = len(self._unsent) + self._outgoing.pending + self._incoming.pending
         if not self.opening:
@@ -216,7 +216,9 @@ class TlsStream:
             raise BlockingIOError  # only a part of a record, or only TLS's own messages, have come
 
     def _take_encrypted(self, size: int) -> bool:
-        """Passes received bytes to OpenSSL. Returns True at the end of the stream. Raises BlockingIOError, OSError."""
+        """Receives bytes, and passes them to OpenSSL. Returns True at the end of the stream. Raises BlockingIOError,
+        OSError.
+        """
         data = b"" if self._left == 0 else self._socket.recv(size if self._left is None else min(size, self._left))
         if self._left:
             self._left -= len(data)

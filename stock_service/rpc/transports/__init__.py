@@ -44,8 +44,8 @@ class Connection(Protocol):
         """Sends an encoded request of the method ``path`` (``/package.Service/Method``), and returns the encoded
         response. Blocks for ``timeout_s`` at most; raises a Fault.
 
-        After DeadlineExceeded or Unavailable nobody knows whether the server has done the request. The object may be
-        used again: it reconnects if necessary. The object never sends a request twice.
+        After DeadlineExceeded or Unavailable nobody knows whether the server has done the request. The connection may
+        be used again: it reconnects if necessary. The connection never sends a request twice.
         """
 
     def close(self) -> None:
@@ -97,8 +97,8 @@ class Transport(Protocol):
         """
 
     def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:
-        """Returns a factory of the null server's codecs: every request gets ``reply``. None for a transport without a
-        ``codec``.
+        """Returns a function that makes the null server's codecs: every request gets ``reply``. None for a transport
+        without a ``codec``.
         """
 
 

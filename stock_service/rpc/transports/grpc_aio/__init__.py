@@ -43,7 +43,7 @@ __getattr__ = grpcio.loaded  # gives ``connect``
 
 @dataclass(frozen=True, slots=True)
 class AioOptions:
-    """Values of the transport's own options."""
+    """Values of the options that only ``grpc_aio`` has."""
 
     dispatch: Dispatch = DEFAULT_DISPATCH
 

@@ -48,7 +48,7 @@ wrapped it.
 """
 
 _WHOLE = "a call whose message is there"
-"""Name of a call's asyncio task after the call's message has come. Before, the task has another name."""
+"""Name of a call's asyncio task after the call's message has come. Before that time, the task has another name."""
 
 
 class AioServer:
@@ -95,7 +95,7 @@ class AioServer:
         return drained and not self._thread.is_alive()
 
     def _under_way(self) -> int:
-        """Returns the number of calls whose message has come and whose reply is not sent. Counts no watch and no
+        """Returns the number of calls whose message has come and whose reply is not sent. Does not count watches and
         reflection.
         """
         return sum(task.get_name() == _WHOLE for task in asyncio.all_tasks(self._loop))

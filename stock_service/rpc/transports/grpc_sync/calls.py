@@ -5,7 +5,7 @@ itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: 
 thread, and every later call would hang.
 
 Each thread has its own ``Arrival``: the time when its current call came, and the fault if the call must be refused. The
-handlers (``handlers.py``) read it.
+handlers (``handlers.py``) read the ``Arrival`` of their thread.
 """
 
 import threading

@@ -57,7 +57,7 @@ class GreetedFrames(Frames):
         return request_decoder(self._frame_bytes_max, Greeting(self._access).cut)
 
     def asked(self, request: RequestFrame) -> Asked | None:
-        """Returns the method's path and the connection's credential, for an access check. None for a request that needs
-        no further check.
+        """Returns the method's path and the connection's credential, for an access check. Returns None for a request
+        that needs no further check.
         """
         return (request.method, request.shown) if isinstance(request, UnjudgedFrame) else None
