@@ -34,7 +34,7 @@ class Reader(Protocol):
 
 class Executor(Protocol):
     """Threads that run tasks. The constructor takes ``workers`` and ``queue_limit``. The code that made an executor
-    must stop it.
+    must stop this executor.
 
     Thread-safe.
     """

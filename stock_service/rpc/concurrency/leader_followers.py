@@ -2,8 +2,8 @@
 
 The pattern is from Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads
 for the server. The other threads, the **followers**, sleep. Waking a thread costs as much as a short request, and under
-the GIL two threads compute no faster than one thread. So the leader itself runs the batch of requests that it has read,
-and wakes no thread.
+the GIL two threads compute no faster than one thread. So the leader itself runs the batch of requests from its last
+read, and wakes no thread.
 
 The guarantee for a slow request: **a slow request delays reading by 8 ms at most** (``2 * LOOK_S``, plus the wait for
 the GIL if the request computes). While the leader runs a batch, one follower is the **lookout**, and looks at the
@@ -20,8 +20,8 @@ The choice of the threads that run a batch:
 | on a Python without a GIL, or from a thread that is not the leader | followers |
 
 At most ``workers`` tasks run at a time. The pool has one thread more than ``workers``, since one thread always reads.
-So the server reads on during a slow request, even with one worker; the requests that it reads wait for this worker. At
-most ``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the static pool.
+So the server reads on during a slow request, even with one worker; these later requests wait for this worker. At most
+``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the static pool.
 
 Left out: reading by threads that this executor does not start (grpcio's threads, connection dispatch).
 """
@@ -41,8 +41,8 @@ look costs some 50 µs, since the lookout takes the GIL from the leader: a hundr
 
 NEAR_S = 0.002
 """Longest time, in seconds, since the last batch, within which the leader itself runs the next batch. With more time
-between batches, the lookout would wake for each batch. This wake-up costs as much as waking a follower, which the
-leader saves.
+between batches, the lookout would wake for each batch. Waking the lookout costs as much as waking a follower, so the
+leader would save nothing.
 """
 
 PATIENCE_S = 0.0002
@@ -68,7 +68,7 @@ class LeaderFollowers:
     """Executor with ``workers`` threads, started by the constructor, and one more thread that reads for a server.
     Thread-safe.
 
-    The constructor raises RuntimeError if the system refuses a thread, after it has ended the started threads.
+    If the system refuses a thread, the constructor ends the started threads, and raises RuntimeError.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:

@@ -57,8 +57,8 @@ class Checks:
 
 
 def add_port(server: Server, options: ServeOptions) -> int:
-    """Makes a server listen, with TLS if ``options`` have it. Returns the port. Raises OSError with the reason if the
-    server cannot listen.
+    """Makes a server listen, with TLS if ``options`` have TLS files. Returns the port. Raises OSError with the reason
+    if the server cannot listen.
     """
     target, tls = shown_address((options.host, options.port)), options.tls
     try:

@@ -1,5 +1,5 @@
-"""A server of several processes on one port. A parent process starts the children, and keeps the process contract for
-all of them.
+"""A server of several processes on one port. A parent process starts the child processes, and keeps the process
+contract for all children.
 
 The kernel gives each new connection to one of the children, by a hash of both addresses (SO_REUSEPORT in socket(7)). A
 child is a new interpreter with the parent's command line and two more options: the port, and the shared memory.
@@ -99,7 +99,7 @@ def _listener(options: argparse.Namespace) -> socket.socket:
 
 
 class _Child:
-    """State of a child process, as the parent process knows it."""
+    """State of a child process in the memory of the parent process."""
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number
@@ -109,7 +109,7 @@ class _Child:
 
 
 class _Family:
-    """The parent's work: start, watch and stop of the children. Only the main thread uses it.
+    """The parent's work: start, watch and stop of the children. Only the main thread uses the object.
 
     One thread for each child, and one thread for the signals, wait for events, and put the events into one queue for
     the main thread.

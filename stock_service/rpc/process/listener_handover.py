@@ -18,14 +18,15 @@ steps are:
     7     new     begins to write changes, and puts a socket of its       has ended
                   own at PATH
 
-A server fails if it is killed, ends, sends a wrong message, or sends no message. Up to step 5 the old server answers
-all requests, but in steps 4 and 5 it makes changes wait. If the old server takes the store back, it does the waiting
-changes. If the new server takes over, the old server refuses the waiting changes, which then have no effect.
+A server fails if the server is killed, ends, sends a wrong message, or sends no message. Up to step 5 the old server
+answers all requests, but in steps 4 and 5 changes wait. If the old server takes the store back, the old server makes
+the waiting changes. If the new server takes over, the old server refuses the waiting changes, which then have no
+effect.
 
 A new server that hangs in step 5 may have the store open. So the old server kills the new server, waits for the end of
 its process, and then opens and reads the store again. The new server's changes wait until step 7, so no Lookup of the
-old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if it had
-received the message.
+old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if the
+expected message had come.
 
 Both processes have the same listening socket, so the port is never closed. With SO_REUSEPORT each process would have
 its own listening socket, and closing the old socket would reset the connections in its listen backlog.
@@ -61,7 +62,7 @@ takes less time. But in step 3 the new server waits for ``store`` for the time t
 """
 
 _KILLED_S = 5.0
-"""Longest time, in seconds, that the old server waits for the end of a new server that it has killed."""
+"""Longest time, in seconds, that the old server waits for the end of a killed new server."""
 
 _AGAIN_S = 1.0
 """Pause, in seconds, after the old server could not accept the connection of a new server."""

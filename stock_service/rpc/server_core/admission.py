@@ -1,18 +1,19 @@
 """Admission control: limits on the wait of a request, and on the number of tasks that the executor gets. No I/O.
 
-A request's wait begins when its connection becomes readable again, after the server had read all earlier bytes of the
-connection. While the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading
-thread, and the server begins requests of one connection after the other. This is a connection's *turn* (``queue.py``).
+A request's wait begins when the connection becomes readable again, after the server had read all earlier bytes. While
+the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading thread, and the
+server begins requests of one connection after the other. This is a connection's *turn* (``queue.py``).
 
-- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
-  servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
-  which drains by itself. Any other queue is a standing queue: longer waits do not shorten it. In a standing queue the
-  server refuses a request whose wait is over both the target and a quarter of its client's time limit. In a burst the
-  server refuses a request whose wait is over both the target and a third of the time limit. A request without a time
-  limit counts as a request with the limit ``UNSAID_MS``.
-- **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the rate at which
-  it has ended tasks. The other requests stay in the server's queue, where the server can still refuse them, and where
-  each connection has its turn. While no requests wait, the executor gets enough tasks for ``BURST_MS``.
+- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and the delay
+  target's form for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last
+  ``INTERVAL_MS`` is a burst, which drains by itself. Any other queue is a standing queue: longer waits do not shorten
+  this queue. In a standing queue the server refuses a request whose wait is over both the target and a quarter of the
+  client's time limit. In a burst the server refuses a request whose wait is over both the target and a third of the
+  time limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
+- **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the executor's
+  measured rate of tasks. The other requests stay in the server's queue, where the server can still refuse these
+  requests, and where each connection has its turn. While no requests wait, the executor gets enough tasks for
+  ``BURST_MS``.
 - **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
   task. If tasks compute, more threads end no more tasks under the GIL, and only keep the GIL from the reading thread.
   So the number of threads that get a task falls by a quarter while the executor computes all the time that reading
@@ -29,17 +30,17 @@ UNSAID_MS = 4000
 """Assumed time limit of a request without a time limit, in milliseconds."""
 
 AHEAD_MS = 1.5
-"""Time, in milliseconds, that the executor needs for the tasks that it has while requests wait. This time is many times
-the cost of giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly
-finds the GIL free when it wakes.
+"""Time, in milliseconds, that the executor needs for its tasks while requests wait. This time is many times the cost of
+giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds the GIL
+free when it wakes.
 """
 
 AHEAD_LEAST = 2
 """Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time, in milliseconds, that the executor needs for the largest batch that it gets at once while no requests wait:
-less than any sensible delay target.
+"""Time, in milliseconds, that the executor needs for the largest batch at once while no requests wait: less than any
+sensible delay target.
 """
 
 MEASURED_MS = 20
@@ -112,7 +113,7 @@ class DelayTarget:
 
 class Ahead:
     """Limit on the number of tasks that an executor has, from measurements of the executor. Only the reading thread
-    uses it. All times are in nanoseconds, on the same clock.
+    uses the object. All times are in nanoseconds, on the same clock.
     """
 
     def __init__(self, workers: int, most: int) -> None:

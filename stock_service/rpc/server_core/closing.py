@@ -6,7 +6,7 @@ the last reply the server half-closes the connection. Then the server reads and 
 the connection. A client that stays and sends nothing must not delay the server. So the server closes the connection
 once the client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. If the client continues to
 send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all bytes, the
-server closes the connection after the read timeout, or at its stop after the grace.
+server closes the connection after the read timeout. A stopping server closes the connection after the grace.
 
 **Idle eviction.** At the limit of connections, the server closes the connection that was idle for the longest time, to
 make room for a new connection. So clients that connect and send nothing keep no other client out. A connection with a
@@ -15,17 +15,16 @@ current or very recent request stays open.
 **Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
 connections may be limited. The age varies by a tenth, so that connections that began together do not end together. At
 this age the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with
-the next reply in HTTP/1.1. In the sockets protocol the server answers the requests that it has read, and then sends a
-*goodbye*, a last frame which tells the client that no later request was begun. After the grace the server closes the
+the next reply in HTTP/1.1. In the sockets protocol the server answers the requests read before, and then sends a
+*goodbye*. This last frame tells the client that no later request was begun. After the grace the server closes the
 connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
-replies that clients do not take, and the bytes that TLS keeps of a handshake or of half a record. The largest frame
-limits each connection alone; a thousand connections together would hold too much. Over the budget, the server closes
-the connection that holds the most bytes, and then the next, until the budget is kept. So a connection that holds few
-bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes, the server
-closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each
-connection.
+replies that clients do not take, and the bytes of a handshake or half a record in TLS. The largest frame limits each
+connection alone; a thousand connections together would hold too much. Over the budget, the server closes the connection
+that holds the most bytes, and then the next, until the budget is kept. So a connection that holds few bytes stays open,
+even if many connections hold many bytes. Of connections that hold equally many bytes, the server closes the connection
+that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each connection.
 """
 
 import math
@@ -79,7 +78,7 @@ class Lingering:
 
 
 class LingeringClose(Generic[Request]):
-    """The half-closed connections of a server. Only the reading thread uses it, except ``stop``. Times are on
+    """The half-closed connections of a server. Only the reading thread uses the object, except ``stop``. Times are on
     ``time.monotonic_ns``.
     """
 
@@ -101,8 +100,8 @@ class LingeringClose(Generic[Request]):
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close its
-        connection, or ``LINGER_S`` if this is less. Thread-safe.
+        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close the
+        connection, and at most ``LINGER_S``. Thread-safe.
         """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
@@ -286,7 +285,9 @@ class Connections(Generic[Request]):
         self.next_sweep_ns = 0
         """Time from which the reading thread calls ``sweep`` again."""
         self.renewed = False
-        """True if the next sweep must call ``ServedConnection.renew`` for all connections. Any thread may set it."""
+        """True if the next sweep must call ``ServedConnection.renew`` for all connections. Any thread may set this
+        field.
+        """
 
     def room(self, now_ns: int) -> bool:
         """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
@@ -355,7 +356,7 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def _retire(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Begins the end of a connection at its age limit. Cuts the connection if it has not ended within the grace."""
+        """Begins the end of a connection at its age limit. Cuts a connection that has not ended within the grace."""
         stays = (READING, PAUSED, ENDING) if connection.retired else (READING, PAUSED)
         if connection.stream.state not in stays:
             connection.retires_ns = 0  # the connection is ending without this

@@ -99,7 +99,7 @@ class PlainStream:
     barren, opening, unsent = 0, False, False
 
     def __init__(self, accepted: socket.socket, peer: Address) -> None:
-        """``accepted`` must be a non-blocking socket. ``close`` closes it."""
+        """``accepted`` must be a non-blocking socket. ``close`` closes this socket."""
         self._socket = accepted
         self.peer = peer
         self._left = 0  # number of bytes that ``receive`` may still return, after ``keep_to_arrived``
@@ -328,7 +328,7 @@ class ServedConnection(Generic[Request]):
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
-        """Sends the unsent bytes of replies, as far as the kernel takes them now. Never blocks."""
+        """Sends the unsent bytes of replies, as far as the kernel takes these bytes now. Never blocks."""
         with self._lock:
             sent = self._send(self._outbox)
             if sent:
@@ -353,8 +353,8 @@ class ServedConnection(Generic[Request]):
             return len(data)
 
     def cut(self) -> None:
-        """Notes that the client is gone: the server begins no further request of it. Only the reading thread may call
-        this.
+        """Notes that the client is gone: the server begins no further request of this client. Only the reading thread
+        may call this.
         """
         self.gone = True
         self.stream.cut()

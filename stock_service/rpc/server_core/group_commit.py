@@ -90,8 +90,8 @@ class GroupCommit:
                 self._flush(self._size == 1 and get_ident() != self._reader)
 
     def leave_out(self, number: int) -> None:
-        """Counts ``number`` tasks as ended, because the executor has not accepted them. Starts the write if no other
-        task is left.
+        """Counts ``number`` tasks as ended, because the executor has not accepted these tasks. Starts the write if no
+        other task is left.
         """
         if self._size in [next(self._ended) for _ in range(number)]:
             self._flush(False)

@@ -15,7 +15,7 @@ from stock_service.rpc.server_core.options import Address, ServeOptions
 _log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-"""Listen backlog: number of completed connections that the kernel holds until the server accepts them. The kernel's
+"""Listen backlog: number of completed connections that wait in the kernel until the server accepts them. The kernel's
 limit net.core.somaxconn may be smaller.
 """
 
@@ -40,7 +40,7 @@ full read more bytes may wait.
 """
 
 ACCEPTS_A_TURN = 16
-"""Largest number of connections that the server accepts before it reads the open connections again. Accepting 16
+"""Largest number of connections that the server accepts before the next read of the open connections. Accepting 16
 connections takes a millisecond.
 """
 
@@ -65,7 +65,7 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
 class Waker:
     """An eventfd, by which any thread wakes the thread that sleeps in an epoll or a selector.
 
-    The code that made the waker must close it, once no thread sleeps in the epoll or selector.
+    The code that made the waker must close the waker, once no thread sleeps in the epoll or selector.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Waker:
                 os.eventfd_write(self.fd, 1)
 
     def woken(self) -> None:
-        """Clears the eventfd. The woken thread must call this, or its next sleep would end at once."""
+        """Clears the eventfd. The woken thread must call ``woken``; otherwise its next sleep ends at once."""
         os.eventfd_read(self.fd)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Interface of a protocol on the server core, which decodes requests and encodes replies, without I/O.
 
-The module also has ``Methods``, the methods of a service as functions from an encoded request to an encoded response,
-and wrappers of a protocol that write to the timeline or count in the metrics.
+The module also has ``Methods``: the methods of a service, as functions from an encoded request to an encoded response.
+Other classes and functions wrap a protocol, and write to the timeline or count in the metrics.
 
 ``WireProtocol.answer`` never raises, except ``Waiting`` on a server whose requests may wait without a thread.
 """

@@ -63,8 +63,8 @@ class RequestServer(Generic[Request]):
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
         """``sessions`` makes the decoders of a protocol that sends its own bytes; for another protocol,
-        ``protocol.decoder`` makes the decoders. ``carrier`` makes the byte stream of an accepted connection; if it is
-        None, ``options`` decide between TCP and TLS.
+        ``protocol.decoder`` makes the decoders. ``carrier`` makes the byte stream of an accepted connection; if
+        ``carrier`` is None, ``options`` decide between TCP and TLS.
         """
         self._options = options
         self._serve = _serving(methods, protocol, self._ask, options.timeline)
@@ -365,7 +365,7 @@ def _serving(
     timeline: Timeline | None,
 ) -> Serve[Request]:
     """Makes the function that answers one request and sends the reply, as a task of the executor. With a timeline, a
-    request keeps its thread while it waits for the disk: the thread writes the request's times.
+    request that waits for the disk keeps its thread: the thread writes the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)

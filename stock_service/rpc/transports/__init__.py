@@ -45,7 +45,7 @@ class Connection(Protocol):
         response. Blocks for ``timeout_s`` at most; raises a Fault.
 
         After DeadlineExceeded or Unavailable nobody knows whether the server has done the request. The connection may
-        be used again: it reconnects if necessary. The connection never sends a request twice.
+        be used again, and reconnects if necessary. The connection never sends a request twice.
         """
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ class Codec(Protocol):
     """First bytes to send on a new connection; may be empty."""
     preceded: bool
     """True once ``feed`` has got bytes that are not a whole reply of the usual form. Then these bytes may have woken
-    the caller before the reply arrived. The code that reads this field sets it back to False.
+    the caller before the reply arrived. The code that reads this field sets the field back to False.
     """
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:

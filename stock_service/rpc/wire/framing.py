@@ -3,15 +3,15 @@
 A request:   length u32 | call u32 | timeout_ms u32 | method_length u8 | method | payload
 A reply:     length u32 | call u32 | code u8 | payload
 
-Integers are unsigned and big-endian; ``length`` counts the bytes that follow it. ``call`` is the client's own number
-for a request; the reply has the same number. So a connection may have several requests under way, which may be answered
-in any order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
+Integers are unsigned and big-endian; ``length`` is the number of bytes after the field ``length``. ``call`` is the
+client's own number for a request; the reply has the same number. So a connection may have several requests under way,
+which may be answered in any order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
 ``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response message. Any other ``code`` is an
 ``errors.FaultCode``, and the payload is the fault's detail in UTF-8. A fault of the whole connection has call 0, which
 no request may use; after this fault the server closes the connection.
 
-A length that no frame has, or a length over the limit, is refused as soon as its four bytes have come. This also
-refuses HTTP and TLS, whose first bytes mean a length of hundreds of megabytes.
+The decoder refuses a length that is too small or over the limit, as soon as the four bytes of the length have come. So
+the decoder also refuses HTTP and TLS, whose first bytes mean a length of over 300 megabytes.
 """
 
 from collections.abc import Callable, Sequence

@@ -169,7 +169,7 @@ class CallTable:
     # ---- replies
 
     def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
-        """Returns the part of a request's reply that the windows allow now. The endpoint holds the rest.
+        """Returns the part of a request's reply that the windows allow now. The endpoint holds the rest of the reply.
 
         Returns no bytes for a call that is over, for example for a cancelled call.
         """
@@ -194,7 +194,7 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """Returns the part of any reply that the windows allow now. The endpoint holds the rest."""
+        """Returns the part of any reply that the windows allow now. The endpoint holds the rest of the reply."""
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
@@ -206,7 +206,8 @@ class CallTable:
         return before + frames
 
     def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
-        """Returns the part of a kept call's answer that the windows allow now. The endpoint holds the rest.
+        """Returns the part of a kept call's answer that the windows allow now. The endpoint holds the rest of the
+        answer.
 
         The answer belongs to one message, or to the end of the call.
         """

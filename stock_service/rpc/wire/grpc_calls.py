@@ -1,5 +1,6 @@
-"""Received bytes and state of one gRPC call on a server: of a unary call until its message is whole, and of a kept call
-until its end. No I/O. ``grpc_session.py`` explains the states. A caller of any method must hold the connection's lock.
+"""Received bytes and state of one gRPC call on a server. The state of a unary call ends when the message is whole, and
+the state of a kept call ends with the call. No I/O. ``grpc_session.py`` explains the states. A caller of any method
+must hold the connection's lock.
 """
 
 from collections import deque

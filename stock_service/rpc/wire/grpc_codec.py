@@ -2,11 +2,11 @@
 
 ``prepare`` encodes a request once, except for the stream's number. Nearly always a reply comes as HEADERS, DATA and
 trailers in one read, and differs from earlier replies only in the stream's number and the message. The other bytes are
-the *shape* of the reply. The codec decodes a reply of a known shape by one look-up and a few comparisons. It decodes
-any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply is usual.
+the *shape* of the reply. The codec decodes a reply of a known shape by one look-up and a few comparisons. The codec
+decodes any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply is usual.
 
 A shape is valid while equal header blocks have the same meaning. Equal blocks have the same meaning once the server's
-header table has size 0, which the client's SETTINGS demand. When the server changes the size of its table,
+header table has size 0, which the client's SETTINGS demand. When the server changes the size of this table,
 ``rpc/wire/header_blocks.py`` counts the change, and the codec forgets all shapes.
 
 Left out: compression, which the client refuses; metadata of a reply; streaming calls. Protocol: gRPC's
@@ -78,8 +78,8 @@ _HELLO = (
 
 
 class _Shape(NamedTuple):
-    """Shape of a usual reply, from the prefix of its message to its end: a function that unpacks these bytes, and the
-    values that the unpacked bytes must have.
+    """Shape of a usual reply, from the message's prefix to the end of the reply. The shape is a function that unpacks
+    these bytes, and the values that the unpacked bytes must have.
     """
 
     unpack: Callable[[bytes, int], tuple[bytes, bytes, bytes, int, bytes]]
@@ -147,8 +147,8 @@ class GrpcCodec:
         """Returns True if another call may be started; see ``codec.Codec``. Returns False also while a request waits
         for the server's flow-control windows.
 
-        Uses only half of the streams that the server allows: grpcio counts a call as open for some time after its
-        reply, and refuses calls over its limit.
+        Uses only half of the streams that the server allows: grpcio counts a call as open for some time after the
+        reply, and refuses calls over the limit.
         """
         endpoint = self._endpoint
         allowed = endpoint.streams_max - (endpoint.streams_max >> 1)

@@ -1,7 +1,7 @@
 """gRPC codec of the null server (``codec.NullAnswers``): the same reply to every call, with the call's stream number.
 
-The null server speaks HTTP/2 (``http2.py``) without TLS. It ignores the headers of a request. The headers of its reply
-add no entry to a header table.
+The null server speaks HTTP/2 (``http2.py``) without TLS. The server ignores the headers of a request. The headers of a
+reply add no entry to a header table.
 
 Left out: all checks of a client's bytes, and the flow control of a stream, since a reply is far smaller than the
 default window of 65,535 bytes. The codec obeys the connection's flow control.

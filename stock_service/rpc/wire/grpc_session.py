@@ -57,7 +57,7 @@ _NEVER_MEANT = 8
 """Factor by which the cost of a malformed block is multiplied: no client library makes such a block."""
 
 _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
-"""Number of decompressed bytes that cost one credit, and nanoseconds that decompressing so many bytes takes."""
+"""Number of decompressed bytes that cost one credit, and nanoseconds that decompressing these bytes takes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
 """*Toil* is work of the server without a request, counted in credits. A client that owes more than ``TOIL_LEAST``

@@ -9,7 +9,7 @@ successive blocks begin with the same fields, the reader remembers these fields 
 
 A peer that has received SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks. Plain blocks neither use nor change the
 peer's dynamic table, so equal plain blocks always have the same meaning. A field that a block adds to a table of size 0
-is also plain. Before the peer has received this setting, it may use a table of 4,096 bytes, which the reader copies.
+is also plain. Before this setting arrives, a peer may use a table of 4,096 bytes, which the reader copies.
 
 A field that shows a token, and a block with such a field, are remembered by a digest, so no token stays in memory. In
 the copy of a peer's dynamic table only the meaning of such a field is stored.
@@ -17,7 +17,7 @@ the copy of a peer's dynamic table only the meaning of such a field is stored.
 HPACK's Huffman code is like DEFLATE's (RFC 1951), with other lengths, and with codes over 15 bits, which usual text
 does not need. So zlib decodes a long string, as a block of DEFLATE. A table decodes any other string, byte by byte.
 
-Left out: the check of RFC 9113, 4.3.1, that a peer's first block after its acknowledgement begins with the table's new
+Left out: the check of RFC 9113, 4.3.1, that a peer's first block after its acknowledgement begins with the new table
 size. Blocks that break this rule are decoded.
 """
 
@@ -293,7 +293,7 @@ class BlockReader(Generic[Part, Meaning]):
             self._table_bytes -= self._table.pop()[0]
 
     def _not_plain(self) -> None:
-        """Notes that the block uses or changes the table, so it is not plain. Raises BlockError in ``peek``."""
+        """Notes that the block is not plain: the block uses or changes the table. Raises BlockError in ``peek``."""
         self._plain = False
         if self._peeks:
             raise BlockError("a block that is not plain")

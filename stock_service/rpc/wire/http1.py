@@ -12,11 +12,11 @@
 | TRAILER | an empty line | HEAD, and a message is complete |
 
 A proxy and this server must not read the same bytes as different messages (request smuggling). So the decoder refuses a
-message with a length and a transfer coding, two lengths, two content types, no host in HTTP/1.1, two hosts, a folded
-field, a wrong character in a field's name, or a bare CR or LF.
+message with one of these: both a length and a transfer coding; two lengths, content types or hosts; no host in
+HTTP/1.1; a folded field; a wrong character in a field's name; a bare CR or LF.
 
-A decoder remembers the heads it has accepted. A head with the same bytes as a remembered head is neither parsed nor
-checked again. The key of a remembered head is its bytes, or a digest of its bytes if the head shows a token.
+A decoder remembers accepted heads. A head with the same bytes as a remembered head is neither parsed nor checked again.
+The key of a remembered head is its bytes, or a digest of its bytes if the head shows a token.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -35,10 +35,10 @@ HEAD_BYTES_MAX = 8192
 """Limit of a head, and limit of a chunked message's trailers, in bytes."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""Interim response to a client that sends ``Expect``, and waits for this response before it sends the body."""
+"""Interim response to a client that sends ``Expect``, and sends the body only after this response."""
 
 _HEADS_MAX = 1024
-"""Largest number of remembered heads, of all decoders that share them."""
+"""Largest number of remembered heads, of all decoders that share the heads."""
 
 _HEAD_BYTES_KEPT = 512
 """Size of the largest head that decoders remember, in bytes."""
@@ -287,7 +287,7 @@ def request_decoder(
     heads: dict[bytes, RequestHead], bytes_max: int, check_site: CheckSite | None = None
 ) -> HttpDecoder[RequestHead]:
     """Makes the decoder of a server, which remembers heads in ``heads``. Decoders may share ``heads`` if one thread
-    uses them and they have the same ``check_site``. ``bytes_max`` limits a body.
+    uses all these decoders, and all have the same ``check_site``. ``bytes_max`` limits a body.
     """
     return HttpDecoder(partial(_request_head, check_site), heads, bytes_max)
 

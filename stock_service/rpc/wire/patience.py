@@ -3,9 +3,9 @@
 A frame without a message costs the server processor time, and the sender nearly nothing. Such frames are PING,
 SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA of a few bytes, and HEADERS whose call fails. Each such frame costs
 the connection one or more *credits*. One credit stands for some 5 to 10 µs of the server's time. A connection earns
-credits with time, with each answered call, and with each sent byte, since a client that receives many bytes must widen
-its windows. A connection without credits counts as a flood. The headers of an answered call cost nothing, whether long
-or short, known or new.
+credits with time, with each answered call, and with each sent byte, since a client that receives many bytes must send
+WINDOW_UPDATE. A connection without credits counts as a flood. The headers of an answered call cost nothing, whether
+long or short, known or new.
 """
 
 from collections.abc import Callable

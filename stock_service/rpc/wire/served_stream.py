@@ -67,7 +67,7 @@ class RequestDecoder(Protocol[Request_co]):
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Takes bytes; returns the requests they complete. Raises FramingError, with the requests before the error."""
+        """Takes bytes; returns the requests that the bytes complete. Raises FramingError, with the earlier requests."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
@@ -213,8 +213,8 @@ class ServedStream(Generic[Request]):
 
     @property
     def done(self) -> bool:
-        """True if the server may close the connection: all replies are sent and the client has ended its sending, or
-        the connection is broken and every dispatched request is answered."""
+        """True if the server may close the connection. Either all replies are sent and the client has ended its
+        sending, or the connection is broken and every dispatched request is answered."""
         if self.state is BROKEN:
             return self.received == self.answered
         return self._ended and self.finished

@@ -37,14 +37,14 @@ _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 """States of a connection whose peer has not ended its sending (Linux: include/net/tcp_states.h)."""
 
 _UNREAD_LOOK_NS = 1_000_000
-"""Shortest time, in nanoseconds, between two looks for unread bytes. It is the precision of a request's arrival time: 1
+"""Shortest time, in nanoseconds, between two looks for unread bytes. So the precision of a request's arrival time is 1
 ms, the unit of ``timeout_ms``.
 """
 
 _RECEIVE_BYTES = 262144
 """Size of the kernel's receive buffer, in bytes; see ``listening.RECEIVE_BYTES``. While a thread waits for its client
-to read replies, the thread reads no requests. So a client that sends many requests before it reads replies needs a
-large buffer.
+to read replies, the thread reads no requests. So a client that sends many requests before reading replies needs a large
+buffer.
 """
 
 _READS_LATE_BYTES = 4096
@@ -143,7 +143,7 @@ class ConnectionServer(Generic[Request]):
                 refuse_connection(accepted, self._frames.farewell(fault.code, fault.detail))
 
     def _serve(self, connection: socket.socket, peer: Address) -> None:
-        """Task of a connection: serves the connection until its end, and closes it."""
+        """Task of a connection: serves the connection until its end, and closes the connection."""
         try:
             unread = _Unread(connection)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_timeout_s))
@@ -234,8 +234,8 @@ class ConnectionServer(Generic[Request]):
         """Half-closes the connection, and drops the client's bytes until the connection may be closed (``closing.py``).
         Raises OSError.
 
-        At a server's stop the connection is not half-closed, since ``stop`` has already shut it for reading: Linux
-        resets a connection that is shut in both directions when the next byte comes.
+        At a server's stop the connection is not half-closed, since ``stop`` has already shut the connection for
+        reading: Linux resets a connection that is shut in both directions when the next byte comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():
@@ -265,7 +265,7 @@ class ConnectionServer(Generic[Request]):
 
 class _Unread:
     """Time since which bytes of a connection may wait unread, on ``time.monotonic_ns``. Only the connection's thread
-    uses it.
+    uses the object.
     """
 
     def __init__(self, connection: socket.socket) -> None:

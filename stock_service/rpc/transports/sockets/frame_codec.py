@@ -2,7 +2,7 @@
 
 ``prepare`` encodes a request once, except for the call number. Nearly every read has exactly one whole reply: ``feed``
 decodes such a read without ``FrameDecoder``. The codec does not tell the server about an abandoned call, since the
-request carries its time limit. A fault of the whole connection ends every open call with this fault.
+request states its time limit. A fault of the whole connection ends every open call with this fault.
 """
 
 from struct import Struct
