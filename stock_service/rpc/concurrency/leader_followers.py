@@ -217,7 +217,7 @@ class LeaderFollowers:
         if self._batches != seen:
             return False
         if not self._busy:
-            self._watched = False  # no new batch: the lookout sleeps until the leader runs one
+            self._watched = False  # no new batch: the lookout sleeps until the leader runs a batch
             return False
         self._busy, self._leader = False, get_ident()
         return True

@@ -37,7 +37,8 @@ class ThreadPool:
 
     def submit(self, task: Task) -> "Future[None]":
         """Gives ``task`` to a thread, like ``execute``. Returns a Future, which grpcio's server needs. When the Future
-        is done, the task has ended, and the pool has room for another task.
+        is done, the task has ended, and the pool has room for another task. But if the system refuses a new thread, the
+        Future may be done before the task has begun.
         """
         with self._lock:
             if self._stopping:

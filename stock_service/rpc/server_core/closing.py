@@ -109,7 +109,7 @@ class LingeringClose(Generic[Request]):
         """Half-closes a connection on which all replies were sent. Sends the goodbye first if the server ends the
         connection.
         """
-        if (self._by_ns or connection.retired) and not connection.parted:  # the server, not the client, ends it
+        if (self._by_ns or connection.retired) and not connection.parted:  # the server ends the connection
             connection.parted = True
             connection.say(self._goodbye)
             if not connection.stream.finished:
@@ -216,7 +216,8 @@ request, and of TLS.
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """Returns the budget in bytes: the larger of ``buffered_bytes_max`` and the memory of one largest request.
+    """Returns the budget in bytes: the larger of ``buffered_bytes_max``, and the memory of one largest request plus
+    ``CARRIER_BYTES``.
 
     An unfinished request takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
     """
@@ -307,7 +308,7 @@ class Connections(Generic[Request]):
         self._listening.epoll.register(connection.fd, select.EPOLLIN)
         connection.events = select.EPOLLIN
         if self._age_s:
-            age_s = self._age_s * self._rng.uniform(0.9, 1.075)  # a sweep may find it a fortieth of the age later
+            age_s = self._age_s * self._rng.uniform(0.9, 1.075)  # a sweep may come a fortieth of the age later
             connection.retires_ns = time.monotonic_ns() + int(age_s * 1e9)
 
     def close(self, connection: ServedConnection[Request]) -> None:
@@ -359,7 +360,7 @@ class Connections(Generic[Request]):
         """Begins the end of a connection at its age limit. Cuts a connection that has not ended within the grace."""
         stays = (READING, PAUSED, ENDING) if connection.retired else (READING, PAUSED)
         if connection.stream.state not in stays:
-            connection.retires_ns = 0  # the connection is ending without this
+            connection.retires_ns = 0  # the connection is ending already
         elif not connection.retired:
             connection.retires_ns = now_ns + self._grace_ns
             connection.retire()

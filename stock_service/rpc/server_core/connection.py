@@ -346,7 +346,7 @@ class ServedConnection(Generic[Request]):
             return self.bytes.send(data)
         except BlockingIOError:
             return 0
-        except ConnectionError:  # epoll reports this to the reading thread, too
+        except ConnectionError:  # epoll also reports the error to the reading thread
             self.gone = True
             return len(data)
         except OSError:

@@ -144,7 +144,7 @@ class Listening:
         """Closes the listening socket. May be called again."""
         self.accepting = False
         if self._listener.fileno() >= 0:
-            self.epoll.unregister(self.fd)  # closing does not unregister the socket while another process has it open
+            self.epoll.unregister(self.fd)  # a close does not unregister a socket that another process has open
             self._listener.close()
 
     def end(self) -> None:

@@ -284,7 +284,7 @@ class RequestServer(Generic[Request]):
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection that has changed. During the drain, also reads the bytes that have arrived."""
         self._look_after(connection, now_ns)
-        if self._ending.draining and connection.stream.state is not CLOSED:  # it may be closed after a late ``_ask``
+        if self._ending.draining and connection.stream.state is not CLOSED:  # a late ``_ask`` may name a closed connection
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -350,7 +350,7 @@ class RequestServer(Generic[Request]):
         for connection in list(self._connections.by_fd.values()):
             state = connection.stream.state
             if state is CLOSED or (connection.retired and state is ENDING):
-                continue  # closed in this loop, to free its bytes; or old and ending: it needs all bytes that come
+                continue  # closed in this loop, to free bytes; or old and ending, which needs all coming bytes
             arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)

@@ -33,7 +33,7 @@ class Server(Protocol):
         """Stops accepting, closes idle connections, and finishes accepted requests. Blocks until the stop is complete.
 
         Returns True if all accepted requests ended within ``grace_s``. Gives up the other requests, and then returns
-        False. May be called again. Does not stop the executor: the caller must do this next.
+        False. May be called again. Does not stop the executor: the caller must stop the executor next.
         """
 
 
@@ -83,8 +83,9 @@ class Transport(Protocol):
     ) -> Connection:
         """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
-        Raises Unavailable; DeadlineExceeded if the server's host does not answer; UsageError if the files of
-        ``credentials`` cannot be used; Unauthenticated if the server refuses ``credentials``.
+        Raises Unavailable; DeadlineExceeded if the server's host does not answer (with grpcio: Unavailable); UsageError
+        if the files of ``credentials`` cannot be used; Unauthenticated if the server refuses a hello with
+        ``credentials``.
         """
 
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:

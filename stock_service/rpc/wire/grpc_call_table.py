@@ -95,7 +95,7 @@ class CallTable:
             if not call.waiting or call.busy:
                 continue
             message, flags = call.waiting.popleft()
-            if not flags & (END | MORE):  # END and MORE mark no message of the client
+            if not flags & (END | MORE):  # with END or MORE there is no new message of the client
                 size = PREFIX.size + len(message)
                 call.waiting_bytes -= size
                 if not call.ended:
@@ -112,7 +112,7 @@ class CallTable:
         """Handles a WINDOW_UPDATE of a stream: adds ``count`` bytes to the call's credit."""
         incoming = self.incoming(stream)
         credit = self.open.get(stream) if incoming is None or stream in self.open else incoming.credit
-        if stream in self._endpoint.held or credit is None:  # the endpoint has counted it, or the call is over
+        if stream in self._endpoint.held or credit is None:  # the endpoint has counted the bytes, or the call is over
             if incoming is not None:
                 incoming.credit += count
             return

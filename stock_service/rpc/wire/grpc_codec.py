@@ -16,7 +16,7 @@ Left out: compression, which the client refuses; metadata of a reply; streaming 
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from struct import error as PackError  # noqa: N812  # the library's name is a variable's
+from struct import error as PackError  # noqa: N812  # the library's name begins in lower case
 from typing import NamedTuple
 
 from stock_service.rpc.errors import Fault, InternalFault, InvalidRequest, Overloaded, Unavailable

@@ -333,7 +333,7 @@ def _block_begin() -> bytes:
     Each HPACK code over 15 bits begins with 15 ones. In this block 15 ones are the code for the block's end.
     """
     lengths = [length if length <= _CODE_BITS_MAX else 0 for length in REQUEST_CODES_LENGTH[:-1]]
-    lengths += [_CODE_BITS_MAX, 0]  # lengths of the end's code, and of the only distance's code, which does not exist
+    lengths += [_CODE_BITS_MAX, 0]  # code lengths: 15 for the block's end, and 0 for the only distance: no code
     empty = "0100000000"  # an empty block with fixed codes; three of these blocks fill the last byte
     counts = "10100000000001111"  # the last block, with dynamic codes: 257 + 1 code lengths, written by 19 code lengths
     lengths_of_lengths = "000" * 3 + "001" * 16  # no code for a repetition, and a 4-bit code for each length 0 to 15

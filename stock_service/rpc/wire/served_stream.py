@@ -179,7 +179,7 @@ class ServedStream(Generic[Request]):
         self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrivals
         self._waiting_bytes = 0  # upper bound for the bytes of ``_waiting``
         self._last_words = b""  # last bytes to send, once all requests before are answered
-        self._active_ns = now_ns  # time of the last event, to within a sweep
+        self._active_ns = now_ns  # time of the last event, exact to one sweep
         self._partial_ns = 0  # time since which a request is not whole; 0 without an unfinished request
         self._blocked_ns = 0  # time since which the client takes no bytes; 0 if the client takes bytes
         self._held = False  # True: the last ``settle`` left the state PAUSED
@@ -287,7 +287,7 @@ class ServedStream(Generic[Request]):
         Call ``settle`` afterwards. Set ``queued`` if the connection has more requests to release, for another turn.
         """
         if self.state is READING:
-            self.state = PAUSED  # before ``answered`` is read: a thread that answers later sees PAUSED, and wakes us
+            self.state = PAUSED  # before a read of ``answered``: a thread that answers later sees PAUSED, and wakes us
         count = min(count, self.releasable())
         self.received += count
         return [self._waiting.popleft() for _ in range(count)]

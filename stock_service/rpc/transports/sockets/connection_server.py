@@ -109,7 +109,7 @@ class ConnectionServer(Generic[Request]):
             try:
                 connection.shutdown(how)
             except OSError:
-                pass  # the client has closed it already
+                pass  # the client has closed the connection already
 
     def _accept(self) -> None:
         """Main function of the accepting thread. At a stop, still accepts the connections in the listen backlog."""
