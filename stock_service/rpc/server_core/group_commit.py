@@ -39,7 +39,7 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
             here.wait = None
 
     def serve_later(connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
-        serve_with(wait, connection, request, time.monotonic_ns())  # a new arrival time, since the request began in time
+        serve_with(wait, connection, request, time.monotonic_ns())  # a new arrival time: the request began in time
 
     def serve_first(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         serve_with(Wait(partial(serve_later, connection, request)), connection, request, arrived_ns)

@@ -284,7 +284,7 @@ class RequestServer(Generic[Request]):
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection that has changed. During the drain, also reads the bytes that have arrived."""
         self._look_after(connection, now_ns)
-        if self._ending.draining and connection.stream.state is not CLOSED:  # a late ``_ask`` may name a closed connection
+        if self._ending.draining and connection.stream.state is not CLOSED:  # CLOSED: a late ``_ask``
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:

@@ -10,7 +10,7 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 | idle | HEADERS after a GOAWAY with a smaller number | closed | nothing: the client may send the call elsewhere |
 | half | the message is whole, and the client ends the call | open | returns the request |
 | half | the client ends a call that must be refused | closed | sends an HTTP or gRPC status |
-| half | a message over the limit, two messages, or half a message | closed | a gRPC status; perhaps RST_STREAM |
+| half | too long a message, two messages, or half a message | closed | gRPC status; RST_STREAM if the call goes on |
 | half | the server drains | closed | UNAVAILABLE, RST_STREAM |
 | open | a reply that the windows allow | closed | sends the reply |
 | open | a reply that the windows do not allow | held | sends the part that the windows allow |
@@ -19,7 +19,7 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 | half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY if the connection cannot continue |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
-A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. Its ``Kind``
+A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind``
 states when a kept call ends. The end of a STREAMED call, or of a watch at the server's drain, is also a request.
 
 A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
