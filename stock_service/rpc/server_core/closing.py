@@ -181,7 +181,7 @@ _LOOK_S = 0.1
 
 
 class IdleEviction(Generic[Request]):
-    """Search for the connection to evict. Only the reading thread uses it. All times are on the same clock."""
+    """Finder of the connection to evict. Only the reading thread uses the object. All times are on the same clock."""
 
     def __init__(self) -> None:
         self._found: list[ServedConnection[Request]] = []  # idle connections of the last search, the longest idle last
@@ -225,7 +225,7 @@ def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
 
 
 class BufferedBytes(Generic[Request]):
-    """Budget of the bytes that the connections of a server hold. Only the reading thread uses it."""
+    """Budget of the bytes that the connections of a server hold. Only the reading thread uses the object."""
 
     def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
         """``most`` is the budget in bytes, for all connections. ``make_pay`` closes a connection that holds

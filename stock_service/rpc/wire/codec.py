@@ -4,8 +4,8 @@
 implementation of ``Codec``. ``NullAnswers`` is the codec of the *null server*, which gives one reply to all requests.
 
 ``Codec.prepare`` encodes a request once, before a run. ``Codec.start`` then adds only the call's number. So during a
-run the client does only the protocol's own work. The owner of the socket sends the bytes that the methods return, in
-the order of the calls, and gives received bytes to ``feed``.
+run the client encodes no request again. The owner of the socket sends the bytes that the methods return, in the order
+of the calls, and gives received bytes to ``feed``.
 """
 
 from typing import Protocol

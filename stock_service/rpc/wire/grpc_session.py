@@ -23,7 +23,7 @@ A call whose method streams (``Kind``) is *kept*: each message becomes a request
 states when a kept call ends. The end of a STREAMED call, or of a watch at the server's drain, is also a request.
 
 A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
-the stream. Nearly all calls of all clients are usual. ``_cut_usual`` makes a usual call open at once.
+the stream. Nearly all calls of all clients are usual. ``_cut_usual`` brings a usual call to the state open at once.
 
 ``patience.py`` limits floods. The limits of streams, messages and header lists bound a connection's memory. Left out: a
 check that a client keeps within the server's windows, since the size of a message is limited anyway.

@@ -328,7 +328,7 @@ _name = lru_cache(256)(_text)
 
 
 def _block_begin() -> bytes:
-    """Makes the header of a DEFLATE block whose literals have HPACK's codes. It begins with empty blocks, as padding.
+    """Makes the header of a DEFLATE block whose literals have HPACK's codes. First come empty blocks, as padding.
 
     Each HPACK code over 15 bits begins with 15 ones. In this block 15 ones are the code for the block's end.
     """

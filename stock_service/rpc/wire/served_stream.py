@@ -124,7 +124,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
         """Stops taking requests, and tells the client that the server is stopping."""
 
     def lose(self) -> None:
-        """Notes that the client sends no more bytes, and drops the replies that waited for the client's bytes."""
+        """Notes that the client sends no more bytes, and drops the replies that waited for window updates."""
 
 
 class State(Enum):
