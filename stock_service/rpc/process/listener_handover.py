@@ -86,8 +86,8 @@ class Store(Protocol):
         """Ends ``hold``: the store writes the waiting changes, and later changes at once."""
 
     def lend(self) -> bool:
-        """Makes changes wait, and closes the file, so that another process may open it. Returns False if a write takes
-        too long.
+        """Makes changes wait, and closes the file, so that another process may open the file. If a write takes too
+        long, lets changes go on, and returns False.
         """
 
     def take_back(self) -> None:

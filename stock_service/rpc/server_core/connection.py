@@ -1,4 +1,4 @@
-"""One client's connection: its I/O, and the bytes of replies that the client has not taken yet. Nothing here blocks.
+"""One client's connection: its I/O, and the bytes of replies that the client has not taken yet. No function blocks.
 
 ``ByteStream`` is the interface of the I/O: over TCP in this module (``PlainStream``), over TLS in ``tls.py``. The
 methods ``receive`` and ``send`` of a plain stream are the socket's own functions, which add no work to a request.
