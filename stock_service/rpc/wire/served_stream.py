@@ -19,7 +19,7 @@
 | ENDING | the kernel has all replies; the client has not ended | LEAVING | half-closes the connection |
 | LEAVING | bytes that the client still sends | LEAVING | reads and drops the bytes |
 | LEAVING | the client's end, or the time limit of ``closing.py`` | CLOSED | closes the connection |
-| all states | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; begins no request |
+| all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; no new requests |
 | BROKEN | no request is in flight | CLOSED | closes the connection |
 
 LEAVING is necessary because a kernel that closes a connection with unread bytes resets the connection, which destroys
