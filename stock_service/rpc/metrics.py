@@ -147,8 +147,7 @@ class Metrics:
         yield requests
 
     def meter(self, path: str, outcomes: Mapping[int, str]) -> Meter:
-        """Returns the meter of a method, which counts the method's requests. Call ``meter`` before the server serves.
-        """
+        """Returns the meter of a method, which counts the method's requests. Call ``meter`` before serving."""
         return self.meters.setdefault(path, Meter(outcomes, self._handler.labels(path).observe))
 
     def refused(self, what: str, code: str) -> None:

@@ -129,8 +129,7 @@ def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
 
 
 def ended(threads: Sequence[Thread], grace_s: float) -> bool:
-    """Waits for the end of all threads that were started. Returns True if all these threads ended within ``grace_s``.
-    """
+    """Waits for the end of all threads that were started. Returns True if all of these ended within ``grace_s``."""
     deadline_s = time.monotonic() + grace_s
     for thread in threads:
         if thread.ident is not None:

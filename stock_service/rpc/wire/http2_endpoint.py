@@ -138,15 +138,13 @@ class Endpoint:
         return data
 
     def grant(self) -> None:
-        """Sends a WINDOW_UPDATE of the connection for the ``received`` bytes, once these bytes are half of the window.
-        """
+        """Sends a WINDOW_UPDATE of the connection for the ``received`` bytes, once they are half of the window."""
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0
 
     def probe(self) -> None:
-        """Sends a PING. The peer's answer to this PING shows that the peer has received all bytes sent before the PING.
-        """
+        """Sends a PING. The peer's answer shows that the peer has received all bytes sent before the PING."""
         self._probes = True
         self.outgoing += frame(http2.PING, 0, 0, PROBE)
 

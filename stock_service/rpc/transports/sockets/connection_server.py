@@ -269,8 +269,7 @@ class _Unread:
     """
 
     def __init__(self, connection: socket.socket) -> None:
-        """``connection`` may have waited for a thread, and may have unread bytes. Raises OSError if the client is gone.
-        """
+        """``connection`` may have waited for a thread, and have unread bytes. Raises OSError if the client has left."""
         self._connection = connection
         self._waits = arrived_bytes(connection) > 0
         self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()
