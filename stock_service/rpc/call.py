@@ -1,14 +1,14 @@
 """``Call``: a request, with the facts that the transport knows about the request, for a service's method.
 
 A transport makes a ``Call`` only for a method that wants a ``Call`` (``Method.wants_call``). Any other method gets only
-its request, and does not pay for a ``Call``. Left out: data that only one transport has, since a method that needs such
-data would run only on this transport.
+the request, and needs no time for a ``Call``. Left out: data that only one transport has, since a method that needs
+such data would run only on this transport.
 """
 
 from dataclasses import dataclass
 
 Metadata = tuple[tuple[str, str | bytes], ...]
-"""Metadata of a request: pairs of a name, in lower case, and a value, in the order of arrival. A name may come more
+"""Metadata of a request, in the order of arrival: pairs of a name, in lower case, and a value. A name may come more
 than once.
 """
 
@@ -20,7 +20,7 @@ class ReplyMetadata:
     """Metadata that a method sends with its reply or fault. Names are in lower case. The name of a value in bytes ends
     in ``-bin``.
 
-    The method may append pairs until it returns. A status' details are the trailing ``grpc-status-details-bin``.
+    The method may append pairs until its return. A status' details are the trailing ``grpc-status-details-bin``.
     """
 
     __slots__ = ("initial", "trailing")

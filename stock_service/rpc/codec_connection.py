@@ -1,13 +1,13 @@
 """A blocking client over any ``Codec``: one connection, one call at a time, with few system calls for a call.
 
 A call is one send and, mostly, one receive. Bytes that the protocol itself must send after a reply go with the next
-request: for example, grpc-go sends a PING before every reply, which the client must answer. The timeouts are the
-kernel's (SO_RCVTIMEO, SO_SNDTIMEO), set only when they change. Python's own timeouts would add a system call, poll(2),
-to every send and receive.
+request. An example: grpc-go sends a PING before every reply, and the client must answer the PING. The timeouts are the
+kernel's (SO_RCVTIMEO, SO_SNDTIMEO). The client sets a timeout only when its value changes. Python's own timeouts would
+add a system call, poll(2), to every send and receive.
 
-Left out: reading between calls. A server that pings an idle connection, as grpcio does when it stops, gets no answer
-before the next call. If the server has closed the connection by then, the next call raises Unavailable. The load
-generator's connections (``clients/load/send/lanes.py``) also read between calls.
+Left out: reading between calls. A server that pings an idle connection gets no answer before the next call. For
+example, a stopping grpcio server does so. If the server has closed the connection by then, the next call raises
+Unavailable. The load generator's connections (``clients/load/send/lanes.py``) also read between calls.
 """
 
 import socket
@@ -40,7 +40,7 @@ class CodecConnection:
 
         ``context`` is None for a connection without TLS. ``prepare`` replaces the codec's ``prepare``, for example to
         tell the server another time limit. ``greeting`` is the path and the payload of the first call on each new
-        connection. If this call fails, so does the opening of the connection.
+        connection. If this call fails, the opening of the connection fails too.
         """
         self._address, self._context = address, context
         self._peer = shown_address(address)
@@ -155,8 +155,8 @@ class CodecConnection:
     def _give_up(self, number: int, whole: bool) -> None:
         """Abandons a call whose time limit is over. ``whole`` is True if the whole request was sent.
 
-        Closes the connection if only a part of the request may have been sent, if the message that cancels the call
-        cannot be sent at once, or if the codec has no room for a further call.
+        Closes the connection in three cases: perhaps only a part of the request was sent; the message that cancels the
+        call cannot be sent at once; the codec has no room for a further call.
         """
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)

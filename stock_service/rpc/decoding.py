@@ -49,8 +49,8 @@ def _is_enum(field: FieldDescriptor) -> bool:
 
 
 def _varints(payload: bytes) -> dict[int, int]:
-    """Returns the last number of each field by the field's number, not cut to 32 bits. ``Empty`` has no fields, so it
-    keeps every number as an unknown field.
+    """Returns the last number of each field by the field's number, not cut to 32 bits. The message ``Empty`` has no
+    fields, so a decoded ``Empty`` keeps every number as an unknown field.
     """
     sent = UnknownFieldSet(Empty.FromString(payload))
     fields = (sent[index] for index in range(len(sent)))

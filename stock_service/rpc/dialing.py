@@ -1,8 +1,8 @@
 """Connections of blocking clients over TCP or TLS. A TLS connection has the socket methods that the clients here use.
 
-A TLS connection is a ``TlsSocket``. If it cannot receive or send in time, it raises BlockingIOError, like a plain
-socket with the kernel's timeouts. Set the timeout of a TLS connection by ``settimeout``: with the kernel's timeouts
-(SO_RCVTIMEO, SO_SNDTIMEO) it would read again, for ever.
+A TLS connection is a ``TlsSocket``. If a ``TlsSocket`` cannot receive or send in time, it raises BlockingIOError, like
+a plain socket with the kernel's timeouts. Set the timeout of a TLS connection by ``settimeout``: with the kernel's
+timeouts (SO_RCVTIMEO, SO_SNDTIMEO) a ``TlsSocket`` would read again, for ever.
 """
 
 import socket

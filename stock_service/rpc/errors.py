@@ -47,7 +47,7 @@ _TEXT_MAX = 300
 
 
 def _quoted(given: object) -> str:
-    """Returns ``repr(given)``; for an integer that is too long for ``repr``, a text with its type."""
+    """Returns ``repr(given)``. For an integer that is too long for ``repr``, returns a text with the type."""
     try:
         return repr(given)
     except ValueError:
@@ -61,7 +61,7 @@ def short(text: str) -> str:
 
 def printable(text: str) -> str:
     """Makes a text safe for a terminal: replaces control characters, line ends and direction marks by escapes. Use this
-    for every text of another program.
+    function for every text of another program.
     """
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 

@@ -1,6 +1,6 @@
-"""Health service of a server, as ``grpc.health.v1`` defines it. Every transport answers the method Check.
+"""Health service of a server (``grpc.health.v1``). Every transport answers the method Check.
 
-The status is NOT_SERVING while the server drains or stops, and while the service reports that it is sick. The stock
+The status is NOT_SERVING while the server drains or stops, and while the service reports itself as sick. The stock
 service is sick while its store accepts no change: until a restart, or until the database can be reached again. A full
 disk does not make the service sick, since the disk may have room again for the next trade. The gRPC transports also
 answer the method Watch, which reports each change of the status at once.
@@ -40,8 +40,9 @@ class Health:
         self._tell()
 
     def tell(self, tell: Callable[[], object]) -> None:
-        """Registers the function to call when the status may have changed. It must be thread-safe, and must
-        not block."""
+        """Registers the function to call when the status may have changed. The function must be thread-safe, and must
+        not block.
+        """
         self._tell = tell
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:

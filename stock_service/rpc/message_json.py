@@ -4,10 +4,10 @@ A message is a JSON object, with the field names of the ``.proto`` file. An inte
 protobuf's own mapping would write a text. An enum is written as a number, and may be read as a name. Bytes are base64.
 Every field without presence is written, even if its value is zero.
 
-Reading is strict: it raises InvalidRequest for an unknown field, for a value of a wrong type or out of range, and for a
-number that is not finite. msgspec parses the text, and checks it against the types that ``_shape`` makes from a
-descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` searches for the wrong field only
-after msgspec or protobuf has refused a text, so that reading a valid text stays fast.
+Reading is strict: ``from_json`` raises InvalidRequest for an unknown field, for a value of a wrong type or out of
+range, and for a number that is not finite. msgspec parses the text, and checks the values against the types that
+``_shape`` makes from a descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` searches
+for the wrong field only after msgspec or protobuf has refused a text, so that reading a valid text stays fast.
 
 Left out: maps, extensions, protobuf's well-known types, and a check for a name that comes twice in one object, where
 the last value counts.
@@ -109,7 +109,7 @@ def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
 
 def _of_path(field: FieldDescriptor, text: str) -> object:
     """Converts a variable's text to the value that JSON would have. Returns an invalid text unchanged: a later check
-    refuses it.
+    refuses this text.
     """
     if field.type in _TEXTS:
         return text
@@ -132,8 +132,8 @@ def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> s
 
 
 def _fault(descriptor: Descriptor, content: object) -> str | None:
-    """Finds the first wrong field of decoded JSON. Returns a text with its value and the allowed values, or None if
-    every field is valid.
+    """Finds the first wrong field of decoded JSON. Returns a text with the field's value and the allowed values, or
+    None if every field is valid.
     """
     if not isinstance(content, dict):
         return f"{descriptor.name}: got {short(repr(content))}, allowed: an object"
@@ -178,8 +178,8 @@ def _shape(descriptor: Descriptor) -> type[msgspec.Struct]:
 
 
 def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -> type[msgspec.Struct]:
-    """Makes the class of a message, and of the messages in it. ``made`` has the classes made so far, by the messages'
-    full names, since a message may contain itself.
+    """Makes the class of a message, and of the messages in this message. ``made`` has the classes made so far, by the
+    messages' full names, since a message may contain itself.
     """
     shape = made.get(descriptor.full_name)
     if shape is None:

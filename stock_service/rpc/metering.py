@@ -1,7 +1,7 @@
 """Methods as functions of bytes that also count their requests, for a server with metrics (``Method.answer``).
 
-A counting function repeats the code of the function without counts, and does not call it: one more function call would
-cost more than the counting.
+A counting function repeats the code of the function without counts, and does not call that function: one more function
+call would cost more than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -38,8 +38,8 @@ def outcomes_of(response: Descriptor) -> dict[int, str]:
 def metered(
     decode: Decode, function: Callable[[Any], Any], meter: Meter, undecodable: Undecodable
 ) -> Callable[..., bytes]:
-    """Makes a method as a function of bytes that counts its requests. The result may get a second argument, a function
-    to call instead of ``function``.
+    """Makes a function of bytes from a method. The function counts the method's requests, and may get a second
+    argument: a function to call instead of ``function``.
     """
     begin, ended, by_status, observe = meter.begin, meter.ended, meter.by_status, meter.observe
 
@@ -65,8 +65,8 @@ def metered(
 
 
 def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[..., Awaitable[bytes]]:
-    """Makes a method as a coroutine function of bytes that counts its requests. ``decode`` raises InvalidRequest. The
-    result may get a second argument, a function to await instead of ``on_loop``.
+    """Makes a coroutine function of bytes from a method. The coroutine function counts the method's requests, and may
+    get a second argument: a function to await instead of ``on_loop``. ``decode`` raises InvalidRequest.
     """
 
     async def answer(payload: bytes, on_loop: OnLoop = on_loop) -> bytes:
@@ -88,8 +88,8 @@ def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[.
 def metered_stream(
     decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
-    """Makes a method with several replies that counts its requests. A request ends after its last reply. No clock
-    measures the time of a request. ``decode`` raises InvalidRequest.
+    """Makes a function of a ``Call`` from a method with several replies. The function counts the method's requests. A
+    request ends after the last reply. No clock measures the time of a request. ``decode`` raises InvalidRequest.
     """
 
     def answer(call: Call) -> Iterator[bytes]:

@@ -1,9 +1,9 @@
 """Metrics of a running server: requests, waits, refusals.
 
-A server without metrics uses other functions, so its requests do not pay for metrics. With metrics, each count is one
-call of a C function. A clock measures only one request in ``ONE_IN``: its wait for a thread, its wait for the catalog's
-lock, and the time in its handler. These are the requests whose number is a multiple of ``ONE_IN``, so a steady load is
-sampled evenly.
+A server without metrics uses other functions, so its requests do not pay for metrics. With metrics, counting a reply
+takes one call of a C function. A clock measures only one request in ``ONE_IN``: its wait for a thread, its wait for the
+catalog's lock, and the time in its handler. The number of such a request is a multiple of ``ONE_IN``, so a steady load
+is sampled evenly.
 
 Left out: metrics that do not concern requests, and the HTTP endpoint of the metrics (``process/scraping.py``).
 """
@@ -77,7 +77,7 @@ class Meter:
         self._faults: defaultdict[str, Tally] = defaultdict(Tally)  # by the name of the fault's code
         self._lock = Lock()  # guards _faults
         self.begin: Callable[[], int] = count().__next__
-        """Returns the number of a request that begins, or resumes after a wait without a thread."""
+        """Function that returns the number of a request that begins, or resumes after a wait without a thread."""
         self.ended: Mapping[object, Callable[[], int]]
         """Functions that count a reply, by the reply's status. A method without statuses has one function, under None.
         """
@@ -91,7 +91,9 @@ class Meter:
             self.ended = {None: self._outcomes[OK].add}
 
     def failed(self, code: str) -> None:
-        """Counts a request that ended with a fault. ``code`` is the name of the fault's code."""
+        """Counts a request that ended with a fault or ``CANCELLED``. ``code`` is the name of the fault's code, or
+        ``CANCELLED``.
+        """
         with self._lock:
             self._faults[code].add()
 
@@ -135,7 +137,7 @@ class Metrics:
         self._refused = cache(lambda what, code: refusals.labels(what, code).inc)
 
     def collect(self) -> "Iterator[Metric]":
-        """Yields the counts of the ended requests. prometheus-client calls this for each scrape."""
+        """Yields the counts of the ended requests. prometheus-client calls ``collect`` for each scrape."""
         from prometheus_client.core import CounterMetricFamily
 
         requests = CounterMetricFamily(f"{NAME}_requests", "Requests that ended.", labels=("method", "outcome"))
@@ -145,18 +147,18 @@ class Metrics:
         yield requests
 
     def meter(self, path: str, outcomes: Mapping[int, str]) -> Meter:
-        """Returns the meter of a method, which counts the method's requests. Call this before the server serves."""
+        """Returns the meter of a method, which counts the method's requests. Call ``meter`` before serving."""
         return self.meters.setdefault(path, Meter(outcomes, self._handler.labels(path).observe))
 
     def refused(self, what: str, code: str) -> None:
-        """Counts a refusal before a thread took the request. ``what`` is ``request`` or ``connection``, and ``code``
-        the name of the fault's code.
+        """Counts a request or a connection that the server refuses. ``what`` is ``request`` or ``connection``, and
+        ``code`` the name of the fault's code.
         """
         self._refused(what, code)()
 
     def waited(self, execute: Callable[[Callable[[], object]], None]) -> Callable[[Callable[[], object]], None]:
-        """Wraps an executor's ``execute``. The result also counts refused tasks, and measures the wait for a thread of
-        one task in ``ONE_IN``.
+        """Wraps an executor's ``execute``. The result also counts refused tasks. For one task in ``ONE_IN``, the result
+        measures the wait for a thread.
         """
         number, observe = count().__next__, self.waited_s
 

@@ -31,7 +31,7 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def meant(given: str, known: Iterable[str]) -> str:
-    """Returns a question that suggests the known word most similar to a mistyped word. Empty if none is similar."""
+    """Returns a question that suggests the known word most similar to a mistyped word. Empty if no word is similar."""
     from difflib import get_close_matches  # imported only after a typing error
 
     like = get_close_matches(given, tuple(known), n=1, cutoff=_LIKE)

@@ -42,7 +42,7 @@ def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
 
 
 def _fill(asked: ServerReflectionRequest, answer: ServerReflectionResponse, names: list[str]) -> None:
-    """Fills the field of the answer that belongs to the kind of question. Raises KeyError for an unknown name."""
+    """Fills the field of the answer that belongs to the question's kind. Raises KeyError for an unknown name."""
     pool = descriptor_pool.Default()
     match asked.WhichOneof("message_request"):
         case "file_by_filename":

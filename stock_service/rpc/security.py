@@ -8,12 +8,12 @@ Reading the file is the only I/O.
     certificate = "desk"         # common name of the caller's client certificate
 
 A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``). The default
-is ADMIN: so only an admin may call a new method until its right is declared. ``Guard`` refuses a method that has no
-declared right. The check uses the method that the server has found for a request, and never the path in the request's
+is ADMIN: so only an admin may call a new method until its right is declared. ``Guard`` refuses a path without a right
+in its table. The check uses the method that the server has found for a request, and never the path in the request's
 bytes.
 
 The service neither stores nor compares a token, but only the token's SHA-256. No error of this module contains a token
-or a part of a token. A cache of request heads has a head with a token under a digest of the head (``concealed``). The
+or a part of a token. A cache of request heads keeps a head with a token under a digest of the head (``concealed``). The
 decoded head has only the token's digest.
 """
 
@@ -78,8 +78,8 @@ UNREADABLE = b""
 
 
 Asked = tuple[bytes | None, Shown]
-"""Subject of a check: the path of the method that the server has found for a request (None for an unknown method), and
-the credential that the request shows.
+"""Subject of a check: the path of the request's method (None for an unknown method), and the credential that the
+request shows. The server has found the method for the request.
 """
 
 

@@ -73,7 +73,7 @@ class Method(Generic[Request, Response]):
     """Meter that counts the method's requests; None for a server without metrics."""
 
     def answer(self) -> Answer:
-        """Returns the method as a function of bytes, for a method without ``wants_call``. Call this once, before
+        """Returns the method as a function of bytes, for a method without ``wants_call``. Call ``answer`` once, before
         serving.
 
         The returned function raises InvalidRequest for bytes that do not decode.
@@ -131,9 +131,9 @@ class Method(Generic[Request, Response]):
 class StreamMethod(Generic[Request, Response]):
     """A method that answers a request with several replies. The server asks for a reply once the last reply was sent.
 
-    ``function`` may be a generator. If the client leaves, the thread that notices this closes the generator: the
+    ``function`` may be a generator. If the client leaves, the thread that notices the end closes the generator: the
     generator must then end quickly. With ``talks`` a client may send several requests in one call; the server answers
-    them one after the other. ``right`` is the right that a caller needs, as for a ``Method``.
+    the requests one after the other. ``right`` is the right that a caller needs, as for a ``Method``.
     """
 
     request_type: type[Request]
@@ -145,8 +145,8 @@ class StreamMethod(Generic[Request, Response]):
     """Meter that counts each request of a call; None for a server without metrics."""
 
     def answer_stream(self) -> StreamAnswer:
-        """Returns the method as a function of a ``Call``. Call this once, before serving. The returned function's
-        iterator raises InvalidRequest for bytes that do not decode.
+        """Returns the method as a function of a ``Call``. Call ``answer_stream`` once, before serving. The returned
+        function's iterator raises InvalidRequest for bytes that do not decode.
         """
         decode = _strict_decoder(self.request_type)
         if self.meter is not None:
@@ -165,8 +165,8 @@ class Service:
 
     ``streams`` has the methods with several replies, by path. Only the transport ``grpc_static`` serves such methods.
     ``flush`` is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A
-    server that lets requests wait calls ``flush``, on any thread, once it has begun all requests that it has read.
-    ``health`` knows whether the server serves now; None for a service that is always well.
+    server that lets requests wait calls ``flush``, on any thread, once all requests that the server has read have
+    begun. ``health`` knows whether the server serves now; None for a service that is always well.
     """
 
     name: str
@@ -187,7 +187,7 @@ class Service:
         return needed | {path.encode(): method.right for path, method in self.streams.items()}
 
     def counted(self, metrics: Metrics) -> "Service":
-        """Returns this service with a meter for each method. Call this before serving."""
+        """Returns this service with a meter for each method. Call ``counted`` before serving."""
         methods = {
             path: replace(method, meter=metrics.meter(path, outcomes_of(method.response_type.DESCRIPTOR)))
             for path, method in self.methods.items()
@@ -197,7 +197,9 @@ class Service:
 
 
 def _strict_decoder(request_type: type[Request]) -> Callable[[bytes], Request]:
-    """Makes a decoder that raises InvalidRequest. ``answer`` does not use it, to save a function call for a request."""
+    """Makes a decoder that raises InvalidRequest. ``answer`` does without this decoder, to save a function call for a
+    request.
+    """
     decode: Callable[[bytes], Request] = decoder(request_type)
 
     def decode_strictly(payload: bytes) -> Request:

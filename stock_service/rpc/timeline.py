@@ -9,21 +9,21 @@ Times of a request, in their order:
 - handled    the bytes of the reply are ready
 - replied    the system call that sent the reply, or the handler that gave it to grpcio, has returned
 
-The timeline also records the request's wait for locks, its method, and the thread that answered it. For a request that
-takes several locks, ``asked`` is the time of the first lock, and ``acquired`` the time of the last lock. ``waited`` is
-the sum of the waits. So the time between two locks belongs to no stage: the sum of the stages is smaller than the total
-by this time.
+The timeline also records the request's wait for locks, its method, and the thread that answered the request. For a
+request that takes several locks, ``asked`` is the time of the first lock, and ``acquired`` the time of the last lock.
+``waited`` is the sum of the waits. So the time between two locks belongs to no stage: the sum of the stages is smaller
+than the total by this time.
 
 ``handled`` is the last time that is certainly before the client has the reply. ``replied`` may be after the client has
 the reply: the client reads on another core while the server's thread returns from the system call.
 
-The clock is ``time.perf_counter_ns``. On Linux it is CLOCK_MONOTONIC, as ``time.monotonic_ns`` is. All processes share
-this clock, so a client's times can be compared with the server's times.
+The clock is ``time.perf_counter_ns``. On Linux this clock is CLOCK_MONOTONIC, like the clock of ``time.monotonic_ns``.
+All processes share this clock, so a client's times can be compared with the server's times.
 
 Each thread has a ``Stamper``, which holds the times of one request; ``begin`` clears the times of the last request. An
 ended request is one row of 72 bytes: 137 MiB for two million requests. The process reserves the memory at the start,
-and gets each page at the first write to it. So no memory is moved or enlarged while requests wait. A timeline adds some
-1.4 µs of processor time to a request on sockets without contention, and 2 to 3 µs on two busy cores.
+and gets each page of memory at the first write to the page. So no memory is moved or enlarged while requests wait. A
+timeline adds some 1.4 µs of processor time to a request on sockets without contention, and 2 to 3 µs on two busy cores.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
@@ -32,9 +32,8 @@ The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 - ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
   service does not have) and ``left_out``.
 
-Left out: requests that the server refused before a thread took them, requests that the client gave up before they
-began, and grpcio's health and reflection services. Also left out are requests over ``requests_max``; ``left_out`` is
-their number.
+Left out: requests that the server refused or the client gave up before a thread took them, and grpcio's health and
+reflection services. Also left out are requests over ``requests_max``; ``left_out`` is their number.
 """
 
 import json
@@ -98,14 +97,16 @@ class Timeline:
         return len(self._methods) - 1
 
     def end(self) -> None:
-        """Records the calling thread's request, whose reply was sent. Does nothing for a request without times."""
+        """Records the calling thread's request, whose reply was sent. Does nothing for a request that the timeline
+        leaves out.
+        """
         stamper = self.local.stamper
         if stamper.handled_ns:
             stamper.end()
 
     def write(self, path: Path) -> int:
-        """Writes the recorded requests to a file. Call this once, after the server has stopped. Blocks for about 1 s
-        for a million requests. Returns the number of requests over ``requests_max``. Raises OSError.
+        """Writes the recorded requests to a file. Call ``write`` once, after the server has stopped. Blocks for about 1
+        s for a million requests. Returns the number of requests over ``requests_max``. Raises OSError.
         """
         ended = next(self._places)
         kept = min(ended, self._requests_max)
@@ -134,7 +135,7 @@ class Stamper:
         self.method = NO_METHOD
 
     def begin(self, accepted_ns: int) -> None:
-        """Begins a request, and clears the times of the request before."""
+        """Begins a request, and clears the times of the previous request."""
         self.dequeued_ns = self._clock_ns()
         self.accepted_ns = accepted_ns
         self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0

@@ -5,8 +5,8 @@ The protocol between server, handler and catalog:
 1. The server sets ``here.wait`` to a new ``Wait``, and calls the handler.
 2. A catalog that must wait sets ``Wait.on``, arranges a call of ``Wait.go_on`` at the end of the wait, and raises
    ``Waiting``, which leaves the handler.
-3. Once the server has begun all requests that it has read, it calls the service's ``Flush``, which starts the work
-   that the requests wait for.
+3. Once the server has begun all requests that it has read, the server calls the service's ``Flush``. This function
+   starts the work that the requests wait for.
 4. After ``go_on`` the server calls the handler again, with the same ``Wait``. The handler repeats its steps up to the
    wait, finds that the wait is over, and continues.
 
@@ -20,8 +20,8 @@ from contextlib import contextmanager
 
 
 class Waiting(BaseException):
-    """Raised out of the handler of a request that must wait. A BaseException, so that handlers which catch
-    ``Exception`` do not catch it.
+    """Raised out of the handler of a request that must wait. Waiting is a BaseException, so that handlers which catch
+    ``Exception`` do not catch Waiting.
     """
 
 
@@ -59,9 +59,9 @@ going_on = threading.Lock()
 def in_one_go() -> Iterator[None]:
     """Holds ``going_on`` while a group of requests resumes, so that a reading thread can wait for the whole group.
 
-    This only saves time. Without it, each reply would bring a new request to the reading thread, and the two threads
-    would take the GIL from each other each time. If two groups resume at the same time, the reading thread waits for
-    only one group. Never blocks. Thread-safe.
+    The wait only saves time. Without the wait, each reply would bring a new request to the reading thread, and the two
+    threads would take the GIL from each other each time. If two groups resume at the same time, the reading thread
+    waits for only one group. Never blocks. Thread-safe.
     """
     held = going_on.acquire(blocking=False)
     try:

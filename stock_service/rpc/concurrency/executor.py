@@ -19,7 +19,7 @@ the function, and the thread continues.
 
 
 _START_S = 1.0
-"""Longest wait, in seconds, for the end of a pool's started threads, if the system has refused another thread."""
+"""Longest wait, in seconds, for the end of a pool's started threads, after the system has refused another thread."""
 
 
 class Reader(Protocol):
@@ -34,7 +34,7 @@ class Reader(Protocol):
 
 class Executor(Protocol):
     """Threads that run tasks. The constructor takes ``workers`` and ``queue_limit``. The code that made an executor
-    must stop it.
+    must stop this executor.
 
     Thread-safe.
     """
@@ -42,7 +42,7 @@ class Executor(Protocol):
     workers: int
     """Largest number of tasks that run at a time."""
     limit: int
-    """Largest number of accepted tasks that have not ended: ``workers`` plus ``queue_limit``."""
+    """Largest number of accepted tasks that have not ended: the constructor's ``workers`` plus ``queue_limit``."""
 
     @property
     def under_way(self) -> int:
@@ -59,12 +59,13 @@ class Executor(Protocol):
         """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks.
 
         Raises Unavailable after ``stop``. ``leader-followers`` may run the tasks on the calling thread if this thread
-        is its ``reader``: then the call blocks while the tasks run. The call may then also raise a BaseException that
+        is its ``reader``: then the call blocks while the tasks run. Such a call may also raise a BaseException that
         only the executor's reader catches, and the caller must stop reading.
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """Makes the thread that reads a server's connections. The thread calls ``read``, and after its return ``end``.
+        """Makes the thread that reads a server's connections. The thread calls ``read``, and after the return of
+        ``read`` calls ``end``.
 
         ``leader-followers`` may end ``read`` by an exception of its own, and then calls ``read`` on another thread.
         """
@@ -128,7 +129,7 @@ def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
 
 
 def ended(threads: Sequence[Thread], grace_s: float) -> bool:
-    """Waits for the end of all threads that were started. Returns True if all of them ended within ``grace_s``."""
+    """Waits for the end of all threads that were started. Returns True if all of these ended within ``grace_s``."""
     deadline_s = time.monotonic() + grace_s
     for thread in threads:
         if thread.ident is not None:

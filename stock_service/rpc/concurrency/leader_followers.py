@@ -2,8 +2,8 @@
 
 The pattern is from Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads
 for the server. The other threads, the **followers**, sleep. Waking a thread costs as much as a short request, and under
-the GIL two threads compute no faster than one thread. So the leader itself runs the batch of requests that it has read,
-and wakes no thread.
+the GIL two threads compute no faster than one thread. So the leader itself runs the batch of requests from its last
+read, and wakes no thread.
 
 The guarantee for a slow request: **a slow request delays reading by 8 ms at most** (``2 * LOOK_S``, plus the wait for
 the GIL if the request computes). While the leader runs a batch, one follower is the **lookout**, and looks at the
@@ -20,8 +20,8 @@ The choice of the threads that run a batch:
 | on a Python without a GIL, or from a thread that is not the leader | followers |
 
 At most ``workers`` tasks run at a time. The pool has one thread more than ``workers``, since one thread always reads.
-So the server reads on during a slow request, even with one worker; the requests that it reads wait for this worker. At
-most ``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the static pool.
+So the server reads on during a slow request, even with one worker; these later requests wait for this worker. At most
+``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the static pool.
 
 Left out: reading by threads that this executor does not start (grpcio's threads, connection dispatch).
 """
@@ -41,8 +41,8 @@ look costs some 50 µs, since the lookout takes the GIL from the leader: a hundr
 
 NEAR_S = 0.002
 """Longest time, in seconds, since the last batch, within which the leader itself runs the next batch. With more time
-between batches, the lookout would wake for each batch. This wake-up costs as much as waking a follower, which the
-leader saves.
+between batches, the lookout would wake for each batch. Waking the lookout costs as much as waking a follower, so the
+leader would save nothing.
 """
 
 PATIENCE_S = 0.0002
@@ -51,16 +51,16 @@ wait for a disk.
 """
 
 REST = 50
-"""Factor: after a slow request, followers run all batches for ``REST`` times the time of this request. So slow requests
-on the leader delay the other requests for 2 % of the time at most.
+"""Factor: after a slow request, followers run all batches for ``REST`` times the time of this request, which counts as
+8 ms at most. So slow requests on the leader delay the other requests for 2 % of the time at most.
 """
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
 
 
 class Deposed(BaseException):
-    """Raised in the old leader when another thread has become the leader. A BaseException, so that code which catches
-    ``Exception`` does not catch it.
+    """Raised in the old leader when another thread has become the leader. Deposed is a BaseException, so that code
+    which catches ``Exception`` does not catch Deposed.
     """
 
 
@@ -68,7 +68,7 @@ class LeaderFollowers:
     """Executor with ``workers`` threads, started by the constructor, and one more thread that reads for a server.
     Thread-safe.
 
-    The constructor raises RuntimeError if the system refuses a thread, after it has ended the started threads.
+    If the system refuses a thread, the constructor ends the started threads, and raises RuntimeError.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -111,11 +111,11 @@ class LeaderFollowers:
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Runs ``tasks`` on the calling thread if it is the leader and requests are short. Otherwise queues the tasks
-        for followers. The module's table has the choice.
+        """Runs ``tasks`` on the calling thread if this thread is the leader and requests are short. Otherwise queues
+        the tasks for followers. The module's table has the choice.
 
-        Returns the number of accepted tasks: the queue had no room for the others. Blocks while the caller runs tasks.
-        Raises Deposed if another thread has become the leader meanwhile, and Unavailable after ``stop``.
+        Returns the number of accepted tasks: the queue had no room for the other tasks. Blocks while the caller runs
+        tasks. Raises Deposed if another thread has become the leader meanwhile, and Unavailable after ``stop``.
         """
         if not self._has_gil or get_ident() != self._leader:
             return self._queue(tasks)
@@ -212,12 +212,12 @@ class LeaderFollowers:
 
     def _look(self, seen: int) -> bool:
         """Makes the calling lookout the leader if the present leader is still in the batch with the number ``seen``.
-        Returns True then, otherwise False.
+        Returns True if the lookout is now the leader.
         """
         if self._batches != seen:
             return False
         if not self._busy:
-            self._watched = False  # no new batch: the lookout sleeps until the leader runs one
+            self._watched = False  # no new batch: the lookout sleeps until the leader runs a batch
             return False
         self._busy, self._leader = False, get_ident()
         return True
@@ -261,7 +261,7 @@ class LeaderFollowers:
             self._follow()
 
     def _lead(self) -> bool:
-        """Reads for the server. Returns True when the reading is over, False when another thread is the leader."""
+        """Reads for the server. Returns True when the reading is over, and False when another thread is the leader."""
         reading = self._reading
         assert reading is not None
         over = True
@@ -278,7 +278,7 @@ class LeaderFollowers:
     # ---- the followers
 
     def _queue(self, tasks: Sequence[Task]) -> int:
-        """Accepts tasks for followers, and wakes a follower for each task. Returns the number of tasks accepted."""
+        """Accepts tasks for followers, and wakes a follower for each task. Returns the number of accepted tasks."""
         with self._lock:
             self._refuse_when_stopping()
             accepted = max(0, min(len(tasks), self.limit - self.under_way))

@@ -30,7 +30,7 @@ class StaticPool:
     """Executor with ``workers`` threads, which take tasks from one queue. At most ``queue_limit`` tasks wait in the
     queue while all threads are busy. Thread-safe.
 
-    The constructor raises RuntimeError if the system refuses a thread, after it has ended the started threads.
+    If the system refuses a thread, the constructor ends the started threads, and raises RuntimeError.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -45,7 +45,7 @@ class StaticPool:
 
     @property
     def under_way(self) -> int:
-        """Number of accepted tasks that have not ended: they run, or wait for a thread."""
+        """Number of accepted tasks that run, or wait for a thread."""
         return len(self._tasks) + self.workers - self._idle
 
     @property
@@ -60,7 +60,7 @@ class StaticPool:
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Gives ``tasks`` to threads, in order. Returns the number of accepted tasks: the queue had no room for the
-        others.
+        other tasks.
 
         Never blocks. Raises Unavailable after ``stop``.
         """

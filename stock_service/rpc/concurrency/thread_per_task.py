@@ -13,8 +13,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 class ThreadPerTask:
     """Executor that runs each task at once, on a thread of its own. Thread-safe.
 
-    At most ``workers + queue_limit`` tasks run at a time. A pool with the same ``workers`` and ``queue_limit`` has the
-    same limit of accepted tasks.
+    At most ``workers + queue_limit`` tasks run at a time. So the limit of accepted tasks is the limit of a pool with
+    the same two numbers.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -30,7 +30,7 @@ class ThreadPerTask:
         return len(self._running)
 
     busy = under_way
-    """Number of tasks that run. It is equal to ``under_way``, since no task waits."""
+    """Number of tasks that run. The number is equal to ``under_way``, since no task waits."""
 
     def execute(self, task: Task) -> None:
         """Gives ``task`` to a new thread. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""

@@ -10,8 +10,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class ThreadPool:
-    """Executor with up to ``workers`` threads, each started when it is first needed. At most ``queue_limit`` tasks
-    wait. Thread-safe.
+    """Executor with up to ``workers`` threads. A thread starts when the first task needs this thread. At most
+    ``queue_limit`` tasks wait. Thread-safe.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -23,7 +23,7 @@ class ThreadPool:
 
     @property
     def under_way(self) -> int:
-        """Number of accepted tasks that have not ended: they run, or wait for a thread."""
+        """Number of accepted tasks that run, or wait for a thread."""
         return self._accepted
 
     @property
@@ -37,7 +37,8 @@ class ThreadPool:
 
     def submit(self, task: Task) -> "Future[None]":
         """Gives ``task`` to a thread, like ``execute``. Returns a Future, which grpcio's server needs. When the Future
-        is done, the task has ended, and the pool has room for another task.
+        is done, the task has ended, and the pool has room for another task. But if the system refuses a new thread, the
+        Future may be done before the task has begun.
         """
         with self._lock:
             if self._stopping:

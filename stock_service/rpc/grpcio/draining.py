@@ -1,16 +1,16 @@
 """Drain of a server on grpcio before grpcio's ``stop``, so that the server stops without losing accepted calls.
 
-grpcio's ``stop`` cancels every call that grpcio has not given to a handler yet. It closes a connection right after the
-last reply: if the client has sent bytes meanwhile, the kernel resets the connection, and the rest of a large reply is
-lost. ``stop`` waits for the whole grace if a connection does not answer, such as a port probe's connection. So the
-server first calls ``drain``, and calls ``stop`` when no call is under way. The steps of ``drain``:
+grpcio's ``stop`` cancels every call that grpcio has not given to a handler yet. ``stop`` also closes a connection right
+after the last reply. If the client has sent bytes meanwhile, the kernel resets the connection, and the end of a large
+reply is lost. ``stop`` waits for the whole grace if a connection does not answer, such as a port probe's connection. So
+the server first calls ``drain``, and calls ``stop`` when no call is under way. The steps of ``drain``:
 
 1. Close the listening socket, once grpcio has accepted the connections of the listen backlog. grpcio cannot close only
-   the listening socket, so ``drain`` replaces its descriptor by a socket without clients.
+   the listening socket. So ``drain`` puts a socket without clients behind the socket's descriptor.
 2. Serve calls until no call is under way and no byte is unread or unsent, for ``SERVING_S`` at most.
 3. Then refuse further calls with a fault, and finish the calls under way. ``stop`` later closes idle connections.
 
-The first step works only on Linux, where a process can list its descriptors. On another system the listening socket
+The first step works only on Linux, where a process can list its own descriptors. On another system the listening socket
 stays open until ``stop``.
 """
 
@@ -35,8 +35,8 @@ REFUSING_S = 0.5
 """Seconds for which the drain refuses further calls, if clients still send calls after ``SERVING_S``."""
 
 QUIET_S = 0.05
-"""Seconds without a call under way after which the server counts as drained: gRPC core needs this time to make a call
-from read bytes.
+"""Seconds without a call under way and without a running thread, after which the server counts as drained. gRPC core
+needs this time to make a call from read bytes.
 """
 
 RESTLESS_S = 0.5
@@ -68,8 +68,8 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
     ``grace_s``. Blocks.
 
     ``under_way`` returns the number of accepted calls whose reply is not sent, without refused calls. ``refuse`` makes
-    the server refuse new calls; it may be called twice. If the process has no free descriptor for these steps, the
-    drain refuses new calls at once, finishes the calls under way, and leaves the listening socket open.
+    the server refuse new calls; ``drain`` may call ``refuse`` twice. If the process has no free descriptor for these
+    steps, the drain refuses new calls at once, finishes the calls under way, and leaves the listening socket open.
     """
     until_s = time.monotonic() + grace_s
     try:
@@ -125,7 +125,9 @@ def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None]
 
 
 def _any_waits(port: int) -> bool:
-    """Returns True if a connection waits in the listen backlog of the port, so that grpcio has not accepted it yet."""
+    """Returns True if a connection waits in the listen backlog of the port: grpcio has not accepted this connection
+    yet.
+    """
     return any(_listens(each) and _waiting(each) for _, each in _sockets(port))
 
 
@@ -153,8 +155,8 @@ def _state(task: str) -> bytes:
 
 
 def _close_listeners(port: int) -> None:
-    """Closes the listening sockets on a port. Their descriptors, which gRPC core keeps, then are sockets without
-    clients.
+    """Closes the listening sockets on a port. gRPC core keeps their descriptors, which then are descriptors of sockets
+    without clients.
     """
     for descriptor, each in _sockets(port):
         if _listens(each):

@@ -57,8 +57,8 @@ class Checks:
 
 
 def add_port(server: Server, options: ServeOptions) -> int:
-    """Makes a server listen, with TLS if ``options`` have it. Returns the port. Raises OSError with the reason if the
-    server cannot listen.
+    """Makes a server listen, with TLS if ``options`` have TLS files. Returns the port. Raises OSError with the reason
+    if the server cannot listen.
     """
     target, tls = shown_address((options.host, options.port)), options.tls
     try:
@@ -81,7 +81,7 @@ class Renewing:
 
     Returning an unchanged certificate could crash the process: gRPC core (1.85) would replace, without a lock, the
     configuration that another thread's handshake is about to use. Of five servers with some hundred handshakes a
-    second, three crashed within 2 s. After None, gRPC core does not replace the configuration.
+    second, three crashed within 2 s. After None, gRPC core keeps the configuration.
     """
 
     def __init__(self, tls: ServerTls, given: Pems) -> None:

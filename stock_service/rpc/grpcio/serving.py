@@ -55,8 +55,8 @@ _FOR_EVER_S = 1e12
 def quieten() -> None:
     """Stops grpcio's log lines about metadata that is not UTF-8, which have a traceback for each request.
 
-    grpcio reads such metadata as Latin-1, and the service needs none of it. Each logger of grpcio gets a filter, since
-    each of them may write such a line. May be called again.
+    grpcio reads such metadata as Latin-1, and the service needs no such metadata. Each logger of grpcio gets a filter,
+    since each logger may write such a line. May be called again.
     """
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.startswith("grpc.") and isinstance(logger, logging.Logger):
@@ -150,8 +150,8 @@ def add_methods(
 
 
 def check_free(options: ServeOptions) -> None:
-    """Opens and closes a listening socket on the server's address. Raises OSError with the reason if this fails, since
-    gRPC core tells no reason.
+    """Opens and closes a listening socket on the server's address. Raises OSError with the reason if the address cannot
+    be used, since gRPC core tells no reason.
     """
     family = family_of(options.host)
     socket.create_server((options.host, options.port), family=family, reuse_port=options.shares_port).close()

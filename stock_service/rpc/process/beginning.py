@@ -1,6 +1,6 @@
 """Handling of signals and standard streams at the start and at the end of a program.
 
-A server calls ``begin`` before its imports, which take most of the time until it serves. From then on
+A server calls ``begin`` before its imports, which take most of the time until the server serves. From then on
 
 - signals that stop the server are blocked, until the server can stop in order. In the first hundredths of a second,
   while Python itself starts, a signal still ends the process at once;

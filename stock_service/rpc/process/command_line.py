@@ -85,8 +85,8 @@ class Parser(argparse.ArgumentParser):
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """argparse's help with each option's default, if it has one. Keeps the line breaks of a text, and leaves indented
-    lines unchanged.
+    """argparse's help, with the default of each option that has a default. Keeps the line breaks of a text, and leaves
+    indented lines unchanged.
     """
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:

@@ -3,14 +3,14 @@
 The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores, and
 each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Only work
 that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the
-server all cores while this is faster:
+server all cores while the server is faster on all cores:
 
 - When the server's threads have used the whole core, or have waited for the core, the server tries all cores until the
   next look.
-- In one second, threads that hold the GIL compute for one second together. A larger sum, outside the kernel, means that
-  threads have released the GIL. While the sum is ``GAINS`` or more, the server stays on all cores.
-- If the sum is smaller, the server returns to one core. The next try comes after ``AGAIN_S``. After each failed try
-  this time doubles, up to ``AGAIN_MOST_S``.
+- In one second, threads that hold the GIL compute for one second at most, all together. A larger sum, outside the
+  kernel, means that threads have released the GIL. While the sum is ``GAINS`` or more, the server stays on all cores.
+- If the sum is less than ``GAINS``, the server returns to one core. The next try comes after ``AGAIN_S``. After each
+  failed try this time doubles, up to ``AGAIN_MOST_S``.
 - If other processes use the server's core, and another core is idle, the server moves to the idle core.
 
 ``Keeping`` decides, without I/O. ``Keeper`` reads /proc, and moves the threads. ``Keeper`` has one thread, which wakes
@@ -48,8 +48,9 @@ the time of a server that is better on one core.
 """
 
 MOVES_S = 0.1
-"""Time, in seconds. The server moves to another core if between two looks other processes used the server's core for
-this time or more, and the other core was idle longer than the server's core, by this time or more.
+"""Time, in seconds. The server moves to another core if two conditions are true for the time between two looks. Other
+processes used the server's core for ``MOVES_S`` or more. The other core's idle time was longer than that of the
+server's core, by ``MOVES_S`` or more.
 """
 
 LOOKING = 0.005
@@ -70,7 +71,7 @@ _TICKS_HZ = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Processor time that a process has used since it started, in seconds."""
+    """Processor time that a process has used since its start, in seconds."""
 
     at_s: float
     """Time when the processor times were read, on ``time.monotonic``."""
@@ -97,8 +98,8 @@ class Keeping:
         self._again_s = AGAIN_S
 
     def look(self, now: Used) -> bool:
-        """Decides again, by the processor time used until ``now``. Returns True if ``free`` has changed: then the
-        caller must move the threads.
+        """Decides again, by the processor time used until ``now``. Returns True if ``free`` has changed: the caller
+        must then move the threads.
         """
         last, self._last = self._last, now
         took_s = now.at_s - last.at_s
@@ -123,7 +124,7 @@ class Keeping:
 
 class Keeper:
     """Placement of this process's threads on the cores of ``--cpus``, until ``stop``. Make a ``Keeper`` before other
-    threads, since a new thread starts on the cores of the thread that starts it.
+    threads, since a new thread starts on the cores of its parent thread.
     """
 
     def __init__(self, wanted: Cores) -> None:
@@ -146,7 +147,9 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the watching thread, if it was started. Returns a text on the cores of this process, for ``--stats``."""
+        """Ends the watching thread, if there is such a thread. Returns a text on the cores of this process, for
+        ``--stats``.
+        """
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"
@@ -232,7 +235,9 @@ def _used() -> Used:
 
 
 def _idle_s() -> dict[int, float]:
-    """Reads the idle time of each core since the machine started, in seconds. Empty if the system does not tell it."""
+    """Reads the idle time of each core since the machine started, in seconds. Empty if the system does not tell these
+    times.
+    """
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:

@@ -127,7 +127,7 @@ class _Authority:
         _write(folder / f"{name}-key.pem", _key_pem(key), 0o600)
 
     def _signed(self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *extensions: x509.ExtensionType) -> bytes:
-        """Makes a signed certificate for a public key. Returns it in PEM."""
+        """Makes a signed certificate for a public key. Returns the certificate in PEM."""
         signer = self.key.public_key()
         builder = x509.CertificateBuilder().subject_name(name).issuer_name(self._name).public_key(key.public_key())
         builder = builder.serial_number(x509.random_serial_number())

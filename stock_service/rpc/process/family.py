@@ -1,5 +1,5 @@
-"""A server of several processes on one port. A parent process starts the children, and keeps the process contract for
-all of them.
+"""A server of several processes on one port. A parent process starts the child processes, and keeps the process
+contract for all children.
 
 The kernel gives each new connection to one of the children, by a hash of both addresses (SO_REUSEPORT in socket(7)). A
 child is a new interpreter with the parent's command line and two more options: the port, and the shared memory.
@@ -39,18 +39,18 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Seconds that the parent waits for the end of the children, in addition to their grace: a child may have to finish its
-start, and a library may work after the grace.
+"""Seconds that the parent waits for the end of the children, in addition to their grace. A child may have to finish its
+start, and a library may continue to work after the grace.
 """
 
 _GONE_S = 5.0
-"""Longest time, in seconds, from the close of a child's output to the end of the child, which closes its output in its
-last system call.
+"""Longest time, in seconds, from the close of a child's output to the end of the child. A child closes its output in
+its last system call.
 """
 
 _SIGNAL_S = 0.1
 """Longest time, in seconds, between the signals to a child and to the parent, if somebody sends a signal to every
-process: an idle child may end before the parent gets the signal.
+process. An idle child may end before the parent gets the signal.
 """
 
 _CHILD = "STOCK_SERVICE_CHILD"
@@ -99,7 +99,7 @@ def _listener(options: argparse.Namespace) -> socket.socket:
 
 
 class _Child:
-    """State of a child process, as the parent process knows it."""
+    """State of a child process in the memory of the parent process."""
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self.number = number
@@ -109,7 +109,7 @@ class _Child:
 
 
 class _Family:
-    """The parent's work: start, watch and stop of the children. Only the main thread uses it.
+    """The parent's work: start, watch and stop of the children. Only the main thread uses the object.
 
     One thread for each child, and one thread for the signals, wait for events, and put the events into one queue for
     the main thread.
@@ -215,7 +215,7 @@ class _Family:
 
     def _stop(self, known: bool = True) -> None:
         """Begins the stop of all running children, once. Kills a child that is not ready. With ``known`` False, kills
-        all children, since no client knows the server yet.
+        all children: no client knows the server yet.
         """
         if self._deadline_s is not None:
             return

@@ -18,14 +18,15 @@ steps are:
     7     new     begins to write changes, and puts a socket of its       has ended
                   own at PATH
 
-A server fails if it is killed, ends, sends a wrong message, or sends no message. Up to step 5 the old server answers
-all requests, but in steps 4 and 5 it makes changes wait. If the old server takes the store back, it does the waiting
-changes. If the new server takes over, the old server refuses the waiting changes, which then have no effect.
+A server fails if the server is killed, ends, sends a wrong message, or sends no message. Up to step 5 the old server
+answers all requests, but in steps 4 and 5 changes wait. If the old server takes the store back, the old server makes
+the waiting changes. If the new server takes over, the old server refuses the waiting changes, which then have no
+effect.
 
 A new server that hangs in step 5 may have the store open. So the old server kills the new server, waits for the end of
 its process, and then opens and reads the store again. The new server's changes wait until step 7, so no Lookup of the
-old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if it had
-received the message.
+old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if the
+expected message had come.
 
 Both processes have the same listening socket, so the port is never closed. With SO_REUSEPORT each process would have
 its own listening socket, and closing the old socket would reset the connections in its listen backlog.
@@ -56,10 +57,12 @@ _log = logging.getLogger(__name__)
 _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
-"""Seconds for which each server waits for a message of the other server, longer than reading a large store takes."""
+"""Default of ``answer_s``: seconds for which a server waits for a message of the other server. Reading a large store
+takes less time. But in step 3 the new server waits for ``store`` for the time that the old server takes to end.
+"""
 
 _KILLED_S = 5.0
-"""Longest time, in seconds, that the old server waits for the end of a new server that it has killed."""
+"""Longest time, in seconds, that the old server waits for the end of a killed new server."""
 
 _AGAIN_S = 1.0
 """Pause, in seconds, after the old server could not accept the connection of a new server."""
@@ -83,17 +86,17 @@ class Store(Protocol):
         """Ends ``hold``: the store writes the waiting changes, and later changes at once."""
 
     def lend(self) -> bool:
-        """Makes changes wait, and closes the file, so that another process may open it. Returns False if a write takes
-        too long.
+        """Makes changes wait, and closes the file, so that another process may open the file. If a write takes too
+        long, lets changes go on, and returns False.
         """
 
     def take_back(self) -> None:
-        """Ends ``lend``: opens the file again, and writes the waiting and later changes. The other process, which had
-        the file, must have ended.
+        """Ends ``lend``: opens the file again, and writes the waiting and later changes. The process that had the file
+        must have ended.
         """
 
     def give_away(self) -> None:
-        """Refuses the waiting and later changes, because the next server has taken the store over."""
+        """Refuses the waiting and later changes, because the next server has taken over the store."""
 
 
 @dataclass(slots=True)
@@ -140,7 +143,7 @@ class HandOver:
 
 
 def take_over(path: Path, serves: str, end_s: float, answer_s: float, listen: Callable[[], socket.socket]) -> HandOver:
-    """Takes over the listening socket of the server at ``path``, once this old server has closed its store. If no
+    """Takes over the listening socket of the old server at ``path``, once the old server has closed its store. If no
     server is at ``path``, calls ``listen`` for a listening socket.
 
     Blocks. Raises UsageError; the old server then continues to serve. Also raises the exceptions of ``listen``.
@@ -262,8 +265,8 @@ def _hear(heir: socket.socket, word: bytes) -> None:
 
 
 def _end(process: int) -> None:
-    """Kills a process, given by its pidfd, and waits until it is gone and has no open file. Then it cannot write to the
-    store any more.
+    """Kills a process, given by its pidfd, and waits until the process is gone and has no open file. Then the process
+    cannot write to the store any more.
     """
     with suppress(OSError):  # the process has ended; or it belongs to another user, and may keep its lock of the store
         signal.pidfd_send_signal(process, signal.SIGKILL)

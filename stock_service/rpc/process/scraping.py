@@ -1,13 +1,13 @@
 """HTTP endpoint of ``--metrics HOST:PORT``: the metrics of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
 
-The endpoint has its own thread with an event loop. It answers each HTTP request once the request is whole, so no
-request waits for a slow client. A client must send the whole request within ``SCRAPE_S``, and then take the answer
+The endpoint has its own thread with an event loop. The endpoint answers each HTTP request once the request is whole, so
+no request waits for a slow client. A client must send the whole request within ``SCRAPE_S``, and then take the answer
 within ``SCRAPE_S``. With more than ``CONNECTIONS_MAX`` connections, the endpoint closes the connection that has used
 most of its time. A stopping server does not wait for connections of the endpoint.
 
-The endpoint shows numbers and the names of methods and outcomes, and no content of requests. It counts the server's
-connections at each request. Only this machine may reach the endpoint, unless ``--insecure`` is given, since the
-endpoint has no TLS. It needs the library prometheus-client, which the extra ``metrics`` installs.
+The endpoint shows numbers and the names of methods and outcomes, and no content of requests. The endpoint counts the
+server's connections at each request. Only this machine may reach the endpoint, unless ``--insecure`` is given, since
+the endpoint has no TLS. The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SCRAPE_S = 5.0
-"""Longest time, in seconds, for a client to send its request; also the longest time to take the answer."""
+"""Longest time, in seconds, for a client to send its request, and longest time for a client to take the answer."""
 
 CONNECTIONS_MAX = 16
 """Largest number of open connections. Each Prometheus server has one connection."""

@@ -50,8 +50,8 @@ class Security:
     """Certificate, key and access-list files that the server's options name; ``watch`` looks at these files."""
 
     def reload(self) -> None:
-        """Reads the access list and the TLS files again. If the files of one part cannot be used, still renews the
-        other part, and then raises UsageError.
+        """Reads the access list and the TLS files again. If the files of one part cannot be used, renews only the other
+        part, and then raises UsageError.
         """
         unusable: UsageError | None = None
         for part in (self.access, self.tls):
@@ -104,8 +104,8 @@ def check_host(options: argparse.Namespace) -> None:
 def watch(files: Sequence[Path], reload: Callable[[], None], look_s: float = LOOK_S) -> Iterator[None]:
     """Calls ``reload`` on a separate thread when files change, until the end of the ``with`` statement.
 
-    The first look also calls ``reload``, since the files may have changed after the server had read them. ``reload``
-    may raise UsageError, which the thread logs. Starts no thread if ``files`` is empty.
+    The first look also calls ``reload``, since the files may have changed after the server's first read. ``reload`` may
+    raise UsageError, which the thread logs. Starts no thread if ``files`` is empty.
     """
     stopping = threading.Event()
     thread = threading.Thread(target=_watch, args=(files, reload, look_s, stopping), name="credentials-watch")

@@ -62,8 +62,8 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""Shortest grace, in seconds: a smaller ``--grace-s`` counts as this time. A server without requests ends its threads
-within this time, even on a busy machine.
+"""Shortest grace, in seconds: a smaller ``--grace-s`` counts as this time. Even on a busy machine a server without
+requests ends its threads within this time.
 """
 
 _SPARE_DESCRIPTORS = 64
@@ -288,7 +288,9 @@ def _set(*events: threading.Event) -> None:
 
 
 def announced(line: str) -> bool:
-    """Prints the ready line on standard output, and returns True. If this fails, logs the error, and returns False."""
+    """Prints the ready line on standard output, and returns True. If the print fails, logs the error, and returns
+    False.
+    """
     try:
         print(line, flush=True)
     except OSError as error:
@@ -331,7 +333,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _write(timeline: Timeline, file: Path) -> bool:
-    """Writes the timeline to a file, and returns True. If this fails, logs the error, and returns False."""
+    """Writes the timeline to a file, and returns True. If the write fails, logs the error, and returns False."""
     try:
         left_out = timeline.write(file)
     except OSError as error:
@@ -343,8 +345,8 @@ def _write(timeline: Timeline, file: Path) -> bool:
 
 
 def _raise_descriptor_limit(connections_max: int) -> None:
-    """Raises the process's limit of open files, if it is too low for ``connections_max``. Raises UsageError if the
-    system does not allow this.
+    """Raises the process's limit of open files, if the limit is too low for ``connections_max``. Raises UsageError if
+    the system does not allow this.
     """
     needed = connections_max + _SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -361,8 +363,8 @@ def _watch_signals(stopping: threading.Event, twice: bool) -> None:
     """Main function of the thread that waits for signals. Sets ``stopping`` at the first signal. With ``twice``, ends
     the process at once at the second signal.
 
-    A child process (``family.py``) waits for one signal only, since it gets a signal to every process twice: once
-    directly, and once from its parent. At a real second signal the parent kills the child.
+    A child process (``family.py``) waits for one signal only. A signal to every process comes to a child twice: once
+    directly, and once from the parent. At a real second signal the parent kills the child.
 
     A thread waits for the signals, and not a signal handler. Python runs a handler in the main thread, between two
     instructions. So a handler would run late if the signal came just as the main thread began to wait.

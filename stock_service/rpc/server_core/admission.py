@@ -1,18 +1,19 @@
 """Admission control: limits on the wait of a request, and on the number of tasks that the executor gets. No I/O.
 
-A request's wait begins when its connection becomes readable again, after the server had read all earlier bytes of the
-connection. While the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading
-thread, and the server begins requests of one connection after the other. This is a connection's *turn* (``queue.py``).
+A request's wait begins when the connection becomes readable again, after the server had read all earlier bytes. While
+the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading thread, and the
+server begins requests of one connection after the other. This is a connection's *turn* (``queue.py``).
 
-- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and its form for
-  servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS`` is a burst,
-  which drains by itself. Any other queue is a standing queue: longer waits do not shorten it. In a standing queue the
-  server refuses a request whose wait is over both the target and a quarter of its client's time limit. In a burst the
-  server refuses a request whose wait is over both the target and a third of the time limit. A request without a time
-  limit counts as a request with the limit ``UNSAID_MS``.
-- **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the rate at which
-  it has ended tasks. The other requests stay in the server's queue, where the server can still refuse them, and where
-  each connection has its turn. While no requests wait, the executor gets enough tasks for ``BURST_MS``.
+- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and the delay
+  target's form for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last
+  ``INTERVAL_MS`` is a burst, which drains by itself. Any other queue is a standing queue: longer waits do not shorten
+  this queue. In a standing queue the server refuses a request whose wait is over both the target and a quarter of the
+  client's time limit. In a burst the server refuses a request whose wait is over both the target and a third of the
+  time limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
+- **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the executor's
+  measured rate of tasks. The other requests stay in the server's queue, where the server can still refuse these
+  requests, and where each connection has its turn. While no requests wait, the executor gets enough tasks for
+  ``BURST_MS``.
 - **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
   task. If tasks compute, more threads end no more tasks under the GIL, and only keep the GIL from the reading thread.
   So the number of threads that get a task falls by a quarter while the executor computes all the time that reading
@@ -21,30 +22,30 @@ thread, and the server begins requests of one connection after the other. This i
 """
 
 INTERVAL_MS = 100
-"""Time, in milliseconds, within which a queue was empty if it counts as a burst: CoDel's interval, the round trip of a
-far network.
+"""Time in milliseconds. A queue that was empty within this time counts as a burst. The time is CoDel's interval, the
+round trip of a far network.
 """
 
 UNSAID_MS = 4000
 """Assumed time limit of a request without a time limit, in milliseconds."""
 
 AHEAD_MS = 1.5
-"""Time, in milliseconds, that the executor needs for the tasks that it has while requests wait. This time is many times
-the cost of giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly
-finds the GIL free when it wakes.
+"""Time, in milliseconds, that the executor needs for its tasks while requests wait. This time is many times the cost of
+giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds the GIL
+free when it wakes.
 """
 
 AHEAD_LEAST = 2
 """Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time, in milliseconds, that the executor needs for the largest batch that it gets at once while no requests wait:
-less than any sensible delay target.
+"""Time, in milliseconds, that the executor needs for the largest batch at once while no requests wait: less than any
+sensible delay target.
 """
 
 MEASURED_MS = 20
 """Shortest time, in milliseconds, of a measurement of the executor: long enough for two waits of 10 ms. In a shorter
-time, all tasks may wait, or all may compute, since tasks that wait may wake together.
+time, perhaps all tasks wait, or all compute, since tasks that wait may wake together.
 """
 
 RAN_MS = 1
@@ -73,7 +74,7 @@ _MS = 1_000_000
 
 READING_NS = _MS
 """Nanoseconds for which the reading thread reads connections, while requests wait, before the executor gets more tasks.
-With tasks that compute, the executor would take the GIL from the reading thread.
+Tasks that compute would take the GIL from the reading thread.
 """
 
 
@@ -112,7 +113,7 @@ class DelayTarget:
 
 class Ahead:
     """Limit on the number of tasks that an executor has, from measurements of the executor. Only the reading thread
-    uses it. All times are in nanoseconds, on the same clock.
+    uses the object. All times are in nanoseconds, on the same clock.
     """
 
     def __init__(self, workers: int, most: int) -> None:
@@ -169,8 +170,8 @@ class Ahead:
 
     @property
     def lasting(self) -> float:
-        """Number of tasks that the executor ends in a millisecond, the reading thread's shortest sleep. 0 before the
-        first measurement.
+        """Number of tasks that the executor ends in a millisecond, which is the reading thread's shortest sleep. 0
+        before the first measurement.
         """
         return self._rate * _MS
 

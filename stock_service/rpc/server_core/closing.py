@@ -6,7 +6,7 @@ the last reply the server half-closes the connection. Then the server reads and 
 the connection. A client that stays and sends nothing must not delay the server. So the server closes the connection
 once the client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. If the client continues to
 send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all bytes, the
-server closes the connection after the read timeout, or at its stop after the grace.
+server closes the connection after the read timeout. A stopping server closes the connection after the grace.
 
 **Idle eviction.** At the limit of connections, the server closes the connection that was idle for the longest time, to
 make room for a new connection. So clients that connect and send nothing keep no other client out. A connection with a
@@ -15,17 +15,16 @@ current or very recent request stays open.
 **Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
 connections may be limited. The age varies by a tenth, so that connections that began together do not end together. At
 this age the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with
-the next reply in HTTP/1.1. In the sockets protocol the server answers the requests that it has read, and then sends a
-*goodbye*, a last frame which tells the client that no later request was begun. After the grace the server closes the
+the next reply in HTTP/1.1. In the sockets protocol the server answers the requests read before, and then sends a
+*goodbye*. This last frame tells the client that no later request was begun. After the grace the server closes the
 connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
-replies that clients do not take, and the bytes that TLS keeps of a handshake or of half a record. The largest frame
-limits each connection alone; a thousand connections together would hold too much. Over the budget, the server closes
-the connection that holds the most bytes, and then the next, until the budget is kept. So a connection that holds few
-bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes, the server
-closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each
-connection.
+replies that clients do not take, and the bytes of a handshake or half a record in TLS. The largest frame limits each
+connection alone; a thousand connections together would hold too much. Over the budget, the server closes the connection
+that holds the most bytes, and then the next, until the budget is kept. So a connection that holds few bytes stays open,
+even if many connections hold many bytes. Of connections that hold equally many bytes, the server closes the connection
+that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each connection.
 """
 
 import math
@@ -79,7 +78,7 @@ class Lingering:
 
 
 class LingeringClose(Generic[Request]):
-    """The half-closed connections of a server. Only the reading thread uses it, except ``stop``. Times are on
+    """The half-closed connections of a server. Only the reading thread uses the object, except ``stop``. Times are on
     ``time.monotonic_ns``.
     """
 
@@ -101,8 +100,8 @@ class LingeringClose(Generic[Request]):
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close its
-        connection, or ``LINGER_S`` if this is less. Thread-safe.
+        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close the
+        connection, and at most ``LINGER_S``. Thread-safe.
         """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
@@ -110,7 +109,7 @@ class LingeringClose(Generic[Request]):
         """Half-closes a connection on which all replies were sent. Sends the goodbye first if the server ends the
         connection.
         """
-        if (self._by_ns or connection.retired) and not connection.parted:  # the server, not the client, ends it
+        if (self._by_ns or connection.retired) and not connection.parted:  # the server ends the connection
             connection.parted = True
             connection.say(self._goodbye)
             if not connection.stream.finished:
@@ -143,8 +142,8 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes the half-closed connections whose time has come: all bytes are acknowledged and ``may_end`` is True,
-        or the client takes no bytes within the read timeout.
+        """Closes each half-closed connection if all bytes are acknowledged and ``may_end`` is True. Unless the server
+        is stopping, also closes a connection whose bytes are not acknowledged within the read timeout.
 
         Does nothing before ``next_look_ns``. A look that takes longer than ``CLOSING_NS`` continues at the next call,
         with the remaining connections.
@@ -182,7 +181,7 @@ _LOOK_S = 0.1
 
 
 class IdleEviction(Generic[Request]):
-    """Search for the connection to evict. Only the reading thread uses it. All times are on the same clock."""
+    """Finder of the connection to evict. Only the reading thread uses the object. All times are on the same clock."""
 
     def __init__(self) -> None:
         self._found: list[ServedConnection[Request]] = []  # idle connections of the last search, the longest idle last
@@ -217,7 +216,8 @@ request, and of TLS.
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """Returns the budget in bytes: the larger of ``buffered_bytes_max`` and the memory of one largest request.
+    """Returns the budget in bytes: the larger of ``buffered_bytes_max``, and the memory of one largest request plus
+    ``CARRIER_BYTES``.
 
     An unfinished request takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
     """
@@ -225,7 +225,7 @@ def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
 
 
 class BufferedBytes(Generic[Request]):
-    """Budget of the bytes that the connections of a server hold. Only the reading thread uses it."""
+    """Budget of the bytes that the connections of a server hold. Only the reading thread uses the object."""
 
     def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
         """``most`` is the budget in bytes, for all connections. ``make_pay`` closes a connection that holds
@@ -286,11 +286,13 @@ class Connections(Generic[Request]):
         self.next_sweep_ns = 0
         """Time from which the reading thread calls ``sweep`` again."""
         self.renewed = False
-        """True if the next sweep must call ``ServedConnection.renew`` for all connections. Any thread may set it."""
+        """True if the next sweep must call ``ServedConnection.renew`` for all connections. Any thread may set this
+        field.
+        """
 
     def room(self, now_ns: int) -> bool:
         """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
-        idle longest, if any connection is idle.
+        idle longest, if any connection has been idle for ``EVICT_AFTER_S``.
         """
         if len(self.by_fd) < self._most:
             return True
@@ -306,7 +308,7 @@ class Connections(Generic[Request]):
         self._listening.epoll.register(connection.fd, select.EPOLLIN)
         connection.events = select.EPOLLIN
         if self._age_s:
-            age_s = self._age_s * self._rng.uniform(0.9, 1.075)  # a sweep may find it a fortieth of the age later
+            age_s = self._age_s * self._rng.uniform(0.9, 1.075)  # a sweep may come a fortieth of the age later
             connection.retires_ns = time.monotonic_ns() + int(age_s * 1e9)
 
     def close(self, connection: ServedConnection[Request]) -> None:
@@ -355,10 +357,10 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def _retire(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Begins the end of a connection at its age limit. Cuts the connection if it has not ended within the grace."""
+        """Begins the end of a connection at its age limit. Cuts a connection that has not ended within the grace."""
         stays = (READING, PAUSED, ENDING) if connection.retired else (READING, PAUSED)
         if connection.stream.state not in stays:
-            connection.retires_ns = 0  # the connection is ending without this
+            connection.retires_ns = 0  # the connection is ending already
         elif not connection.retired:
             connection.retires_ns = now_ns + self._grace_ns
             connection.retire()
@@ -368,8 +370,8 @@ class Connections(Generic[Request]):
                 connection.bytes.half_close()  # tells the client not to wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection that holds too many bytes, after a fault: INTERNAL if some of its requests may have
-        begun, else RESOURCE_EXHAUSTED.
+        """Closes a connection that holds too many bytes, and sends a fault before: INTERNAL if some of its requests may
+        have begun, else RESOURCE_EXHAUSTED.
         """
         if connection.events < 0:  # the connection was cut before, and closes when its last request ends
             return
@@ -378,7 +380,9 @@ class Connections(Generic[Request]):
         self.cut(connection)
 
     def _unwatch(self, connection: ServedConnection[Request]) -> None:
-        """Removes a connection from epoll. A close alone would not remove it while a forked process has it open."""
+        """Removes a connection from epoll. A close alone would not remove the connection while a forked process has it
+        open.
+        """
         if connection.events >= 0:
             self._listening.epoll.unregister(connection.fd)
             connection.events = -1

@@ -1,4 +1,4 @@
-"""One client's connection: its I/O, and the bytes of replies that the client has not taken yet. Nothing here blocks.
+"""One client's connection: its I/O, and the bytes of replies that the client has not taken yet. No function blocks.
 
 ``ByteStream`` is the interface of the I/O: over TCP in this module (``PlainStream``), over TLS in ``tls.py``. The
 methods ``receive`` and ``send`` of a plain stream are the socket's own functions, which add no work to a request.
@@ -47,7 +47,7 @@ class ByteStream(Protocol):
     opening: bool
     """True during the TLS handshake, before any byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Receives bytes: about as many as the argument at most. Returns empty bytes if the peer has ended its sending.
+    """Receives bytes, at most about as many as the argument. Returns empty bytes if the peer has ended its sending.
 
     Raises BlockingIOError if no byte has come, and OSError if the peer is gone.
     """
@@ -99,7 +99,7 @@ class PlainStream:
     barren, opening, unsent = 0, False, False
 
     def __init__(self, accepted: socket.socket, peer: Address) -> None:
-        """``accepted`` must be a non-blocking socket. ``close`` closes it."""
+        """``accepted`` must be a non-blocking socket. ``close`` closes this socket."""
         self._socket = accepted
         self.peer = peer
         self._left = 0  # number of bytes that ``receive`` may still return, after ``keep_to_arrived``
@@ -243,7 +243,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.release_ready(now_ns)
 
     def renew(self) -> None:
-        """Makes the requests of calls that watch for changes (health's Watch) ``ready``, to answer them once more."""
+        """Makes each call that watches for changes (health's Watch) ``ready`` for one more answer."""
         if self._session is not None:
             with self._lock:
                 self._session.renew()
@@ -313,7 +313,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, only drops them."""
+        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, drops both."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
@@ -328,7 +328,7 @@ class ServedConnection(Generic[Request]):
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
-        """Sends the unsent bytes of replies, as far as the kernel takes them now. Never blocks."""
+        """Sends the unsent bytes of replies, as far as the kernel takes these bytes now. Never blocks."""
         with self._lock:
             sent = self._send(self._outbox)
             if sent:
@@ -346,15 +346,15 @@ class ServedConnection(Generic[Request]):
             return self.bytes.send(data)
         except BlockingIOError:
             return 0
-        except ConnectionError:  # epoll reports this to the reading thread, too
+        except ConnectionError:  # epoll also reports the error to the reading thread
             self.gone = True
             return len(data)
         except OSError:
             return len(data)
 
     def cut(self) -> None:
-        """Notes that the client is gone: the server begins no further request of it. Only the reading thread may call
-        this.
+        """Notes that the client is gone: the server begins no further request of this client. Only the reading thread
+        may call this.
         """
         self.gone = True
         self.stream.cut()
@@ -371,7 +371,7 @@ class ServedConnection(Generic[Request]):
 
 
 Serve = Callable[[ServedConnection[Request], Request, int], None]
-"""Function that answers a request and sends the reply. The last argument is the arrival, on ``time.monotonic_ns``."""
+"""Function that answers a request and sends the reply. Last argument: the arrival time by ``time.monotonic_ns``."""
 
 
 def task(

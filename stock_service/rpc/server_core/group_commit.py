@@ -25,8 +25,8 @@ PAUSE_S = 0.002
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """Wraps ``serve`` for requests that may wait: the result serves a request again after its wait. The result is
-    thread-safe.
+    """Wraps ``serve`` for requests that may wait: the result serves a request once more when its wait is over. The
+    result is thread-safe.
     """
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
@@ -39,7 +39,7 @@ def serving_again(serve: Serve[Request]) -> Serve[Request]:
             here.wait = None
 
     def serve_later(connection: ServedConnection[Request], request: Request, wait: Wait) -> None:
-        serve_with(wait, connection, request, time.monotonic_ns())  # a new arrival time, since it has begun in time
+        serve_with(wait, connection, request, time.monotonic_ns())  # a new arrival time: the request began in time
 
     def serve_first(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
         serve_with(Wait(partial(serve_later, connection, request)), connection, request, arrived_ns)
@@ -51,7 +51,7 @@ def polling_behind(poll: Poll) -> Poll:
     """Wraps ``poll``. The result also waits, for ``PAUSE_S`` at most, until the requests of the last commit have sent
     their replies.
 
-    So the server reads the next requests of these clients together, and they share the next commit.
+    So the server reads the next requests of these clients together, and these requests share the next commit.
 
     The epoll must be level-triggered, since the result polls twice, and drops the events of the first poll.
     """
@@ -69,8 +69,9 @@ def polling_behind(poll: Poll) -> Poll:
 class GroupCommit:
     """Counter of one batch's tasks. The task that ends last starts the write to the disk.
 
-    If a batch is a single task, the thread that ran the task writes, unless it is the reading thread. This saves waking
-    another thread. Otherwise the catalog's own thread writes. So a thread that still has work never waits for the disk.
+    If a batch is a single task, the thread that ran the task also writes, unless this thread is the reading thread. So
+    no other thread must be woken. Otherwise the catalog's own thread writes. So a thread that still has work never
+    waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:
@@ -89,8 +90,8 @@ class GroupCommit:
                 self._flush(self._size == 1 and get_ident() != self._reader)
 
     def leave_out(self, number: int) -> None:
-        """Counts ``number`` tasks as ended, because the executor has not accepted them. Starts the write if no other
-        task is left.
+        """Counts ``number`` tasks as ended, because the executor has not accepted these tasks. Starts the write if no
+        other task is left.
         """
         if self._size in [next(self._ended) for _ in range(number)]:
             self._flush(False)

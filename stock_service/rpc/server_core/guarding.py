@@ -38,7 +38,7 @@ class Guarded(Generic[Request]):
         self.farewell, self.goodbye = protocol.farewell, protocol.goodbye
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
-        """Returns the protocol's answer, or its refusal if the caller does not have the right."""
+        """Returns the protocol's answer, or the protocol's refusal if the caller does not have the right."""
         asked = self._asked(request)
         if asked is not None and asked not in self._access.granted:
             wait = here.wait

@@ -15,7 +15,7 @@ from stock_service.rpc.server_core.options import Address, ServeOptions
 _log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-"""Listen backlog: number of completed connections that the kernel holds until the server accepts them. The kernel's
+"""Listen backlog: number of completed connections that wait in the kernel until the server accepts them. The kernel's
 limit net.core.somaxconn may be smaller.
 """
 
@@ -29,7 +29,8 @@ decode and refuse these requests takes no longer than to answer a few requests.
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
 """Largest number of bytes of one recv from a client whose messages take long to decompress: more than ``UNFOLDED_NS``
-nanoseconds for one read. If messages decompress to 1 MiB, the server then reads about one message at a time.
+nanoseconds for the bytes of one recv. If messages decompress to 1 MiB, the server then reads about one message at a
+time.
 """
 
 RECEIVE_BYTES = 32768
@@ -39,7 +40,7 @@ full read more bytes may wait.
 """
 
 ACCEPTS_A_TURN = 16
-"""Largest number of connections that the server accepts before it reads the open connections again. Accepting 16
+"""Largest number of connections that the server accepts before the next read of the open connections. Accepting 16
 connections takes a millisecond.
 """
 
@@ -64,7 +65,7 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
 class Waker:
     """An eventfd, by which any thread wakes the thread that sleeps in an epoll or a selector.
 
-    The code that made the waker must close it, once no thread sleeps in the epoll or selector.
+    The code that made the waker must close the waker, once no thread sleeps in the epoll or selector.
     """
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ class Waker:
                 os.eventfd_write(self.fd, 1)
 
     def woken(self) -> None:
-        """Clears the eventfd. The woken thread must call this, or its next sleep would end at once."""
+        """Clears the eventfd. The woken thread must call ``woken``; otherwise its next sleep ends at once."""
         os.eventfd_read(self.fd)
 
     def close(self) -> None:
@@ -115,8 +116,8 @@ class Listening:
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Accepts up to ``count`` connections of the listen backlog, as blocking sockets. Accepts none if the next
-        server's process has the listener.
+        """Accepts up to ``count`` connections of the listen backlog, as blocking sockets. Accepts no connection if the
+        next server's process has the listener.
         """
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return
@@ -143,7 +144,7 @@ class Listening:
         """Closes the listening socket. May be called again."""
         self.accepting = False
         if self._listener.fileno() >= 0:
-            self.epoll.unregister(self.fd)  # closing does not unregister the socket while another process has it open
+            self.epoll.unregister(self.fd)  # a close does not unregister a socket that another process has open
             self._listener.close()
 
     def end(self) -> None:

@@ -75,7 +75,7 @@ class LowPriorityReads(Generic[Request]):
         self._rests_until_ns = 0  # end of the pause after the last low-priority reads
 
     def join(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Adds a connection that has bytes to read to the queue. Does nothing if the connection is in the queue."""
+        """Adds a connection with unread bytes to the queue. Does nothing if the queue has the connection already."""
         if not connection.low_priority:
             connection.low_priority = True
             connection.first_ns = connection.first_ns or now_ns

@@ -91,7 +91,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of the transports on the server core. Other transports may use some of them."""
+    """Options of the transports on the server core. Other transports may use some of these options."""
 
     read_timeout_s: float = 10.0
     """Longest time, in seconds, from a request's first byte to its last byte, and longest time until a client takes a

@@ -1,7 +1,7 @@
 """Interface of a protocol on the server core, which decodes requests and encodes replies, without I/O.
 
-The module also has ``Methods``, the methods of a service as functions from an encoded request to an encoded response,
-and wrappers of a protocol that write to the timeline or count in the metrics.
+The module also has ``Methods``: the methods of a service, as functions from an encoded request to an encoded response.
+Other classes and functions wrap a protocol, and write to the timeline or count in the metrics.
 
 ``WireProtocol.answer`` never raises, except ``Waiting`` on a server whose requests may wait without a thread.
 """
@@ -29,12 +29,12 @@ Request = TypeVar("Request")
 
 class WireProtocol(Protocol[Request]):
     """Protocol of one server: decoding of requests, answers, and encoding of refusals. The methods are thread-safe, and
-    never raise. A decoder is not thread-safe.
+    raise nothing but ``Waiting``. A decoder is not thread-safe.
     """
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
-        """Calls a request's method, and encodes the reply or the fault. ``arrived_ns`` is the request's arrival, on
-        ``time.monotonic_ns``.
+        """Calls a request's method, and encodes the reply or the fault. ``arrived_ns`` is the request's arrival time,
+        by ``time.monotonic_ns``.
         """
 
     def path(self, request: Request) -> bytes | None:
@@ -72,7 +72,7 @@ OK = 0
 
 Answering = Callable[[Request, int, Address], bytes]
 """Function that answers a request: ``WireProtocol.answer``, or the wrapper that ``stamping`` makes. The arguments are
-the request, its arrival on ``time.monotonic_ns``, and the client's address.
+the request, its arrival time by ``time.monotonic_ns``, and the client's address.
 """
 
 
@@ -104,9 +104,9 @@ class Methods:
         """Calls the method with the path ``name``. Returns ``OK`` and the encoded response, or a fault's code and text.
         Never raises, except ``Waiting``.
 
-        ``arrived_ns`` is the request's arrival, on ``time.monotonic_ns``. The method is not called after the client's
-        time limit, ``timeout_ms`` later (0 for no time limit). ``peer`` is the client's address. The method writes its
-        reply's metadata to ``said``.
+        ``arrived_ns`` is the request's arrival time by ``time.monotonic_ns``. After the client's time limit,
+        ``timeout_ms`` later, the method is not called (0: no time limit). ``peer`` is the client's address. The method
+        writes its reply's metadata to ``said``.
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
@@ -187,11 +187,11 @@ class CountedRefusals(Generic[Request]):
         return self._protocol.refusal(request, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """Counts a connection that the server closes because of a fault, and encodes its last bytes."""
+        """Counts a connection that the server closes because of a fault. Encodes the connection's last bytes."""
         self._refused("connection", code.name)
         return self._protocol.farewell(code, detail)
 
     def objection(self, error: FramingError) -> bytes:
-        """Counts a connection whose client sent bytes that are no request, and encodes its last bytes."""
+        """Counts a connection whose client sent bytes that are no request. Encodes the connection's last bytes."""
         self._refused("connection", error.code.name)
         return self._protocol.objection(error)

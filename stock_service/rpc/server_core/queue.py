@@ -1,9 +1,10 @@
 """The queue of a server: gives requests to the executor at once or, while the executor is behind, in turns.
 
-In the *turn* of a connection, the server begins some of its requests; then the next connection has its turn. Every
-second turn is for connections that *send little*: few waiting requests, and no recent refusal. So clients that send too
-much do not delay a client that sends little, and still get turns. A client gains nothing by opening a new connection
-after each refusal. While some clients send little and other clients send much, few requests are begun at a time.
+In the *turn* of a connection, the server begins some requests of this connection. Then the next connection has its
+turn. Every second turn is for connections that *send little*: few waiting requests, and no recent refusal. So clients
+that send too much do not delay a client that sends little, and still get turns. A client gains nothing by opening a new
+connection after each refusal. While some clients send little and other clients send much, few requests are begun at a
+time.
 
 The queue refuses a request that has waited too long for its turn. If too many requests wait, the queue refuses the
 oldest requests of a joining connection that has more than an equal share.
@@ -33,10 +34,10 @@ _LOOK_NS = 5_000_000
 """Nanoseconds between two searches of all waiting connections for requests that have waited too long."""
 
 SHEDDING_NS = 1_000_000
-"""Longest time, in nanoseconds, for which the queue refuses requests before it begins some requests."""
+"""Longest time, in nanoseconds, for which the server only refuses requests, before it begins some requests."""
 
 REFUSED_NS = 1_000_000_000
-"""Nanoseconds after a refusal of its requests, for which a connection counts as sending too much."""
+"""Nanoseconds after a refusal of a connection's request, for which the connection counts as sending too much."""
 
 _LITTLE = 4
 """Largest number of waiting requests of a connection that sends little."""
@@ -80,13 +81,14 @@ class Turns(Generic[Request]):
         self.few = False
         """True while ``read_bytes`` is ``FEW_BYTES``, because the executor is or was behind."""
         self.share = MANY
-        """Largest number of a connection's requests that the server begins when it looks after the connection; 0 for a
-        connection without a turn while requests wait.
+        """Largest number of a connection's requests that the server begins each time it looks after the connection; 0
+        for a connection without a turn while requests wait.
         """
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
         """Adds a connection with requests that wait for a turn. ``room`` limits the number of waiting requests of all
-        connections: over this limit, ``join`` refuses the connection's oldest requests.
+        connections. Over this limit, ``join`` refuses the connection's oldest requests, down to an equal share of
+        ``room``.
         """
         stream = connection.stream
         number = stream.releasable()
@@ -151,7 +153,8 @@ class Turns(Generic[Request]):
 
     def fair_room(self, room: int, now_ns: int) -> int:
         """Returns the number of requests that the server begins at a time, at most ``room``. While some connections
-        send little and others send much, the number is about half the number of waiting connections.
+        send little and other connections send much, the number is smaller: half the number of waiting connections, or a
+        larger number that keeps the executor busy.
 
         The reason: a client that sends little sends its next request only after a reply, and would otherwise wait for
         many turns of other clients. While the executor is behind, the reading thread sleeps: so there must be enough
@@ -328,7 +331,7 @@ class WaitSamples:
     """
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
-        """``serve`` is the function of the tasks. Its last argument is the request's arrival."""
+        """``serve`` is the function of the tasks. Its last argument is the request's arrival time."""
         self._serve, self._observe = serve, metrics.waited_s
         self._due = 0
 

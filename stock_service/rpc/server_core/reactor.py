@@ -4,9 +4,10 @@ The reading thread sleeps in epoll, and cuts received bytes into requests by the
 thread runs a request, and which thread reads. The thread that ran a request sends the reply at once. So the replies to
 pipelined requests come in any order; with a ``pipeline_max`` of 1, in the order of the requests.
 
-Only the reading thread accepts, reads, registers and closes. So no descriptor can be closed, and its number reused,
-while another thread uses the descriptor. The thread that runs a request only sends, with the connection's lock. For any
-other work, it asks the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of a connection.
+Only the reading thread accepts, reads, registers and closes connections. So no descriptor can be closed, and its number
+reused, while another thread uses the descriptor. The thread that runs a request only sends, with the connection's lock.
+For any other work, this thread asks the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of
+a connection.
 """
 
 import select
@@ -62,8 +63,8 @@ class RequestServer(Generic[Request]):
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
         """``sessions`` makes the decoders of a protocol that sends its own bytes; for another protocol,
-        ``protocol.decoder`` makes the decoders. ``carrier`` makes the byte stream of an accepted connection; if it is
-        None, ``options`` decide between TCP and TLS.
+        ``protocol.decoder`` makes the decoders. ``carrier`` makes the byte stream of an accepted connection; if
+        ``carrier`` is None, ``options`` decide between TCP and TLS.
         """
         self._options = options
         self._serve = _serving(methods, protocol, self._ask, options.timeline)
@@ -216,8 +217,8 @@ class RequestServer(Generic[Request]):
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of its bytes. For
-        a LEAVING connection, drops the bytes, now or at low priority.
+        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of these bytes.
+        For a LEAVING connection, drops the bytes, now or at low priority.
         """
         if connection.stream.state is LEAVING:
             if self._ending.draining:
@@ -237,8 +238,8 @@ class RequestServer(Generic[Request]):
             self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads a connection once, and adds a request to the batch or looks after the connection. Returns True if bytes
-        or the client's end came.
+        """Reads a connection once, and adds a request to the batch or looks after the connection. Returns False if
+        nothing came, and True after bytes, the client's end or an error.
         """
         turns = self._queue.turns
         if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
@@ -283,7 +284,7 @@ class RequestServer(Generic[Request]):
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Looks after a connection that has changed. During the drain, also reads the bytes that have arrived."""
         self._look_after(connection, now_ns)
-        if self._ending.draining and connection.stream.state is not CLOSED:  # it may be closed after a late ``_ask``
+        if self._ending.draining and connection.stream.state is not CLOSED:  # CLOSED: a late ``_ask``
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
@@ -349,7 +350,7 @@ class RequestServer(Generic[Request]):
         for connection in list(self._connections.by_fd.values()):
             state = connection.stream.state
             if state is CLOSED or (connection.retired and state is ENDING):
-                continue  # closed in this loop, to free its bytes; or old and ending: it needs all bytes that come
+                continue  # closed in this loop, to free bytes; or old and ending, which needs all coming bytes
             arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)
@@ -364,7 +365,7 @@ def _serving(
     timeline: Timeline | None,
 ) -> Serve[Request]:
     """Makes the function that answers one request and sends the reply, as a task of the executor. With a timeline, a
-    request keeps its thread while it waits for the disk, so that the thread can write the request's times.
+    request that waits for the disk keeps its thread: the thread writes the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)

@@ -11,10 +11,10 @@ rest, and does not encrypt the plain bytes a second time.
 One lock guards OpenSSL's object, which the reading thread and the replying threads share. After the handshake, the name
 in the peer's certificate is a part of the peer's address (``options.Peer``).
 
-OpenSSL limits neither the memory that it uses for a peer, nor the answers that it sends to a peer. So the stream ends a
-connection whose peer does one of these: claims a huge length of its first message, for which OpenSSL would allocate the
-memory at once; sends many records without a plain byte, such as key updates; does not take TLS's own answers. After
-the peer's end the stream reads no byte, since OpenSSL would keep such bytes for ever.
+OpenSSL limits neither its memory for a peer, nor its answers to a peer. So the stream ends a connection in three cases.
+The peer claims a huge length of its first message, for which OpenSSL would allocate the memory at once. The peer sends
+many records without a plain byte, such as key updates. The peer does not take TLS's own answers. After the peer's end
+the stream reads no byte, since OpenSSL would keep such bytes for ever.
 """
 
 import logging
@@ -36,14 +36,14 @@ _RECORD_BYTES = 16_384
 """Largest number of plain bytes in a TLS record (RFC 8446, 5.1)."""
 
 _SEND_BYTES = 65_536
-"""Largest number of plain bytes that the stream encrypts at a time. It limits the encrypted bytes that the kernel does
-not take, and the stream must keep.
+"""Largest number of plain bytes that the stream encrypts at a time. The number limits the encrypted bytes that the
+stream must keep until the kernel takes them.
 """
 
 _TAKEN_BYTES = 16_640
 """Largest number of encrypted bytes that the stream reads at a time: a record of the largest size (RFC 8446, 5.2).
-Decrypting such a record takes at most 16 ms, if it consists of key updates. Meanwhile the server reads no other
-connection.
+Decrypting such a record takes at most 16 ms, which is the time for a record of key updates. Meanwhile the server reads
+no other connection.
 """
 
 _BARREN_BYTES_MAX = 20_480
@@ -52,13 +52,13 @@ largest record. After more bytes the stream ends the connection.
 """
 
 _OWN_BYTES_MAX = 16_384
-"""Largest number of bytes that TLS itself sends (key updates and alerts) and the peer has not taken. With more such
+"""Largest number of bytes of TLS's own messages (key updates and alerts) that the peer has not taken. With more such
 bytes the stream ends the connection.
 """
 
 _HELLO_BYTES_MAX = 16_384
-"""Largest size of a peer's first message (ClientHello), in bytes. A real ClientHello has some 2 KiB; OpenSSL accepts up
-to 128 KiB.
+"""Largest size of a peer's first message (ClientHello), in bytes. A real ClientHello has some 2 KiB; OpenSSL would
+accept up to 128 KiB.
 """
 
 _HELLO_KNOWN = 9
@@ -70,8 +70,8 @@ Measured: 48,500 bytes for a message of 517 bytes.
 """
 
 _HALF_RECORD_BYTES = 37_000
-"""Additional memory of OpenSSL 3, in bytes, for a record of any size that has come in part. Measured: a connection
-takes 53,900 bytes instead of 16,900.
+"""Additional memory of OpenSSL 3, in bytes, for a record of any size of which only a part has come. Measured: a
+connection takes 53,900 bytes instead of 16,900.
 """
 
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
@@ -97,7 +97,7 @@ the log shows OpenSSL's name.
 
 
 class FailedHandshakes:
-    """Log of one server's failed handshakes. Only the reading thread uses it."""
+    """Log of one server's failed handshakes. Only the reading thread uses the object."""
 
     def __init__(self, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._now_ns = now_ns
@@ -122,7 +122,7 @@ class TlsStream:
     """``ByteStream`` over TLS: encrypts and decrypts the bytes of one connection in memory. No method blocks."""
 
     def __init__(self, accepted: socket.socket, peer: Address, tls: ServerTls, failed: FailedHandshakes) -> None:
-        """``accepted`` must be a non-blocking socket. ``close`` closes it."""
+        """``accepted`` must be a non-blocking socket. ``close`` closes this socket."""
         self._socket = accepted
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
@@ -179,7 +179,7 @@ class TlsStream:
     def held(self) -> int:
         """Returns the memory, in bytes, of unread and unsent bytes and of OpenSSL's handshake or partial record.
 
-        0 for a client that has sent nothing yet.
+        The result is 0 for a client that has sent nothing yet.
         """
         own = len(self._unsent) + self._outgoing.pending + self._incoming.pending
         if not self.opening:
@@ -216,7 +216,9 @@ class TlsStream:
             raise BlockingIOError  # only a part of a record, or only TLS's own messages, have come
 
     def _take_encrypted(self, size: int) -> bool:
-        """Passes received bytes to OpenSSL. Returns True at the end of the stream. Raises BlockingIOError, OSError."""
+        """Receives bytes, and passes them to OpenSSL. Returns True at the end of the stream. Raises BlockingIOError,
+        OSError.
+        """
         data = b"" if self._left == 0 else self._socket.recv(size if self._left is None else min(size, self._left))
         if self._left:
             self._left -= len(data)
@@ -228,7 +230,7 @@ class TlsStream:
         return not data
 
     def _take_hello(self, begun: bytes) -> None:
-        """Passes a peer's first bytes to OpenSSL, once they show the length of the peer's first message.
+        """Passes a peer's first bytes to OpenSSL, once these bytes show the length of the peer's first message.
 
         Raises OSError for a first message that is no ClientHello, or too long.
         """
@@ -285,8 +287,7 @@ class TlsStream:
             return sent
 
     def _flush(self) -> bool:
-        """Sends the encrypted bytes. Returns True if the kernel took all of them. Raises OSError if the peer
-        is gone."""
+        """Sends the encrypted bytes. Returns True if the kernel took all bytes. Raises OSError if the peer is gone."""
         data = self._unsent + self._outgoing.read() if self._unsent else self._outgoing.read()
         try:
             sent = self._socket.send(data) if data else 0

@@ -33,7 +33,7 @@ class Server(Protocol):
         """Stops accepting, closes idle connections, and finishes accepted requests. Blocks until the stop is complete.
 
         Returns True if all accepted requests ended within ``grace_s``. Gives up the other requests, and then returns
-        False. May be called again. Does not stop the executor: the caller must do this next.
+        False. May be called again. Does not stop the executor: the caller must stop the executor next.
         """
 
 
@@ -44,8 +44,8 @@ class Connection(Protocol):
         """Sends an encoded request of the method ``path`` (``/package.Service/Method``), and returns the encoded
         response. Blocks for ``timeout_s`` at most; raises a Fault.
 
-        After DeadlineExceeded or Unavailable nobody knows whether the server has done the request. The object may be
-        used again: it reconnects if necessary. The object never sends a request twice.
+        After DeadlineExceeded or Unavailable nobody knows whether the server has done the request. The connection may
+        be used again, and reconnects if necessary. The connection never sends a request twice.
         """
 
     def close(self) -> None:
@@ -83,8 +83,9 @@ class Transport(Protocol):
     ) -> Connection:
         """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
-        Raises Unavailable; DeadlineExceeded if the server's host does not answer; UsageError if the files of
-        ``credentials`` cannot be used; Unauthenticated if the server refuses ``credentials``.
+        Raises Unavailable; DeadlineExceeded if the server's host does not answer (with grpcio: Unavailable); UsageError
+        if the files of ``credentials`` cannot be used; Unauthenticated if the server refuses a hello with
+        ``credentials``.
         """
 
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
@@ -97,8 +98,8 @@ class Transport(Protocol):
         """
 
     def null_answers(self, reply: bytes) -> Callable[[], NullAnswers] | None:
-        """Returns a factory of the null server's codecs: every request gets ``reply``. None for a transport without a
-        ``codec``.
+        """Returns a function that makes the null server's codecs: every request gets ``reply``. None for a transport
+        without a ``codec``.
         """
 
 

@@ -4,8 +4,8 @@
 implementation of ``Codec``. ``NullAnswers`` is the codec of the *null server*, which gives one reply to all requests.
 
 ``Codec.prepare`` encodes a request once, before a run. ``Codec.start`` then adds only the call's number. So during a
-run the client does only the protocol's own work. The owner of the socket sends the bytes that the methods return, in
-the order of the calls, and gives received bytes to ``feed``.
+run the client encodes no request again. The owner of the socket sends the bytes that the methods return, in the order
+of the calls, and gives received bytes to ``feed``.
 """
 
 from typing import Protocol
@@ -13,8 +13,8 @@ from typing import Protocol
 from stock_service.rpc.errors import Fault
 
 Prepared = tuple[bytes, ...]
-"""An encoded request: the pieces before and after the call's number. Any codec with the same class and authority may
-start the request.
+"""An encoded request: the pieces before and after the call's number. Any codec of the same class and for the same
+server name may start the request.
 """
 
 Reply = tuple[int, bytes | Fault]
@@ -27,15 +27,16 @@ class Codec(Protocol):
     hello: bytes
     """First bytes to send on a new connection; may be empty."""
     preceded: bool
-    """True if ``feed`` found other bytes before a whole reply, or a reply of an unusual form. Then the arrival of other
-    bytes may have woken the caller before the reply arrived. The reader of this field sets it to False.
+    """True once ``feed`` has got bytes that are not a whole reply of the usual form. Then these bytes may have woken
+    the caller before the reply arrived. The code that reads this field sets the field back to False.
     """
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """Encodes a request of the method ``path``, in the form ``/package.Service/Method``. Does not keep the request.
+        """Encodes a request of the method ``path``, in the form ``/package.Service/Method``. Does not store the
+        request.
 
-        The request tells the server ``timeout_s``, of 0.001 or more. Raises InvalidRequest if the protocol cannot
-        carry the request.
+        The request states the time limit ``timeout_s`` to the server: 0.001 seconds or more. Raises InvalidRequest if
+        the protocol cannot carry the request.
         """
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:

@@ -3,15 +3,15 @@
 A request:   length u32 | call u32 | timeout_ms u32 | method_length u8 | method | payload
 A reply:     length u32 | call u32 | code u8 | payload
 
-Integers are unsigned and big-endian; ``length`` counts the bytes that follow it. ``call`` is the client's own number
-for a request; the reply has the same number. So a connection may have several requests under way, which may be answered
-in any order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
+Integers are unsigned and big-endian; ``length`` is the number of bytes after the field ``length``. ``call`` is the
+client's own number for a request; the reply has the same number. So a connection may have several requests under way,
+which may be answered in any order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
 ``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response message. Any other ``code`` is an
 ``errors.FaultCode``, and the payload is the fault's detail in UTF-8. A fault of the whole connection has call 0, which
 no request may use; after this fault the server closes the connection.
 
-A length that no frame has, or a length over the limit, is refused as soon as its four bytes have come. This also
-refuses HTTP and TLS, whose first bytes mean a length of hundreds of megabytes.
+The decoder refuses a length that is too small or over the limit, as soon as the four bytes of the length have come. So
+the decoder also refuses HTTP and TLS, whose first bytes mean a length of over 300 megabytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +21,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from stock_service.rpc.errors import FaultCode
 
 FRAME_BYTES_MAX = 1 << 20
-"""Default limit of a frame, in bytes: 1 MiB, a thousand times the size of a trade."""
+"""Default limit of a frame, in bytes: 1 MiB, over a thousand times the size of the largest trade request."""
 
 METHOD_BYTES_MAX = 255
-"""Limit of a method's name, in bytes, because the frame gives the name's length in one byte."""
+"""Limit of a method's name, in bytes: the frame has the name's length in one byte."""
 
 CALL_MAX = 2**32 - 1
 """Largest call number."""
@@ -42,7 +42,7 @@ _tuple = tuple.__new__  # takes half the time of a named tuple's own constructor
 class FramingError(ValueError):
     """Error for bytes that are no frame, with a text for the sender. The rest of the stream cannot be decoded.
 
-    ``frames`` has the whole frames before the error, of the bytes that were fed last.
+    ``frames`` has the frames that the last call of ``feed`` completed before the error.
     """
 
     code = FaultCode.INVALID_ARGUMENT
@@ -54,8 +54,8 @@ class FramingError(ValueError):
 
 
 class RequestFrame(NamedTuple):
-    """A received request. The class is a tuple, because every request makes one object, and a tuple takes half the
-    time of a dataclass.
+    """A received request. The class is a tuple: every request makes one object, and a tuple takes half the time of a
+    dataclass object.
     """
 
     call: int
@@ -94,8 +94,8 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 class FrameDecoder(Generic[Frame]):
     """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. Not thread-safe.
 
-    The decoder gathers the bytes of an unfinished frame in one buffer until the frame is whole. So a frame of a
-    megabyte that comes byte by byte takes no more memory and copying than a frame that comes at once.
+    The decoder gathers the bytes of an unfinished frame in one buffer until the frame is whole. So a frame that comes
+    byte by byte needs no more memory and copying than a frame that comes at once.
     """
 
     ended = False
@@ -168,7 +168,7 @@ def reply_decoder(frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameDecoder[ReplyF
 def cut_request(data: bytes, start: int, stop: int) -> RequestFrame:
     """Decodes one request frame. ``start`` is the offset of the frame's length, and ``stop`` the end of the frame.
 
-    Raises FramingError for a method's length that the frame has no room for, and for call number 0.
+    Raises FramingError for call number 0, and for a method's name that ends after the frame.
     """
     _, call, timeout_ms, method_length = _request_at(data, start)
     method_start = start + _REQUEST_BYTES

@@ -30,36 +30,36 @@ class CallTable:
         self._endpoint = endpoint
         self._streams_max = streams_max
         self.half: dict[int, IncomingCall] = {}
-        """Unary calls whose message is not whole, by stream."""
+        """Unary calls whose message is not whole, by stream number."""
         self.open: dict[int, int] = {}
-        """Calls whose request waits for its reply, by stream. The value is ``IncomingCall.credit``: bytes that the
-        client has added to the stream's flow-control window.
+        """Calls whose request waits for its reply, by stream. The value is ``IncomingCall.credit``: the number of bytes
+        that the client has added to the stream's flow-control window.
         """
         self.kept: dict[int, IncomingCall] = {}
-        """Calls whose method streams, by stream. The server answers one message of a call at a time."""
+        """Calls of methods that stream, by stream number. The server answers one message of a call at a time."""
         self.early: dict[int, None] = {}
         """Calls that the server ended before the client did, by stream: frames of such a call may be on their way."""
         self.costs: dict[int, int] = {}
-        """Additional credits (``patience.py``) that a call with a costly header block costs if the call fails, by
-        stream.
+        """Number of additional credits (``patience.py``) that a call with a costly header block costs if the call
+        fails, by stream.
         """
         self.ready: list[GrpcRequest] = []
-        """Requests for kept calls' messages that waited for the answer to an earlier message, and may now begin."""
+        """Requests of kept calls that waited for the answer to an earlier message of the call, and may now begin."""
         self._lost = False
         self.pending_bytes = 0
         """Value of ``GrpcSession.pending_bytes``. The session counts these bytes. The table only subtracts the
         unfinished message of a kept call that ends.
         """
         self.room = streams_max
-        """Largest allowed length of ``open``: ``streams_max`` less the half calls, the held calls, and the kept calls
-        that no worker answers.
+        """Largest allowed number of calls in ``open``: ``streams_max``, less the half calls, the held calls, and the
+        kept calls that are neither held nor in ``open``.
         """
         self.last = 0
         """Largest stream number that the client has used."""
         self.answered = 0
         """Number of answered requests."""
         self.sent_bytes = 0
-        """Number of message bytes of all replies, without usual replies that the windows allowed at once."""
+        """Number of DATA bytes of all replies, without usual replies that the windows allowed at once."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
         """Returns the call of a stream if the call is half or kept; otherwise None."""
@@ -86,7 +86,7 @@ class CallTable:
     def settle_kept(self) -> list[GrpcRequest]:
         """Takes the next message of each kept call whose last answer was sent. Returns the requests.
 
-        For each taken message, the stream's flow-control window is widened by the size of the message.
+        Widens the stream's flow-control window by the size of each taken message, unless the client has ended the call.
         """
         requests: list[GrpcRequest] = []
         for stream, call in self.kept.items():
@@ -95,7 +95,7 @@ class CallTable:
             if not call.waiting or call.busy:
                 continue
             message, flags = call.waiting.popleft()
-            if not flags & (END | MORE):  # END and MORE mark no message of the client
+            if not flags & (END | MORE):  # with END or MORE there is no new message of the client
                 size = PREFIX.size + len(message)
                 call.waiting_bytes -= size
                 if not call.ended:
@@ -112,7 +112,7 @@ class CallTable:
         """Handles a WINDOW_UPDATE of a stream: adds ``count`` bytes to the call's credit."""
         incoming = self.incoming(stream)
         credit = self.open.get(stream) if incoming is None or stream in self.open else incoming.credit
-        if stream in self._endpoint.held or credit is None:  # the endpoint has counted it, or the call is over
+        if stream in self._endpoint.held or credit is None:  # the endpoint has counted the bytes, or the call is over
             if incoming is not None:
                 incoming.credit += count
             return
@@ -124,8 +124,10 @@ class CallTable:
             incoming.credit = credit + count
 
     def refuse(self, stream: int, ended: bool, code: FaultCode, detail: str, http_status: int = 200) -> None:
-        """Ends a call with a fault, or with ``http_status`` if it is not 200. ``ended`` is True if the client has
-        already sent END_STREAM.
+        """Ends a call with a fault, or with an HTTP status if ``http_status`` is not 200. ``ended`` is True if the
+        client has already sent END_STREAM.
+
+        If the server has begun to answer the call, sends only RST_STREAM.
         """
         incoming = self.incoming(stream)
         self._endpoint.toil += _TOIL
@@ -167,7 +169,7 @@ class CallTable:
     # ---- replies
 
     def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
-        """Returns the part of a request's reply that the windows allow now. The endpoint holds the rest.
+        """Returns the part of a request's reply that the windows allow now. The endpoint holds the rest of the reply.
 
         Returns no bytes for a call that is over, for example for a cancelled call.
         """
@@ -192,7 +194,7 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """Returns the part of any reply that the windows allow now. The endpoint holds the rest."""
+        """Returns the part of any reply that the windows allow now. The endpoint holds the rest of the reply."""
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
@@ -204,7 +206,8 @@ class CallTable:
         return before + frames
 
     def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
-        """Returns the part of a kept call's answer that the windows allow now. The endpoint holds the rest.
+        """Returns the part of a kept call's answer that the windows allow now. The endpoint holds the rest of the
+        answer.
 
         The answer belongs to one message, or to the end of the call.
         """
@@ -228,7 +231,7 @@ class CallTable:
     def renew(self) -> None:
         """Makes the server answer the first message of each watch again, because the answer may have changed.
 
-        A watch that already waits for an answer gets only this answer.
+        A watch that already waits for an answer gets no second answer.
         """
         for call in self.kept.values():
             if call.head.kind is Kind.STREAMED_REPLY and call.begun and not call.waiting:
@@ -243,12 +246,15 @@ class CallTable:
         self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
 
     def drain(self) -> None:
-        """Sends GOAWAY, refuses the calls whose message is not whole with UNAVAILABLE, and ends the other kept calls.
+        """Sends GOAWAY, and refuses with UNAVAILABLE the calls whose message is not whole, except watches and calls
+        with many messages. Each other kept call ends once its waiting messages are answered.
 
         The GOAWAY has the number of the last call that the server has seen. The server begins no call with a higher
-        number, so a client may send such a call again. RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and to
-        accept calls for one more round trip; only ``GrpcSession.retire`` does so, for an old connection. A drain takes
-        only the bytes that had arrived when the drain began, so that the end of the drain does not depend on a client.
+        number, so a client may send such a call again.
+
+        RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and to accept calls for one more round trip. Only
+        ``GrpcSession.retire`` does so, for an old connection. A drain takes only the bytes that had arrived when the
+        drain began. So the end of the drain does not depend on a client.
         """
         self.say_goaway(self.last, _DRAINING)
         unasked = [
@@ -265,8 +271,8 @@ class CallTable:
         self.ready += self.settle_kept()
 
     def lose(self) -> None:
-        """Removes the half and kept calls and the held replies, since the client sends no more bytes. Open calls
-        remain, and get their replies.
+        """Removes the half and kept calls and the held replies, since the client sends no more bytes. Calls in ``open``
+        remain there, and get their replies.
         """
         self._lost = True
         self.half.clear()

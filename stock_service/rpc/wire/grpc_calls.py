@@ -1,5 +1,6 @@
-"""Received bytes and state of one gRPC call on a server: of a unary call until its message is whole, and of a kept call
-until its end. No I/O. ``grpc_session.py`` explains the states. A caller of any method must hold the connection's lock.
+"""Received bytes and state of one gRPC call on a server. The state of a unary call ends when the message is whole, and
+the state of a kept call ends with the call. No I/O. ``grpc_session.py`` explains the states. A caller of any method
+must hold the connection's lock.
 """
 
 from collections import deque
@@ -12,13 +13,13 @@ from stock_service.rpc.wire.grpc_replies import PREFIX, window_bytes
 
 PLAIN, GZIPPED, END, LATER, MORE = 0, 1, 2, 4, 8
 """Flags of a request, as bits. PLAIN: no flag. GZIPPED: the message is compressed. END: the kept call ends; there is no
-message. LATER: an earlier message of this call was answered. MORE: asks for the next reply to the last message.
+new message. LATER: an earlier message of this call was answered. MORE: asks for the next reply to the last message.
 """
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
-"""A request: head, stream, message, flags, the connection's open calls by stream, and the progress of a kept call (None
-for a unary call). A request whose stream is not among the open calls was cancelled. The type is a plain tuple, because
-every request makes one.
+"""A request, as a tuple: head, stream, message, flags, the connection's open calls by stream, and the progress of a
+kept call (None for a unary call). A request whose stream is not among the open calls was cancelled. A plain tuple takes
+the least time to make, and every request makes one tuple.
 """
 
 WAITING_MAX = 64
@@ -40,7 +41,9 @@ def unfolds_bytes(message: bytes) -> int:
 
 
 class Progress:
-    """State of a kept call's answers, between two answers. The thread that answers a message of the call uses it."""
+    """State of a kept call's answers, between two answers. Only the thread that answers a message of the call uses this
+    state.
+    """
 
     def __init__(self) -> None:
         self.began_ns = 0
@@ -63,20 +66,22 @@ class IncomingCall:
         self.content_bytes = 0
         """Total number of bytes that the client has sent in DATA frames of the call."""
         self.credit = 0
-        """Number of bytes that the client has added to the stream's flow-control window, less the bytes sent."""
+        """Number of bytes that the client has added to the stream's flow-control window, less the number of bytes that
+        the server has sent.
+        """
         self.ended = False
         """True if the client has ended the call."""
         self.waiting: deque[tuple[bytes, int]] = deque()
         """Messages of a kept call, with their flags. A message waits here until the message before it is answered. The
-        end of the call is the last entry: no bytes, with the flag ``END``.
+        last entry may be the end of the call: no new message, with the flag ``END``.
         """
         self.waiting_bytes = 0
         """Number of bytes of the waiting messages, with their prefixes. The stream's flow-control window for the client
         is smaller by this number.
         """
         self.unfolds_bytes = 0
-        """Decompressed size that a kept call's new compressed messages state. The reader of this field sets it back to
-        0.
+        """Sum of the decompressed sizes, in bytes, that new compressed messages of a kept call state. The code that
+        reads this field sets it back to 0.
         """
         self.latest = (b"", PLAIN)
         """Latest whole message of a kept call, with the message's flags."""
@@ -95,7 +100,7 @@ class IncomingCall:
         return bytes(memoryview(body)[PREFIX.size :])
 
     def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
-        """Takes more bytes of the call's messages. Returns the fault of wrong bytes; None for valid bytes."""
+        """Takes more bytes of the call's messages. Returns a fault for wrong bytes, and None for valid bytes."""
         body = self.body
         body += piece
         while len(body) >= PREFIX.size:

@@ -2,12 +2,12 @@
 
 ``prepare`` encodes a request once, except for the stream's number. Nearly always a reply comes as HEADERS, DATA and
 trailers in one read, and differs from earlier replies only in the stream's number and the message. The other bytes are
-the *shape* of the reply. The codec decodes a reply of a known shape by one look-up and a few comparisons. It decodes
-any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply is usual.
+the *shape* of the reply. The codec decodes a reply of a known shape by one look-up and a few comparisons. The codec
+decodes any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply is usual.
 
-A shape is valid while equal header blocks have the same meaning. This is so once the server's header table has size 0,
-which the client's SETTINGS demand. When the server changes the size of its table, ``rpc/wire/header_blocks.py`` counts
-the change, and the codec forgets all shapes.
+A shape is valid while equal header blocks have the same meaning. Equal blocks have the same meaning once the server's
+header table has size 0, which the client's SETTINGS demand. When the server changes the size of this table,
+``rpc/wire/header_blocks.py`` counts the change, and the codec forgets all shapes.
 
 Left out: compression, which the client refuses; metadata of a reply; streaming calls. Protocol: gRPC's
 ``PROTOCOL-HTTP2.md``.
@@ -16,7 +16,7 @@ Left out: compression, which the client refuses; metadata of a reply; streaming 
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from struct import error as PackError  # noqa: N812  # the library's name is a variable's
+from struct import error as PackError  # noqa: N812  # the library's name begins in lower case
 from typing import NamedTuple
 
 from stock_service.rpc.errors import Fault, InternalFault, InvalidRequest, Overloaded, Unavailable
@@ -47,7 +47,8 @@ _SHAPES_MAX = 64
 """Largest number of remembered shapes. Replies with messages of different lengths have different shapes."""
 
 _PREFIX = Struct("!BI")
-"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then the message's length."""
+"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then four bytes, the message's length.
+"""
 
 _NUMBER = Struct("!i")  # signed, so that packing a stream number over STREAM_MAX fails
 _CODE = Struct("!I")
@@ -77,8 +78,8 @@ _HELLO = (
 
 
 class _Shape(NamedTuple):
-    """Shape of a usual reply, from the prefix of its message on: a function that unpacks the bytes, and the values that
-    the unpacked bytes must have.
+    """Shape of a usual reply, from the message's prefix to the end of the reply. The shape is a function that unpacks
+    these bytes, and the values that the unpacked bytes must have.
     """
 
     unpack: Callable[[bytes, int], tuple[bytes, bytes, bytes, int, bytes]]
@@ -113,7 +114,7 @@ class GrpcCodec:
         self._head_start = b""  # the bytes before the stream number of HEADERS
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
-        """Encodes a request, in three pieces around the two places of the stream's number; see ``codec.Codec``.
+        """Encodes a request in three pieces; the stream's number belongs between the pieces. See ``codec.Codec``.
 
         ``timeout_s`` is ``TIMEOUT_S_MAX`` at most.
         """
@@ -143,11 +144,11 @@ class GrpcCodec:
         return stream, head + number + middle + number + body
 
     def room(self) -> bool:
-        """Returns True if another call may be started; see ``codec.Codec``. False also while a request waits for the
-        server's flow-control windows.
+        """Returns True if another call may be started; see ``codec.Codec``. Returns False also while a request waits
+        for the server's flow-control windows.
 
-        Uses only half of the streams that the server allows: grpcio counts a call as open for some time after its
-        reply, and refuses calls over its limit.
+        Uses only half of the streams that the server allows: grpcio counts a call as open for some time after the
+        reply, and refuses calls over the limit.
         """
         endpoint = self._endpoint
         allowed = endpoint.streams_max - (endpoint.streams_max >> 1)
@@ -161,7 +162,9 @@ class GrpcCodec:
         return endpoint.take_outgoing() if endpoint.outgoing else b""
 
     def abandon(self, call: int) -> bytes:
-        """Gives up a call, and returns its RST_STREAM; see ``codec.Codec``. No bytes for a call that is over."""
+        """Gives up a call, and returns the RST_STREAM frame; see ``codec.Codec``. Returns no bytes for a call that is
+        over.
+        """
         if call not in self._open:
             return b""
         del self._open[call]
@@ -169,7 +172,7 @@ class GrpcCodec:
         return http2.rst_stream(call, ErrorCode.CANCEL)
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Takes received bytes, and returns the replies that they complete; see ``codec.Codec``."""
+        """Takes received bytes, and returns the replies that the bytes complete; see ``codec.Codec``."""
         if self._lost is not None:
             raise self._lost
         if self._pending:
@@ -202,7 +205,9 @@ class GrpcCodec:
     # ---- the usual reply
 
     def _take_usual(self, data: bytes, at: int, done: list[Reply]) -> int:
-        """Appends the replies of known shapes that begin at an offset to ``done``. Returns the offset after them."""
+        """Appends the replies of known shapes that begin at an offset to ``done``. Returns the offset after these
+        replies.
+        """
         head, head_start, head_bytes = self._head.unpack_from, self._head_start, self._head_bytes
         calls, shapes, endpoint, end = self._open, self._shapes, self._endpoint, len(data)
         while end - at >= head_bytes:

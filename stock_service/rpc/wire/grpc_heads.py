@@ -3,8 +3,8 @@
 ``header_blocks.py`` calls ``part`` once for each new field, and then ``Heads.head`` once for each new block, with the
 parts of the block's fields. A block may break the rules of HTTP/2 (RFC 9113, 8.2 and 8.3): then the head's
 ``malformed`` has the fault, and the session resets the stream. The server refuses a block that is no gRPC call with an
-HTTP status. The server refuses a call that it does not support with a gRPC status. Sources: gRPC's
-``PROTOCOL-HTTP2.md`` and ``compression.md``.
+HTTP status. The server refuses an unsupported call with a gRPC status. Sources: gRPC's ``PROTOCOL-HTTP2.md`` and
+``compression.md``.
 """
 
 import binascii
@@ -51,20 +51,20 @@ _NOT_METADATA = frozenset(
 _MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
 
 Part = tuple[int, bytes, bytes, Metadata]
-"""Meaning of a field: its role (``_MALFORMED`` to ``_WRONG``); its name; its value, or the fault in its value; its
-metadata.
+"""Meaning of a header field, as a tuple: its role (``_MALFORMED`` to ``_WRONG``); its name; its value, or the fault of
+the field; its metadata.
 """
 
 
 class Kind(IntEnum):
-    """Kind of a method, by the numbers of its messages and replies."""
+    """Kind of a method, by the number of messages of the client and the number of replies."""
 
     UNARY = 0
     """One message, one reply."""
     STREAMED_REPLY = 1
-    """One message, and replies until the client cancels or the server stops: a watch."""
+    """One message, and replies until the client cancels or the server stops. Such a call is a watch."""
     STREAMED = 2
-    """Several messages, each with replies, until the client ends the call."""
+    """Any number of messages, each with its replies, until the client ends the call."""
     REPLIES = 3
     """One message, and a finite number of replies."""
 
@@ -105,9 +105,9 @@ class Head(NamedTuple):
 class Heads:
     """Factory of one connection's heads. ``kinds`` has the kind of each method of the server, by the method's path.
 
-    Calls of one client often differ only in their last metadata, such as a trace's number. So the factory remembers
-    the last valid head without the metadata at its end. If the next block begins with the same parts, the factory
-    copies the remembered head, and adds the new metadata.
+    Calls of one client often differ only in their last metadata, such as the number of a trace. So the factory
+    remembers the last valid head without the metadata at its end. If the next block begins with the same parts, the
+    factory copies the remembered head, and adds the new metadata.
     """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
@@ -184,7 +184,9 @@ class Heads:
 
 
 def part(name: bytes, value: bytes) -> Part:
-    """Returns the meaning of one header field, for ``Heads.head``. A faulty field also has a meaning, and no error."""
+    """Returns the meaning of one header field, for ``Heads.head``. The meaning of a faulty field states the fault;
+    ``part`` never raises.
+    """
     role = _role(name)
     if value.strip(b" \t").translate(None, b"\0\r\n") != value:
         return _MALFORMED, name, b"a value with characters that none may have", ()
@@ -202,7 +204,7 @@ def part(name: bytes, value: bytes) -> Part:
 
 @lru_cache(256)
 def _role(name: bytes) -> int:
-    """Returns the role of all fields with a name."""
+    """Returns the role of all fields with the name ``name``."""
     if name in _PSEUDO:
         return _BEGINNING
     if name in _NOT_METADATA:
@@ -213,8 +215,8 @@ def _role(name: bytes) -> int:
 
 
 def _own(name: bytes, value: bytes) -> Part:
-    """Returns the meaning of a field that gRPC or HTTP defines. A token becomes its digest. The content type and the
-    accepted encodings become one known value, or empty bytes.
+    """Returns the meaning of a field that gRPC or HTTP defines. A token becomes its digest. A content type or list of
+    encodings becomes one known value, or empty bytes.
     """
     if name == b"te" and value != b"trailers":
         return _MALFORMED, name, b"a field that belongs to one connection", ()

@@ -1,7 +1,7 @@
 """gRPC codec of the null server (``codec.NullAnswers``): the same reply to every call, with the call's stream number.
 
-The null server speaks HTTP/2 (``http2.py``) without TLS. It ignores the headers of a request. The headers of its reply
-are literals that enter no header table.
+The null server speaks HTTP/2 (``http2.py``) without TLS. The server ignores the headers of a request. The headers of a
+reply add no entry to a header table.
 
 Left out: all checks of a client's bytes, and the flow control of a stream, since a reply is far smaller than the
 default window of 65,535 bytes. The codec obeys the connection's flow control.
@@ -40,7 +40,9 @@ class GrpcNull:
         self._received_bytes = 0  # bytes of DATA since the last WINDOW_UPDATE to the client
 
     def feed(self, data: bytes) -> bytes | None:
-        """Takes received bytes; returns a reply for each call that they end. Returns None without HTTP/2's preface."""
+        """Takes received bytes; returns a reply for each call that the bytes end. Returns None without HTTP/2's
+        preface.
+        """
         data = self._rest + data
         at = 0
         if not self._greeted:
@@ -95,7 +97,9 @@ class GrpcNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], GrpcNull]:
-    """Returns a factory of connections' codecs that answer every call with ``reply``, which must fit into one frame."""
+    """Returns a function that makes a connection's codec. The codec answers every call with ``reply``, which must fit
+    into one frame.
+    """
     message = b"\0" + len(reply).to_bytes(4, "big") + reply
     begin = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
     trailers = encode_block([(b"grpc-status", b"0")])

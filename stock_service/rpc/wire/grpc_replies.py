@@ -21,10 +21,11 @@ larger list. The server ends the connection after a larger block.
 """
 
 DETAIL_BYTES_MAX = 4000
-"""Limit of a status' text, in bytes as sent: clients accept trailers of 8,192 bytes."""
+"""Limit of a status' text, in bytes as sent, since clients accept no trailers over 8,192 bytes."""
 
 PREFIX = Struct("!BI")
-"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then the message's length."""
+"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then four bytes, the message's length.
+"""
 
 DETAILS = "grpc-status-details-bin"
 """Name of the trailing metadata that has a status' details, as an encoded google.rpc.Status."""
@@ -51,7 +52,7 @@ USUAL_BYTES = _HEAD.size - PREFIX.size + _TAIL.size
 """Number of bytes of a usual reply that flow control does not count: all bytes but the message and its prefix."""
 
 MESSAGE_BYTES_MAX = http2.FRAME_BYTES_MAX - PREFIX.size
-"""Size of the largest message that fits into one frame, in bytes."""
+"""Size of the largest message that fits into one DATA frame, in bytes."""
 
 
 def window_bytes(message_bytes_max: int) -> int:
@@ -60,7 +61,9 @@ def window_bytes(message_bytes_max: int) -> int:
 
 
 def hello(message_bytes_max: int, streams_max: int) -> bytes:
-    """Returns the first bytes that a server sends: its SETTINGS, and the largest window of the connection."""
+    """Returns the first bytes that a server sends: its SETTINGS, and a WINDOW_UPDATE to the largest window of the
+    connection.
+    """
     return http2.settings(
         (http2.HEADER_TABLE_SIZE, 0),  # so that equal header blocks always have the same meaning
         (http2.MAX_CONCURRENT_STREAMS, streams_max),
@@ -101,7 +104,7 @@ def usual_reply(stream: int, message: bytes) -> bytes:
 
 
 def is_usual(reply: bytes) -> bool:
-    """Returns True if ``usual_reply`` has made the reply, or would have made it."""
+    """Returns True if a reply has the form of the replies that ``usual_reply`` makes."""
     return reply.startswith(_HEADERS_START) and reply.startswith(_TRAILERS_START, len(reply) - _TAIL.size)
 
 
@@ -125,7 +128,7 @@ def ended(stream: int, metadata: Sequence[Field] = ()) -> bytes:
 
 
 def fault_reply(stream: int, code: int, detail: str, metadata: Sequence[Field] = ()) -> bytes:
-    """Encodes a reply that is a fault: only trailers. A cache makes this cheap for a server under overload."""
+    """Encodes a reply that is a fault: only trailers. A cache makes the encoding cheap for a server under overload."""
     start, block = _fault(code, detail)
     if metadata:
         return http2.headers(stream, block + encode_block(metadata), True)

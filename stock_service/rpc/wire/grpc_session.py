@@ -4,13 +4,13 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 
 | state | event | next | action of the session |
 |---|---|---|---|
-| idle | HEADERS, with room | half | none yet: a call takes no worker before its message is whole |
+| idle | HEADERS within MAX_CONCURRENT_STREAMS | half | none yet: a call takes no worker before its message is whole |
 | idle | HEADERS over MAX_CONCURRENT_STREAMS | closed | RST_STREAM, REFUSED_STREAM |
 | idle | HEADERS that are malformed by HTTP/2's rules | closed | RST_STREAM, PROTOCOL_ERROR |
 | idle | HEADERS after a GOAWAY with a smaller number | closed | nothing: the client may send the call elsewhere |
 | half | the message is whole, and the client ends the call | open | returns the request |
-| half | the client ends a call that must be refused | closed | a status of HTTP or gRPC |
-| half | a message over the limit, two, or half a message | closed | a gRPC status; RST_STREAM if the call goes on |
+| half | the client ends a call that must be refused | closed | sends an HTTP or gRPC status |
+| half | too long a message, two messages, or half a message | closed | gRPC status; RST_STREAM if the call goes on |
 | half | the server drains | closed | UNAVAILABLE, RST_STREAM |
 | open | a reply that the windows allow | closed | sends the reply |
 | open | a reply that the windows do not allow | held | sends the part that the windows allow |
@@ -19,11 +19,11 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 | half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY if the connection cannot continue |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
-A call whose method streams (``Kind``) is *kept*: each message is a request, one after the other, and the end of the
-call is also a request. A kept call ends when the client ends the call, or when the server drains.
+A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind``
+states when a kept call ends. The end of a STREAMED call, or of a watch at the server's drain, is also a request.
 
 A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
-the stream. Nearly all calls of all clients are usual. ``_cut_usual`` takes a usual call without these states.
+the stream. Nearly all calls of all clients are usual. ``_cut_usual`` brings a usual call to the state open at once.
 
 ``patience.py`` limits floods. The limits of streams, messages and header lists bound a connection's memory. Left out: a
 check that a client keeps within the server's windows, since the size of a message is limited anyway.
@@ -61,8 +61,8 @@ _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
 """*Toil* is work of the server without a request, counted in credits. A client that owes more than ``TOIL_LEAST``
-toils: the server reads it in small pieces. Each call pays back ``TOIL_A_CALL``, since honest clients also send
-WINDOW_UPDATE and PING. A client owes at most ``TOIL_MOST``.
+credits *toils*: the server reads its bytes in small pieces. Each call pays back ``TOIL_A_CALL``, since honest clients
+also send WINDOW_UPDATE and PING. A client owes at most ``TOIL_MOST``.
 """
 
 
@@ -104,13 +104,13 @@ class GrpcSession:
         """Estimated nanoseconds that decompressing the messages of the last bytes will take."""
         self._draining = self._lost = False
         self.ended = False
-        """True if the client has received GOAWAY, and every accepted call has come whole."""
+        """True once the session takes no further calls, and the client has sent all of every earlier call."""
 
     # ---- queries of the server
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes held of unfinished frames and messages, plus 1 for each call whose message is not whole."""
+        """Number of bytes of unfinished frames, blocks and messages, plus 1 for each half call or unfinished block."""
         return self._calls.pending_bytes
 
     @property
@@ -166,7 +166,7 @@ class GrpcSession:
         return requests
 
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
-        """Takes all frames from an offset on, of which the first is not usual. Raises SessionError."""
+        """Takes all frames from the offset ``at`` on, whether usual or not. Raises SessionError."""
         endpoint, end, toiled = self._endpoint, len(data), 0
         try:
             if self._unread:
@@ -254,7 +254,7 @@ class GrpcSession:
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     def _on_ping(self) -> None:
-        """Counts a client's PING. Raises Http2Error after too many PINGs. A client with held replies may send any."""
+        """Counts a client's PING. Raises Http2Error after too many, except to a client with held replies."""
         self._endpoint.pings = 0
         if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
@@ -324,7 +324,7 @@ class GrpcSession:
         return head, _NEW_BLOCK + work if blocks.count else 0
 
     def _count_unfolded(self, size: int) -> None:
-        """Counts the decompressed ``size`` that messages state, since decompressing a few bytes may be much work."""
+        """Counts the decompressed ``size`` that messages state, since decompressing a few bytes may take much work."""
         credit = min(size, self._message_bytes_max) // _UNFOLDED_BYTES
         self._heavy += credit
         self.later_ns += credit * _UNFOLDED_NS

@@ -45,14 +45,16 @@ _HTTP_FAULTS: dict[int, type[Fault]] = {
     503: Unavailable,
     504: Unavailable,
 }
-"""Fault of an HTTP status that is not 200. A status that is not in this table is INTERNAL."""
+"""Fault of an HTTP status that is not 200. A status that is not in this table becomes an InternalFault."""
 
 _RESET_FAULTS: dict[int, type[Fault]] = {
     ErrorCode.REFUSED_STREAM: Unavailable,
     ErrorCode.CANCEL: Unavailable,  # a stopping server cancels its calls
     ErrorCode.ENHANCE_YOUR_CALM: Overloaded,
 }
-"""Fault of a call that RST_STREAM ended, by the frame's error code. A code that is not in this table is INTERNAL."""
+"""Fault of a call that RST_STREAM ended, by the frame's error code. A code that is not in this table becomes an
+InternalFault.
+"""
 
 
 class Block(NamedTuple):
@@ -73,7 +75,7 @@ class Block(NamedTuple):
 
     @property
     def is_interim(self) -> bool:
-        """True for an HTTP status 1xx: the final headers follow later."""
+        """True for an HTTP status 1xx: the final headers of the reply follow later."""
         return 100 <= self.http_status < 200
 
     def fault(self, peer: str) -> Fault | None:

@@ -9,7 +9,7 @@ successive blocks begin with the same fields, the reader remembers these fields 
 
 A peer that has received SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks. Plain blocks neither use nor change the
 peer's dynamic table, so equal plain blocks always have the same meaning. A field that a block adds to a table of size 0
-is also plain. Before the peer has received this setting, it may use a table of 4,096 bytes, which the reader copies.
+is also plain. Before this setting arrives, a peer may use a table of 4,096 bytes, which the reader copies.
 
 A field that shows a token, and a block with such a field, are remembered by a digest, so no token stays in memory. In
 the copy of a peer's dynamic table only the meaning of such a field is stored.
@@ -17,7 +17,7 @@ the copy of a peer's dynamic table only the meaning of such a field is stored.
 HPACK's Huffman code is like DEFLATE's (RFC 1951), with other lengths, and with codes over 15 bits, which usual text
 does not need. So zlib decodes a long string, as a block of DEFLATE. A table decodes any other string, byte by byte.
 
-Left out: the check of RFC 9113, 4.3.1, that a peer's first block after its acknowledgement begins with the table's new
+Left out: the check of RFC 9113, 4.3.1, that a peer's first block after its acknowledgement begins with the new table
 size. Blocks that break this rule are decoded.
 """
 
@@ -35,11 +35,11 @@ from hpack.table import HeaderTable
 from stock_service.rpc.security import AUTHORIZATION, concealed
 
 KNOWN_MAX, KNOWN_BYTES_MAX = 16, 512
-"""Limits of one connection's remembered blocks: number, and bytes of one block. A client repeats 2 or 3 blocks."""
+"""Limits of one connection's remembered blocks: their number, and bytes of one block. A client repeats 2 or 3."""
 
 FIELDS_BYTES_MAX, FIELD_BYTES_MAX = 4096, 2048
-"""Limits of one connection's remembered fields: all fields together, and one field, in bytes as received plus bytes as
-RFC 9113, 10.5.1, counts them. So blocks and fields of a peer use at most 100 KiB of memory, and not a megabyte.
+"""Limits of one connection's remembered fields: all fields together, and one field. A field counts its bytes as
+received plus its size by RFC 9113, 6.5.2. So the blocks and fields of a peer use at most 100 KiB of memory.
 """
 
 TABLE_BYTES_MAX = 4096
@@ -49,19 +49,19 @@ _RESIZED_MAX = 2
 """Largest number of changes of the table's size in one block (RFC 7541, 4.2): smaller, and larger again."""
 
 _UNFOLDED = 4
-"""Factor: a list over the limit is decoded up to this multiple of the limit if a dynamic table is in use."""
+"""With a dynamic table, a list over the limit is still decoded, up to this multiple of the limit."""
 
 _NEW_BYTES_MAX = 32_768
-"""Limit of a block's new fields, in bytes. A list over the limit is still decoded if the table needs its fields."""
+"""Largest number of bytes of one block's new fields, even if the list is over its limit and only the table needs it."""
 
 _INTEGER_BITS_MAX = 35
-"""Largest number of bits of an integer after its prefix, above every limit of this module."""
+"""Largest number of bits of an integer after its prefix. No limit of this module needs more bits."""
 
 _NAME_BYTES_MAX = 64
 """Length in bytes of the longest field name that the process remembers, for all connections."""
 
 _INFLATED_MIN = 16
-"""Length in bytes from which zlib decodes a Huffman-coded string faster than the table. Starting zlib takes 1.2 µs."""
+"""Length in bytes from which zlib decodes a Huffman-coded string faster than the table. zlib needs 1.2 µs to start."""
 
 _CODE_BITS_MAX = 15
 """Length in bits of DEFLATE's longest code."""
@@ -76,7 +76,7 @@ Part = TypeVar("Part")
 Meaning = TypeVar("Meaning")
 
 _Entry = tuple[int, bytes, Part]
-"""A decoded field: its size by RFC 9113, 10.5.1, its name, and its meaning (the result of ``part``)."""
+"""A decoded field: its size by RFC 9113, 6.5.2, its name, and its meaning (the result of ``part``)."""
 
 _Row = list[tuple["_Row", bytes]]
 """A state of the Huffman decoder: for each next byte of code, the next state and the decoded text."""
@@ -103,7 +103,7 @@ class BlockReader(Generic[Part, Meaning]):
 
     ``part`` makes the meaning of one field, from its name and value. ``mean`` makes the meaning of a block, from the
     results of ``part``. The reader remembers both results, so nobody may change them. ``list_bytes_max`` limits the
-    size of a header list by RFC 9113, 10.5.1.
+    size of a header list by RFC 9113, 6.5.2.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class BlockReader(Generic[Part, Meaning]):
         self._plain = self._shows = False  # properties of the last block: it was plain; it showed a token
         self._tokens = False  # True: a known block shows a token
         self.known: dict[bytes, Meaning] = {}
-        """Meanings of plain blocks by the block's bytes, or by ``concealed`` bytes with a token. Only for reading."""
+        """Meanings of plain blocks. The key is the block; with a token, its ``concealed`` digest. Only for reading."""
         self.changes = 0
         """Number of changes of the table's size. Each change makes the reader forget all known blocks."""
         self.count, self.new_bytes = 0, 0
@@ -132,7 +132,7 @@ class BlockReader(Generic[Part, Meaning]):
         return self._read(block)
 
     def peek(self, block: bytes) -> Meaning | None:
-        """Returns the meaning of a plain block, instead of ``read``; None for any other block, and for wrong bytes."""
+        """Returns a plain block's meaning, as ``read`` does; None for any other block, and for wrong bytes."""
         self._peeks = True
         try:
             return self._read(block)
@@ -293,14 +293,14 @@ class BlockReader(Generic[Part, Meaning]):
             self._table_bytes -= self._table.pop()[0]
 
     def _not_plain(self) -> None:
-        """Notes that the block uses or changes the table, so it is not plain. Raises BlockError in ``peek``."""
+        """Notes that the block is not plain: the block uses or changes the table. Raises BlockError in ``peek``."""
         self._plain = False
         if self._peeks:
             raise BlockError("a block that is not plain")
 
 
 def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """Decodes an integer; ``most`` is its prefix's mask. Returns it and its end's offset. BlockError, IndexError."""
+    """Decodes an integer with the prefix mask ``most``. Returns the offset after it, too. BlockError, IndexError."""
     number = block[at] & most
     if number < most:
         return number, at + 1
@@ -328,12 +328,12 @@ _name = lru_cache(256)(_text)
 
 
 def _block_begin() -> bytes:
-    """Makes the header of a DEFLATE block whose literals have HPACK's codes. Empty blocks before it fill whole bytes.
+    """Makes the header of a DEFLATE block whose literals have HPACK's codes. First come empty blocks, as padding.
 
     Each HPACK code over 15 bits begins with 15 ones. In this block 15 ones are the code for the block's end.
     """
     lengths = [length if length <= _CODE_BITS_MAX else 0 for length in REQUEST_CODES_LENGTH[:-1]]
-    lengths += [_CODE_BITS_MAX, 0]  # lengths of the end's code, and of the only distance's code, which does not exist
+    lengths += [_CODE_BITS_MAX, 0]  # code lengths: 15 for the block's end, and 0 for the only distance: no code
     empty = "0100000000"  # an empty block with fixed codes; three of these blocks fill the last byte
     counts = "10100000000001111"  # the last block, with dynamic codes: 257 + 1 code lengths, written by 19 code lengths
     lengths_of_lengths = "000" * 3 + "001" * 16  # no code for a repetition, and a 4-bit code for each length 0 to 15

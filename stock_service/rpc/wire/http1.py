@@ -12,11 +12,11 @@
 | TRAILER | an empty line | HEAD, and a message is complete |
 
 A proxy and this server must not read the same bytes as different messages (request smuggling). So the decoder refuses a
-message with a length and a transfer coding, two lengths, two content types, no host in HTTP/1.1, two hosts, a folded
-field, a wrong character in a field's name, or a bare CR or LF.
+message with one of these: both a length and a transfer coding; two lengths, content types or hosts; no host in
+HTTP/1.1; a folded field; a wrong character in a field's name; a bare CR or LF.
 
-A decoder remembers the heads it has accepted. A head with the same bytes as a remembered head is neither parsed nor
-checked again. The key of a remembered head is its bytes, or a digest of its bytes if the head shows a token.
+A decoder remembers accepted heads. A head with the same bytes as a remembered head is neither parsed nor checked again.
+The key of a remembered head is its bytes, or a digest of its bytes if the head shows a token.
 
 Left out: upgrades, codings other than ``chunked``, and bodies that end with the connection.
 """
@@ -35,10 +35,10 @@ HEAD_BYTES_MAX = 8192
 """Limit of a head, and limit of a chunked message's trailers, in bytes."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-"""Interim response to a client that sends ``Expect``, and waits for this response before it sends the body."""
+"""Interim response to a client that sends ``Expect``, and sends the body only after this response."""
 
 _HEADS_MAX = 1024
-"""Largest number of remembered heads, of all decoders that share them."""
+"""Largest number of remembered heads, of all decoders that share the heads."""
 
 _HEAD_BYTES_KEPT = 512
 """Size of the largest head that decoders remember, in bytes."""
@@ -63,7 +63,7 @@ _ONCE = set(b"content-length content-type transfer-encoding host expect timeout-
 
 
 class HttpError(FramingError):
-    """Error for bytes that are no message; no more bytes can be decoded. ``status`` is the answer's HTTP status."""
+    """Error for bytes that are no message; no more bytes can be decoded. ``status`` is the HTTP status to send."""
 
     def __init__(self, status: int, detail: str, code: FaultCode = FaultCode.INVALID_ARGUMENT) -> None:
         super().__init__(detail)
@@ -71,8 +71,8 @@ class HttpError(FramingError):
 
 
 class RequestHead(NamedTuple):
-    """Content of a request's head. ``length`` is the length of the body, or -1 for a chunked body. ``close`` is True if
-    the connection ends after this request. ``expects`` is True if the client waits for ``CONTINUE``.
+    """Content of a request's head. ``length`` is the length of the body in bytes, or -1 for a chunked body. ``close``
+    is True if the connection ends after this request. ``expects`` is True if the client waits for ``CONTINUE``.
     """
 
     length: int
@@ -90,8 +90,8 @@ class RequestHead(NamedTuple):
 
 
 class ResponseHead(NamedTuple):
-    """Content of a response's head. ``length`` is the length of the body, or -1 for a chunked body. ``close`` is True
-    if the connection ends after this response. ``expects`` is always False.
+    """Content of a response's head. ``length`` is the length of the body in bytes, or -1 for a chunked body. ``close``
+    is True if the connection ends after this response. ``expects`` is always False.
     """
 
     length: int
@@ -105,8 +105,8 @@ class ResponseHead(NamedTuple):
 Head = TypeVar("Head", RequestHead, ResponseHead)
 
 CheckSite = Callable[[bytes | None, bytes | None], None]
-"""Function that checks the host and the ``Origin`` of a head. Each is None if the head does not have it. The function
-raises HttpError to refuse the head.
+"""Function that checks the host and the field ``Origin`` of a head. An argument is None if the head does not have the
+value. The function raises HttpError to refuse the head.
 """
 
 
@@ -180,7 +180,7 @@ class HttpDecoder(Generic[Head]):
         return messages
 
     def _step(self, messages: list[HttpMessage[Head]]) -> bool:
-        """Takes the next part of a message (head, body, chunk) from the buffer. Returns False if it is not whole."""
+        """Takes the next head, body or chunk of a message from the buffer. Returns False if this part is not whole."""
         match self._state:
             case _State.HEAD:
                 return self._take_head()
@@ -258,7 +258,8 @@ class HttpDecoder(Generic[Head]):
         """Takes the bytes up to and with the mark ``end`` from the buffer. Returns the bytes before the mark; None if
         the mark has not come.
 
-        Raises HttpError with ``status`` if more than ``bytes_max`` bytes come before the mark; ``what`` names them.
+        Raises HttpError with ``status`` if more than ``bytes_max`` bytes come before the mark. In the error's text,
+        ``what`` names these bytes.
         """
         limit = bytes_max + len(end)
         found = self._buffer.find(end, 0, limit)
@@ -285,8 +286,8 @@ class HttpDecoder(Generic[Head]):
 def request_decoder(
     heads: dict[bytes, RequestHead], bytes_max: int, check_site: CheckSite | None = None
 ) -> HttpDecoder[RequestHead]:
-    """Makes the decoder of a server. ``heads`` remembers heads. Decoders may share ``heads`` if one thread uses them
-    and they have the same ``check_site``. ``bytes_max`` limits a body.
+    """Makes the decoder of a server, which remembers heads in ``heads``. Decoders may share ``heads`` if one thread
+    uses all these decoders, and all have the same ``check_site``. ``bytes_max`` limits a body.
     """
     return HttpDecoder(partial(_request_head, check_site), heads, bytes_max)
 
@@ -343,7 +344,8 @@ def _response_head(head: bytes) -> ResponseHead:
 
 
 def _fields(head: bytes) -> dict[bytes, bytes]:
-    """Parses the fields of a head. Returns the values by names in lower case; a comma joins a repeated field's values.
+    """Parses the fields of a head. Returns the values by field name in lower case; the values of a repeated field
+    become one value, with commas.
 
     Raises HttpError for a line that is no field, and for a second field of a name in ``_ONCE``.
     """
@@ -372,8 +374,8 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _length(fields: dict[bytes, bytes], old: bool, without: int | None) -> int:
-    """Returns the length of a body, or -1 for a chunked body. ``old`` is True for HTTP/1.0. ``without`` is the result
-    for a head that states no length; if ``without`` is None, such a head is refused.
+    """Returns the length of a body in bytes, or -1 for a chunked body. ``old`` is True for HTTP/1.0. ``without`` is the
+    result for a head that states no length; if ``without`` is None, such a head is refused.
     """
     length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
     if coding is not None:

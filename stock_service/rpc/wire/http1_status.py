@@ -46,7 +46,9 @@ _FAULTS: dict[int, type[Fault]] = {
     421: PermissionDenied,
     502: Unavailable,
 }
-"""Fault that a client makes from the status of a response without the field ``Fault``. Any other status is INTERNAL."""
+"""Fault that a client makes from the status of a response without the field ``Fault``. Any other status becomes an
+InternalFault.
+"""
 
 _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 

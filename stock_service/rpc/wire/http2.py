@@ -1,6 +1,6 @@
 """HTTP/2 (RFC 9113): constants (kinds of frames, flags, settings, limits, error codes), and encoding of frames.
 
-``http2_endpoint.py`` decodes frames, and has the rules of sending.
+``http2_endpoint.py`` decodes frames, and obeys flow control.
 """
 
 from enum import IntEnum

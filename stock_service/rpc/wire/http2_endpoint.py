@@ -1,13 +1,13 @@
 """The part of HTTP/2 that client and server share: bytes in, bytes out, no I/O and no clock.
 
-``Endpoint`` decodes received frames one by one. It handles the frames of the connection itself: SETTINGS, PING,
-WINDOW_UPDATE. It joins the pieces of a header block, and removes padding. It returns every other frame, as an
-``Event``, to the owner of the streams, which is a client's codec or a server's session. ``outgoing`` gathers the bytes
-to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow, and moves the part
-to ``outgoing`` when a WINDOW_UPDATE allows it.
+``Endpoint`` decodes received frames one by one. The endpoint handles the frames of the connection itself: SETTINGS,
+PING, WINDOW_UPDATE. It also joins the pieces of a header block, and removes padding. The endpoint returns every other
+frame, as an ``Event``, to the owner of the streams: a client's codec or a server's session. ``outgoing`` gathers the
+bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow. Later the
+endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
 
-Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a
-stream's fault. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a fault
+of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
 have limits. The endpoint ignores unknown frames, flags and settings.
 
 Left out: priorities, server push, and a check that the peer keeps within its windows. The endpoint also ignores the
@@ -62,8 +62,8 @@ class Endpoint:
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
         """``window_bytes`` is our flow-control window of the connection, for the peer's DATA.
 
-        The owner announces the window, and the endpoint renews it when half of it is used. The owner announces and
-        renews the windows of streams. ``block_bytes_max`` limits a header block.
+        The owner announces the window. The endpoint renews the window when the peer has used half of the window. The
+        owner announces and renews the windows of streams. ``block_bytes_max`` limits a header block.
         """
         self._grant_bytes = max(1, window_bytes // 2)
         self._block_bytes_max = block_bytes_max
@@ -76,7 +76,7 @@ class Endpoint:
         self.held: dict[int, _Held] = {}
         """Bodies whose rest waits for the peer's windows, by stream. Other code may only read this field."""
         self.outgoing = bytearray()
-        """Bytes to send. ``take_outgoing`` takes them."""
+        """Bytes to send. ``take_outgoing`` takes these bytes."""
         self.received = 0
         """Number of received bytes of DATA for which the peer has got no WINDOW_UPDATE yet. Code that adds to
         ``received`` must call ``grant`` from time to time.
@@ -93,14 +93,15 @@ class Endpoint:
         """True once the peer has answered the PING of ``probe``."""
         self._probes = False
         self.pings = 0
-        """Number of the peer's PINGs. The reader of this field sets it back to 0."""
+        """Number of the peer's PINGs. The code that reads this field sets the field back to 0."""
         self.toil = 0
         """Cost of frames without a message, in credits of ``patience.py``, in addition to one credit for each frame.
-        The reader of this field sets it back to 0.
+        The code that reads this field sets the field back to 0.
         """
 
     def take(self, data: bytes, at: int) -> tuple[int, Event | None]:
-        """Takes the frame at an offset. Returns the offset of the next frame, and the event for the streams' owner.
+        """Takes the frame at an offset. Returns the offset of the next frame, and the event for the owner of the
+        streams.
 
         Returns ``at`` itself if the frame is not whole yet. The event is None if the owner has nothing to do. Raises
         Http2Error.
@@ -143,7 +144,7 @@ class Endpoint:
             self.received = 0
 
     def probe(self) -> None:
-        """Sends a PING. The peer's answer to this PING shows that the peer has received all bytes sent before it."""
+        """Sends a PING. The peer's answer shows that the peer has received all bytes sent before the PING."""
         self._probes = True
         self.outgoing += frame(http2.PING, 0, 0, PROBE)
 
@@ -151,7 +152,7 @@ class Endpoint:
 
     def send_body(self, stream: int, body: bytes, end_stream: bool, after: bytes = b"", credit: int = 0) -> bytes:
         """Encodes a stream's whole body, of at least one byte. Returns the frames that the peer's windows allow: the
-        caller must send them. The endpoint holds the rest.
+        caller must send these frames. The endpoint holds the rest of the body.
 
         ``after`` has the bytes to send after the body, such as trailers. ``credit`` is the number of bytes that the
         peer has added to the stream's initial window so far.
@@ -222,8 +223,8 @@ class Endpoint:
     # ---- taking frames, one kind each
 
     def _check_greeting(self, head: int, flags: int) -> None:
-        """Checks the length of a frame, and that the peer's first frame is SETTINGS. Otherwise the peer speaks another
-        protocol.
+        """Checks the length of a frame, and that the peer's first frame is SETTINGS. A peer that begins with another
+        frame speaks no HTTP/2.
 
         GOAWAY may be the first frame of a peer that accepts no connection.
         """
@@ -360,8 +361,8 @@ _TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
 
 
 def _check(kind: int, stream: int, payload: bytes) -> None:
-    """Checks the length of a frame of a fixed length, and the frame's stream: 0 for SETTINGS, PING and GOAWAY, any
-    number for WINDOW_UPDATE, and not 0 for any other frame.
+    """Checks the length of a frame of a fixed length, and the frame's stream number. The number must be 0 for SETTINGS,
+    PING and GOAWAY, may be any number for WINDOW_UPDATE, and must not be 0 for other frames.
     """
     if kind != http2.WINDOW_UPDATE and (kind in _OF_CONNECTION) == bool(stream):
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")

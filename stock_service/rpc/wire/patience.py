@@ -3,9 +3,9 @@
 A frame without a message costs the server processor time, and the sender nearly nothing. Such frames are PING,
 SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA of a few bytes, and HEADERS whose call fails. Each such frame costs
 the connection one or more *credits*. One credit stands for some 5 to 10 µs of the server's time. A connection earns
-credits with time, with each answered call, and with each sent byte, since a client that receives many bytes must widen
-its windows. A connection without credits counts as a flood. The headers of an answered call cost nothing, whether long
-or short, known or new.
+credits with time, with each answered call, and with each sent byte, since a client that receives many bytes must send
+WINDOW_UPDATE. A connection without credits counts as a flood. The headers of an answered call cost nothing, whether
+long or short, known or new.
 """
 
 from collections.abc import Callable
@@ -19,17 +19,17 @@ CREDITS_FIRST = 400
 """Credits of a new connection: below ``CREDITS_MAX``, since a closed client may connect again at once."""
 
 CREDITS_PER_ANSWER = 16
-"""Credits earned by an answered call. An honest client sends at most four frames without a message for a call. But the
-client may cancel most of its calls because they are late.
+"""Number of credits that an answered call earns. An honest client sends at most four frames without a message for a
+call. The number is larger, since a client may also cancel late calls, which earn no credits.
 """
 
 BYTES_PER_CREDIT = 1024
 """Number of sent bytes that earn one credit. Clients widen the window of a stream or connection by 8 KiB or more."""
 
 PINGS_MAX, PING_NS = 16, 10**9
-"""Largest count of PINGs while no call is answered and no byte sent, and nanoseconds after which the count falls by 1.
-A client that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and then one
-PING in five minutes.
+"""Largest count of PINGs while no call is answered and no byte is sent, and nanoseconds after which the count falls by
+1. A client that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and then
+one PING in five minutes.
 """
 
 
@@ -68,7 +68,7 @@ class Patience:
         return self._pings <= PINGS_MAX
 
     def _count(self, answered: int, sent_bytes: int) -> None:
-        """Adds the credits that the connection has earned since the last call of ``_count``."""
+        """Adds the credits that the connection has earned since the last call of this method."""
         now_ns = self._now_ns()
         earned = (now_ns - self._since_ns) * CREDITS_MAX // 10**9
         earned += (answered - self._answered) * CREDITS_PER_ANSWER + (sent_bytes - self._sent_bytes) // BYTES_PER_CREDIT

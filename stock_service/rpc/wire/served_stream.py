@@ -2,14 +2,14 @@
 
 | state | event | next | action of the server |
 |---|---|---|---|
-| READING | requests that the pipeline has room for | READING | dispatches them |
-| READING | more requests than that | PAUSED | stops reading; dispatches the rest as replies make room |
-| READING | a request, while others wait for their turn | PAUSED | stops reading; dispatches the request in its turn |
+| READING | requests within the pipeline's limit | READING | dispatches the requests |
+| READING | requests over the pipeline's limit | PAUSED | stops reading; dispatches the rest as replies make room |
+| READING | a request, while connections wait for a turn | PAUSED | stops reading; dispatches the request in its turn |
 | READING | a reply that the client does not take | PAUSED | stops reading; sends the rest when the client takes more |
 | READING | bytes that are no request | ENDING | answers the requests before, then sends the fault |
 | READING | a request that is marked as the last request | ENDING | answers the request |
-| READING | half a request, whose client waits for an interim response | READING | sends it, after earlier replies |
-| READING, PAUSED | its age limit, if the protocol cannot tell the client | ENDING | answers the requests it has read |
+| READING | half a request of a client that waits for an interim response | READING | sends it after earlier replies |
+| READING, PAUSED | its age limit, if the protocol cannot tell the client | ENDING | answers the requests read before |
 | READING | a request that is not whole after ``read_timeout_s`` | ENDING | sends the fault at once |
 | READING | no event for ``idle_timeout_s`` | CLOSED | closes the connection |
 | PAUSED | room in the pipeline, no unsent byte, no waiting request | READING | reads again |
@@ -19,7 +19,7 @@
 | ENDING | the kernel has all replies; the client has not ended | LEAVING | half-closes the connection |
 | LEAVING | bytes that the client still sends | LEAVING | reads and drops the bytes |
 | LEAVING | the client's end, or the time limit of ``closing.py`` | CLOSED | closes the connection |
-| all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; begins nothing |
+| all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; no new requests |
 | BROKEN | no request is in flight | CLOSED | closes the connection |
 
 LEAVING is necessary because a kernel that closes a connection with unread bytes resets the connection, which destroys
@@ -29,10 +29,10 @@ Only the reading thread writes ``received``. The answering threads write ``answe
 lock. The reading thread computes ``received - answered`` without this lock. So the reading thread may see too many
 requests in flight, but never too few. The reading thread first leaves READING (``release``), and then reads
 ``answered``. An answering thread first counts its reply, and then looks at the state (``replied``). So at least one of
-the two threads sees the other's write, and looks at the connection. The reading thread always looks at a connection
-that is ``queued`` for a turn, and ends ``queued`` before this look.
+the two threads sees the write of the other thread, and looks at the connection. The reading thread always looks at a
+connection that is ``queued`` for a turn, and sets ``queued`` to False before this look.
 
-Left out: waking threads, and the bytes of replies, which ``ServedConnection`` keeps.
+Left out: waking threads, and unsent bytes of replies, which ``ServedConnection`` keeps.
 """
 
 from collections import deque
@@ -59,7 +59,7 @@ class RequestDecoder(Protocol[Request_co]):
         """True if a request was marked as the connection's last request. The decoder reads no bytes after it."""
 
     def take_interim(self) -> bytes:
-        """Takes the interim response for which a client waits before it sends the rest of a request; often empty."""
+        """Takes the interim response for which a client waits before it sends the rest of a request; often no bytes."""
 
     def retire(self) -> bool:
         """Tells the client of an old connection to open another connection, so that ``ended`` is True soon. Returns
@@ -67,7 +67,7 @@ class RequestDecoder(Protocol[Request_co]):
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Takes bytes; returns the requests that they complete. Wrong bytes: FramingError, with earlier requests."""
+        """Takes bytes; returns the requests that the bytes complete. Raises FramingError, with the earlier requests."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
@@ -94,19 +94,19 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def occupied(self) -> bool:
-        """True if a call is open, even without a request or reply under way. Then the connection is not idle."""
+        """True if a call is open, even without a request or reply under way: the connection then is not idle."""
 
     @property
     def reads_on(self) -> bool:
-        """True if the server must read on to send its replies (for window updates), even without further requests."""
+        """True if the server must read window updates to send its replies, even if it takes no further requests."""
 
     @property
     def toils(self) -> bool:
-        """True if the last bytes cost much time for few requests. The server must then read in small pieces."""
+        """True if decoding the last bytes took long for few requests. The server must then read in small pieces."""
 
     @property
     def later_ns(self) -> int:
-        """Estimated nanoseconds to decode the messages of the last bytes, after reading and before the method."""
+        """Estimated nanoseconds that workers will take to decode the messages of the last bytes."""
 
     def take_outgoing(self) -> bytes:
         """Takes the bytes to send now."""
@@ -118,13 +118,13 @@ class Session(RequestDecoder[Request], Protocol[Request]):
         """Returns the part of a request's reply to send now. ``take_outgoing`` returns the held rest later."""
 
     def renew(self) -> None:
-        """Makes the server answer calls that watch for changes again, because the answer may have changed."""
+        """Makes the server answer each call that watches for changes once more, because the answer may have changed."""
 
     def drain(self) -> None:
         """Stops taking requests, and tells the client that the server is stopping."""
 
     def lose(self) -> None:
-        """Notes that the client sends no more bytes, and drops the replies that waited for the client's bytes."""
+        """Notes that the client sends no more bytes, and drops the replies that waited for window updates."""
 
 
 class State(Enum):
@@ -171,7 +171,7 @@ class ServedStream(Generic[Request]):
         self.unsent = False
         """True if bytes of a reply wait until the client takes them."""
         self.queued = False
-        """True if the connection waits for a turn (``queue.py``). The reading thread then looks at it unasked."""
+        """True if the connection waits for a turn, at which the reading thread looks at it (``queue.py``)."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._session = session
@@ -179,7 +179,7 @@ class ServedStream(Generic[Request]):
         self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrivals
         self._waiting_bytes = 0  # upper bound for the bytes of ``_waiting``
         self._last_words = b""  # last bytes to send, once all requests before are answered
-        self._active_ns = now_ns  # time of the last event, to within a sweep
+        self._active_ns = now_ns  # time of the last event, exact to one sweep
         self._partial_ns = 0  # time since which a request is not whole; 0 without an unfinished request
         self._blocked_ns = 0  # time since which the client takes no bytes; 0 if the client takes bytes
         self._held = False  # True: the last ``settle`` left the state PAUSED
@@ -206,15 +206,15 @@ class ServedStream(Generic[Request]):
     def idle_since_ns(self) -> int:
         """Time of the last event, for a connection without a request under way; 0 for any other connection.
 
-        A client that only watches (open calls, no request) also has such a time: it may be evicted for a new client.
+        A client that only watches (open calls, no request) also has such a time: the server may close its connection.
         """
         settled = self.state is READING and self.received == self.answered and not self.unsent
         return self._active_ns if settled and not (self._session and self._session.held) else 0
 
     @property
     def done(self) -> bool:
-        """True if the server may close the connection: all replies are sent and the client has ended its sending, or
-        the connection is broken and every dispatched request is answered."""
+        """True if the server may close the connection. Either all replies are sent and the client has ended its
+        sending, or the connection is broken and every dispatched request is answered."""
         if self.state is BROKEN:
             return self.received == self.answered
         return self._ended and self.finished
@@ -282,20 +282,20 @@ class ServedStream(Generic[Request]):
         return None
 
     def release(self, count: int) -> list[tuple[Request, int]]:
-        """Releases up to ``count`` requests, as far as the pipeline's limit allows, each with its arrival.
+        """Releases up to ``count`` requests, as far as the pipeline's limit allows, each with its arrival time.
 
         Call ``settle`` afterwards. Set ``queued`` if the connection has more requests to release, for another turn.
         """
         if self.state is READING:
-            self.state = PAUSED  # before ``answered`` is read: a thread that answers later sees PAUSED, and wakes us
+            self.state = PAUSED  # before a read of ``answered``: a thread that answers later sees PAUSED, and wakes us
         count = min(count, self.releasable())
         self.received += count
         return [self._waiting.popleft() for _ in range(count)]
 
     def held_bytes(self) -> int:
-        """Memory in bytes of unfinished and waiting requests.
+        """Memory in bytes of unfinished and waiting requests, and of a session's held replies.
 
-        Waiting requests count as all bytes read since no request waited. A growing bytearray takes an eighth more.
+        While requests wait, all bytes read since then count. A growing bytearray takes an eighth more than its bytes.
         """
         if not self._waiting:
             self._waiting_bytes = 0
@@ -304,7 +304,7 @@ class ServedStream(Generic[Request]):
         return held if self._session is None else held + self._session.held_bytes
 
     def release_ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Releases requests that waited for the answer to an earlier request. They now count as in flight."""
+        """Releases requests that waited for the answer to an earlier request. These requests now count as in flight."""
         assert self._session is not None
         ready = self._session.take_ready()
         self.received += len(ready)
@@ -320,11 +320,11 @@ class ServedStream(Generic[Request]):
         self._waiting.appendleft((request, arrived_ns))
 
     def heads(self) -> Iterator[tuple[Request, int]]:
-        """Requests that ``release`` would return, each with its arrival. Changes nothing."""
+        """Yields the requests that ``release`` would return, each with its arrival time. Changes nothing."""
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """Takes bytes to send now, nearly always none: an interim response or the last fault. They count as a reply."""
+        """Takes bytes to send now: an interim response, the last fault, or nearly always none. Counts as a reply."""
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
@@ -347,7 +347,7 @@ class ServedStream(Generic[Request]):
             self._blocked_ns = 0  # the client may have cancelled the calls of held replies
 
     def end(self, by_client: bool = False) -> None:
-        """Stops reading; the server answers the requests it has. ``by_client``: the client has ended its sending."""
+        """Stops the reading; answers the requests read before. ``by_client``: the client has ended its sending."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
@@ -393,7 +393,7 @@ class ServedStream(Generic[Request]):
         return Overdue.NOTHING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
-        """Records the time since which a request is not whole. ``whole``: the last bytes completed another request."""
+        """Records since when a request is not whole. ``whole`` is True if the last bytes completed another request."""
         if not self._decoder.pending_bytes:
             self._partial_ns = 0
         elif whole or not self._partial_ns:

@@ -9,7 +9,7 @@ One event loop on one thread receives all calls. ``--dispatch`` decides which th
 - ``request``: a call is a task of the executor, and the loop sends the reply.
 
 The server listens only on a loopback address. After one call whose path is not UTF-8, grpcio's asyncio server takes no
-further call: so any client that reaches the server could make the server useless for all other clients.
+further call. So any client that reaches the server could make the server useless for all other clients.
 
 The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. All gRPC
 transports have the same codec and the same client. The first use of the server or of the client imports grpcio.
@@ -43,7 +43,7 @@ __getattr__ = grpcio.loaded  # gives ``connect``
 
 @dataclass(frozen=True, slots=True)
 class AioOptions:
-    """Values of the transport's own options."""
+    """Values of the options that only ``grpc_aio`` has."""
 
     dispatch: Dispatch = DEFAULT_DISPATCH
 

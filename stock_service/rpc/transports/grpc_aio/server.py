@@ -43,12 +43,12 @@ from stock_service.rpc.transports.grpc_aio.waiting import Waits, settle
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
-"""Coroutine function that grpcio calls for a method. A handler may raise any exception until ``AioServer._handler`` has
-wrapped it.
+"""Coroutine function that grpcio calls for a method. A handler may raise any exception before ``AioServer._handler``
+wraps the handler.
 """
 
 _WHOLE = "a call whose message is there"
-"""Name of a call's asyncio task after the call's message has come. Before, the task has another name."""
+"""Name of a call's asyncio task after the call's message has come. Before that time, the task has another name."""
 
 
 class AioServer:
@@ -95,7 +95,7 @@ class AioServer:
         return drained and not self._thread.is_alive()
 
     def _under_way(self) -> int:
-        """Returns the number of calls whose message has come and whose reply is not sent. Counts no watch and no
+        """Returns the number of calls whose message has come and whose reply is not sent. Does not count watches and
         reflection.
         """
         return sum(task.get_name() == _WHOLE for task in asyncio.all_tasks(self._loop))
@@ -104,7 +104,7 @@ class AioServer:
         self._refuses = True
 
     def _tell(self) -> None:
-        """Makes each watch send the health's status again if it has changed. Thread-safe."""
+        """Makes each watch send the health's status if the status has changed. Thread-safe."""
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._change)
 
@@ -211,7 +211,7 @@ class AioServer:
         return _at_once(lambda payload, context: run(partial(behaviour, payload, context)))
 
     async def _on_executor(self, behaviour: Behaviour, payload: bytes, context: Context) -> bytes:
-        """Answers a call on a thread of the executor. A call that the client cancels before a thread takes it is not
+        """Answers a call on a thread of the executor. A call that the client cancels before its turn on a thread is not
         begun.
         """
         reply: asyncio.Future[bytes] = self._loop.create_future()
@@ -229,7 +229,7 @@ def _at_once(behaviour: Behaviour) -> Handler:
 
 
 def _run(reply: asyncio.Future[bytes], behaviour: Behaviour, payload: bytes, context: Context) -> None:
-    """Task of the executor for one call: computes the answer, and gives it to the future ``reply``."""
+    """Task of the executor for one call: computes the answer, and gives the answer to the future ``reply``."""
     if reply.cancelled():
         return
     try:

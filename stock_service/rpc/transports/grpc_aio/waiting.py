@@ -1,5 +1,5 @@
-"""Calls that wait on the event loop without blocking it: in a ``Wait`` (``rpc/waiting.py``), or for another thread's
-result.
+"""Calls that wait on the event loop without blocking the loop: in a ``Wait`` (``rpc/waiting.py``), or for another
+thread's result.
 """
 
 import asyncio
@@ -13,11 +13,15 @@ from stock_service.rpc.waiting import Flush, Wait, Waiting, here
 T = TypeVar("T")
 
 Answer = Callable[[], bytes]
-"""Function that answers a call. If the function raises ``Waiting``, it is called once more after the wait."""
+"""Function that answers a call. If the function raises ``Waiting``, the server calls the function once more after the
+wait.
+"""
 
 
 class Waits:
-    """Calls of one server that wait for a flush of the service, without a thread. Only the loop's thread uses it."""
+    """Calls of one server that wait for a flush of the service, without a thread. Only the loop's thread uses the
+    object.
+    """
 
     def __init__(self, flush: Flush) -> None:
         """``flush`` begins the work of waiting requests (``Service.flush``)."""

@@ -13,7 +13,7 @@ Only this transport carries a service's ``streams``, and metadata of a reply (``
 several replies occupies no worker between two replies: the server asks the method for the next reply once the last
 reply was sent.
 
-Left out: a call with several request messages whose replies do not each answer one message.
+Left out: a call in which one reply answers several request messages together.
 """
 
 from dataclasses import replace

@@ -94,8 +94,8 @@ class GrpcRequests:
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
-        """Encodes the reply that refuses a call with a fault. For a watch that was answered before, returns the answer
-        instead: sending the next status costs no more than a refusal.
+        """Encodes the reply that refuses a call with a fault. For a watch that was answered before, returns the next
+        answer instead: sending the status costs no more than a refusal.
         """
         head, stream, _, carries, *_ = request
         if head.path == _WATCH and carries & LATER and not carries & GZIPPED:

@@ -5,7 +5,7 @@ itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: 
 thread, and every later call would hang.
 
 Each thread has its own ``Arrival``: the time when its current call came, and the fault if the call must be refused. The
-handlers (``handlers.py``) read it.
+handlers (``handlers.py``) read the ``Arrival`` of their thread.
 """
 
 import threading
@@ -47,7 +47,9 @@ class CallPool(Executor):
         self.waiting: set[object] = set()
         """One object for each call that waits for a thread, without the calls that came after ``refuse``."""
         self.give: Callable[[Task], None] = self._offer
-        """Function that gives a task to a thread. Before the server starts, a wrapper that records may replace it."""
+        """Function that gives a task to a thread. Before the server starts, a wrapper that records times may replace
+        this function.
+        """
         self._execute = execute
         self._submit = submit
         self._refused: Fault | None = None
@@ -85,7 +87,7 @@ class CallPool(Executor):
                 self._again.submit(self._insist, task)
 
     def _insist(self, task: Task) -> None:
-        """Offers a task to the executor until the executor takes it. Blocks; runs on the pool's own thread.
+        """Offers a task to the executor until the executor takes the task. Blocks; runs on the pool's own thread.
 
         grpcio submits no more calls than the executor's limit. But a thread whose call has just ended may not be free
         yet, or the system may refuse a new thread.

@@ -1,6 +1,6 @@
 """Handlers of the service's methods, for grpcio's server. A handler begins or refuses a call, and counts begun calls.
 
-A handler does not begin a call whose client has cancelled it, or whose deadline has passed. While the server is
+A handler does not begin a call that the client has cancelled, or whose deadline has passed. While the server is
 overloaded, a handler also refuses a call that has waited too long for a thread (``server_core/admission.py`` has the
 limit). This wait begins when grpcio gives the call to the executor. The handler itself decodes the request, so that
 undecodable bytes are INVALID_ARGUMENT; grpcio's generated code would report INTERNAL.
@@ -30,7 +30,8 @@ tenth of this time.
 """
 
 TIMEOUT_MS_MAX = 3_600_000
-"""Largest time limit of a call, in milliseconds. A call with a longer time limit counts as a call without one."""
+"""Largest time limit of a call, in milliseconds. A call with a longer time limit counts as a call without a time limit.
+"""
 
 
 class Handlers:

@@ -112,12 +112,14 @@ class _Watches:
     watch.experimental_non_blocking = True  # type: ignore[attr-defined]  # grpcio passes ``send``, awaits no reply
 
     def end(self) -> None:
-        """Changes the status to NOT_SERVING, sends it to every watch, and then ends every watch."""
+        """Changes the status to NOT_SERVING. Makes the thread send this status to every watch, and then end every
+        watch.
+        """
         self._ending = True
         self._health.stop()
 
     def close(self) -> None:
-        """Ends the thread once it has sent all changes. Does not wait."""
+        """Makes the thread end after it has sent all changes. Does not wait for this end."""
         self._thread.shutdown(wait=False)
 
     def _change(self, *sends: Callable[[Any], None]) -> None:

@@ -62,6 +62,6 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
 
 def null_answers(reply: bytes) -> Callable[[], HttpNull]:
-    """Returns a factory of the null server's codecs: every request gets ``reply``."""
+    """Returns a function that makes the null server's codecs: every request gets ``reply``."""
     response = encode_response(200, PROTOBUF, reply)
     return lambda: HttpNull(response)

@@ -44,12 +44,12 @@ class HttpCodec:
         return (encode_request(verb.encode() or b"POST", target.encode(), kind, payload, fields),)
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """Begins a call; returns its number and bytes. See ``codec.Codec``."""
+        """Begins a call; returns the call's number and the bytes to send. See ``codec.Codec``."""
         self._call = self._open = self._call + 1
         return self._call, prepared[0]
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Takes received bytes, and returns the reply that they complete; see ``codec.Codec``."""
+        """Takes received bytes, and returns the reply that the bytes complete; see ``codec.Codec``."""
         messages: list[HttpMessage[ResponseHead]] = []
         broken = ""
         try:
@@ -104,7 +104,7 @@ class HttpNull:
         self._decoder = request_decoder(heads, REPLY_BYTES_MAX)
 
     def feed(self, data: bytes) -> bytes | None:
-        """Takes received bytes, and returns a response for each request that they complete; None for other bytes."""
+        """Takes received bytes, and returns a response for each request that they complete; None for wrong bytes."""
         try:
             return self._response * len(self._decoder.feed(data))
         except FramingError:

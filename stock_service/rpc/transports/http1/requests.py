@@ -22,8 +22,8 @@ from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, STATUSES, TEXT, 
 
 _METHOD_KINDS = (PROTOBUF, b"application/x-protobuf", JSON)
 _ROUTE_KINDS = (JSON,)
-"""Accepted content types, of calls by method and by route. Never add a type that a browser sends to another site
-without a preflight request (CORS).
+"""Accepted content types, for calls by method and for calls by route. Never add a type that a browser sends to another
+site without a preflight request (CORS).
 """
 
 _CLOSE = b"Connection: close\r\n"
@@ -122,7 +122,7 @@ class Http:
         return self._refused(_Refusal(status, error.code, str(error)), closes=True)
 
     def _check_site(self, host: bytes | None, origin: bytes | None) -> None:
-        """Refuses a request that a browser sends for a page of another site, by raising HttpError. This function is a
+        """Raises HttpError for a request that a browser sends for a page of another site. This function is a
         ``wire.http1.CheckSite``.
         """
         if self._own_hosts is not None and host is not None and not self._own_hosts.fullmatch(host):
@@ -150,7 +150,7 @@ class Http:
         return encode_response(refusal.status, TEXT, refusal.detail.encode(), extra)
 
     def _find(self, head: RequestHead) -> _Target | _Refusal:
-        """Finds the method that a request calls, by path or by route. Returns a refusal if there is none, or if the
+        """Finds the method that a request calls, by path or by route. Returns a refusal if no method fits, or if the
         verb or the content type is wrong.
         """
         method = self._methods.get(head.path)
@@ -176,7 +176,7 @@ class Http:
         return _Refusal(404, FaultCode.UNIMPLEMENTED, detail)
 
     def _date(self) -> bytes:
-        """Returns the header field Date, which is encoded once a second. Thread-safe."""
+        """Returns the header field Date; encodes the field at most once a second. Thread-safe."""
         now_s = time.monotonic_ns() // 1_000_000_000
         second, field = self._dated
         if second != now_s:

@@ -1,7 +1,8 @@
 """The sockets transport: length-prefixed frames (``wire/framing.py``) over TCP, with many requests on one connection.
 
-``serve`` starts the server of the chosen dispatch model, for requests or connections. Both servers have the same limits
-and the same protocol. ``connect`` opens a client's connection. Linux only: the server uses epoll and eventfd.
+``serve`` starts the server of the chosen dispatch model: a task of the executor is a request, or a connection. Both
+servers have the same limits and the same protocol. ``connect`` opens a client's connection. Linux only: the server uses
+epoll and eventfd.
 
 Limits, besides the executor's: ``connections_max`` (a further connection gets RESOURCE_EXHAUSTED and is closed),
 ``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and the transport's own ``read_timeout_s``.
@@ -124,7 +125,7 @@ def connect(address: Address, timeout_s: float, credentials: ClientCredentials =
 
 
 def null_answers(reply: bytes) -> Callable[[], NullAnswers]:
-    """Returns a factory of the null server's codecs: every request gets ``reply``."""
+    """Returns a function that makes the null server's codecs: every request gets ``reply``."""
     from stock_service.rpc.transports.sockets import null
 
     return null.null_answers(reply)

@@ -37,13 +37,13 @@ _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 """States of a connection whose peer has not ended its sending (Linux: include/net/tcp_states.h)."""
 
 _UNREAD_LOOK_NS = 1_000_000
-"""Shortest time between two looks for unread bytes. It is the precision of a request's arrival: 1 ms, as the unit of
-``timeout_ms``.
+"""Shortest time, in nanoseconds, between two looks for unread bytes. So the precision of a request's arrival time is 1
+ms, the unit of ``timeout_ms``.
 """
 
 _RECEIVE_BYTES = 262144
-"""Size of the kernel's receive buffer; see ``listening.RECEIVE_BYTES``. While a thread waits for its client to read
-replies, the thread reads no requests. So a client that sends many requests before it reads replies needs a large
+"""Size of the kernel's receive buffer, in bytes; see ``listening.RECEIVE_BYTES``. While a thread waits for its client
+to read replies, the thread reads no requests. So a client that sends many requests before reading replies needs a large
 buffer.
 """
 
@@ -53,7 +53,7 @@ buffer has room for a goodbye.
 """
 
 _ACCEPT_PAUSE_S = 0.1
-"""Pause before the next try to accept, if the process has no free descriptor."""
+"""Pause, in seconds, before the next try to accept, if the process has no free descriptor."""
 
 
 class ConnectionServer(Generic[Request]):
@@ -109,7 +109,7 @@ class ConnectionServer(Generic[Request]):
             try:
                 connection.shutdown(how)
             except OSError:
-                pass  # the client has closed it already
+                pass  # the client has closed the connection already
 
     def _accept(self) -> None:
         """Main function of the accepting thread. At a stop, still accepts the connections in the listen backlog."""
@@ -143,7 +143,7 @@ class ConnectionServer(Generic[Request]):
                 refuse_connection(accepted, self._frames.farewell(fault.code, fault.detail))
 
     def _serve(self, connection: socket.socket, peer: Address) -> None:
-        """Task of a connection: serves the connection until its end, and closes it."""
+        """Task of a connection: serves the connection until its end, and closes the connection."""
         try:
             unread = _Unread(connection)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(self._read_timeout_s))
@@ -222,7 +222,8 @@ class ConnectionServer(Generic[Request]):
                 _set_read_timeout(connection, self._options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
-        """Sends a goodbye: the server begins none of the unanswered requests. Raises OSError.
+        """Sends a goodbye, which tells the client that the server begins none of the unanswered requests. Raises
+        OSError.
 
         Sends nothing to a client that reads so late that sending would block.
         """
@@ -233,8 +234,8 @@ class ConnectionServer(Generic[Request]):
         """Half-closes the connection, and drops the client's bytes until the connection may be closed (``closing.py``).
         Raises OSError.
 
-        At a server's stop the connection is not half-closed, since ``stop`` has already shut it for reading: Linux
-        resets a connection that is shut in both directions when the next byte comes.
+        At a server's stop the connection is not half-closed, since ``stop`` has already shut the connection for
+        reading: Linux resets a connection that is shut in both directions when the next byte comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():
@@ -264,11 +265,11 @@ class ConnectionServer(Generic[Request]):
 
 class _Unread:
     """Time since which bytes of a connection may wait unread, on ``time.monotonic_ns``. Only the connection's thread
-    uses it.
+    uses the object.
     """
 
     def __init__(self, connection: socket.socket) -> None:
-        """``connection`` may have waited for a thread, and may have unread bytes. Raises OSError if it is gone."""
+        """``connection`` may have waited for a thread, and have unread bytes. Raises OSError if the client has left."""
         self._connection = connection
         self._waits = arrived_bytes(connection) > 0
         self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()
@@ -294,8 +295,8 @@ class _Unread:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """Returns True if the client has ended its sending. For a connection that is shut for reading: there ``recv``
-    cannot show this.
+    """Returns True if the client has ended its sending. This function is for a connection that is shut for reading,
+    where ``recv`` cannot show the client's end.
     """
     state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state not in (_TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2)

@@ -2,7 +2,7 @@
 
 ``prepare`` encodes a request once, except for the call number. Nearly every read has exactly one whole reply: ``feed``
 decodes such a read without ``FrameDecoder``. The codec does not tell the server about an abandoned call, since the
-request carries its time limit. A fault of the whole connection ends every open call with this fault.
+request states its time limit. A fault of the whole connection ends every open call with this fault.
 """
 
 from struct import Struct
@@ -34,7 +34,7 @@ class SocketCodec:
 
     def __init__(self, address: tuple[str, int], token: str = "") -> None:
         """Sends ``token`` in a hello, and does not wait for the reply. If the server refuses the token, the server
-        refuses each request.
+        refuses each request that needs a right.
         """
         self.preceded = False
         self._peer = f"connection to {shown_address(address)}"
@@ -57,14 +57,14 @@ class SocketCodec:
         return frame[:4], frame[8:]
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """Begins a call; returns its number and bytes. See ``codec.Codec``."""
+        """Begins a call; returns the call's number and the bytes to send. See ``codec.Codec``."""
         head, tail = prepared
         self._call = call = self._call % CALL_MAX + 1
         self._open.add(call)
         return call, head + _CALL.pack(call) + tail
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Takes received bytes, and returns the replies that they complete; see ``codec.Codec``."""
+        """Takes received bytes, and returns the replies that the bytes complete; see ``codec.Codec``."""
         if not self._decoder.pending_bytes and len(data) >= _REPLY.size:
             length, call, code = _REPLY.unpack_from(data)
             if length + 4 == len(data) and not code and call in self._open:
@@ -95,15 +95,15 @@ class SocketCodec:
         return len(self._open) + len(self._given_up) < CALLS_MAX and self._lost is None
 
     def abandon(self, call: int) -> bytes:
-        """Gives up a call; returns no bytes. The codec drops the call's late reply."""
+        """Gives up a call; returns no bytes. The codec drops a late reply to this call."""
         if call in self._open:
             self._open.remove(call)
             self._given_up.add(call)
         return b""
 
     def _take(self, frame: ReplyFrame, done: list[Reply]) -> Fault | None:
-        """Takes one reply, and appends it to ``done`` if its call is open. Returns the fault of the whole connection if
-        the reply is such a fault or belongs to no call; otherwise None.
+        """Takes one reply, and appends it to ``done`` if its call is open. Returns a fault if the connection is over:
+        the reply is a fault of the whole connection, or belongs to no call. Otherwise returns None.
         """
         call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
         if call in self._open:

@@ -1,9 +1,9 @@
 """The *hello* of the sockets protocol: a request that shows a client's token, for all later requests of the connection.
 
-A hello is a request of the method ``hello/1``, where 1 is a version. Its payload is the token. The reply is empty, or
-the fault UNAUTHENTICATED; after this fault the connection continues without a caller. Requests after a hello belong to
-the hello's caller. The client may send such requests before the reply to the hello has come. A second hello replaces
-the first hello. A server without access control accepts every hello.
+A hello is a request of the method ``hello/1``, where 1 is a version. The payload of this request is the token. The
+reply is empty, or the fault UNAUTHENTICATED; after this fault the connection continues without a caller. Requests after
+a hello belong to the hello's caller. The client may send such requests before the reply to the hello has come. A second
+hello replaces the first hello. A server without access control accepts every hello.
 """
 
 from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Access, Asked, Right, Shown, digest
@@ -57,7 +57,7 @@ class GreetedFrames(Frames):
         return request_decoder(self._frame_bytes_max, Greeting(self._access).cut)
 
     def asked(self, request: RequestFrame) -> Asked | None:
-        """Returns the method's path and the connection's credential, for an access check. None for a request that needs
-        no further check.
+        """Returns the method's path and the connection's credential, for an access check. Returns None for a request
+        that needs no further check.
         """
         return (request.method, request.shown) if isinstance(request, UnjudgedFrame) else None

@@ -36,7 +36,7 @@ class SocketNull:
 
 
 def null_answers(reply: bytes) -> Callable[[], SocketNull]:
-    """Returns a factory of the null server's codecs: every request gets ``reply``."""
+    """Returns a function that makes the null server's codecs: every request gets ``reply``."""
     frame = encode_reply(0, 0, reply)
     head, tail = frame[:4], frame[8:]
     return lambda: SocketNull(head, tail)
