@@ -122,15 +122,14 @@ def _fits(found: Measured) -> Iterator[str]:
     for mechanism, with_connect in (("grpc", True), ("net-rpc", False), ("grpc", False), ("net-rpc", True)):
         if once := paid(found.cold, mechanism, MERGE, with_connect):
             how = "connecting within its times" if with_connect else "connecting before"
-            yield (
-                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and "
-                f"{_us(once.fit.once_us)} are paid once. Timed apart, this cost is {_us(once.seen_us)}. "
-                f"The fit is off by {100 * once.fit.off_share:.0f} % at most."
-                + (NO_COST if once.fit.once_us.low <= 0 else "")
+            once_us = _us(once.fit.once_us)
+            cost = (
+                f"{once_us} are paid once" if once.fit.once_us.low > 0 else f"the fit shows no one-off cost: {once_us}"
             )
-
-
-NO_COST = " The interval of this one-off cost reaches 0: the fit alone does not show that there is a cost."
+            yield (
+                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and {cost}. Timed "
+                f"apart, this cost is {_us(once.seen_us)}. The fit is off by {100 * once.fit.off_share:.0f} % at most."
+            )
 
 
 def _array_len(found: Measured) -> Answer:

@@ -81,9 +81,17 @@ def test_errors_are_counted() -> None:
 
 def test_the_falling_mean_is_explained_without_a_sweep() -> None:
     """Cold runs alone, without a sweep, explain the falling mean."""
-    found = answers.answers(Seen(judged(design.sort(SCALE), number=1), runs=(ColdJudged(cold_rows()),)))
-    assert "N is the number of calls" in found[2].sentence
-    assert "are paid once" in found[2].sentence
+    sweep = judged(design.sort(SCALE), number=1)
+    paid, slowing = (
+        " ".join((of.sentence, *of.details))
+        for of in (
+            answers.answers(Seen(sweep, runs=(ColdJudged(rows),)))[2] for rows in (cold_rows(), cold_rows(slowing=1e-4))
+        )
+    )
+    assert "N is the number of calls" in paid
+    assert "are paid once" in paid
+    assert "the fit shows no one-off cost" not in paid
+    assert "the fit shows no one-off cost: -" in slowing
 
 
 def test_parameters_without_a_record_are_unknown() -> None:
