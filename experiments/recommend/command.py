@@ -38,7 +38,9 @@ IO_VARIATION = 0.5
 as late as others."""
 
 OVERHEAD_S = 0.0001
-"""Seconds of a described request outside the server: in the client, on the wire, and for waking threads."""
+"""Time in seconds that a request spends outside the server: in the client, on the wire, and for waking threads. Used
+for a request that the user describes by options.
+"""
 
 EXITS = {
     0: "advised",

@@ -31,8 +31,10 @@ CHECKS: dict[str, str] = {
     "statistics": "Intervals and tests on synthetic experiments with recorded noise and known ratios",
     "ab": "Equal arms, and an arm slowed by 5 %",
 }
-"""Title of every check by the check's name, in the order in which the checks run. The module of this name has the
-function ``check``, which takes the module's ``MINUTES`` or ``OVERNIGHT``."""
+"""Title of every check by the check's name, in the order in which the checks run. A check is the module of the same
+name. The function ``check`` of the module has one argument: the module's constant ``MINUTES``, or ``OVERNIGHT`` for a
+long run.
+"""
 
 
 def findings_of(name: str, overnight: bool) -> list[Finding]:

@@ -61,8 +61,10 @@ class Sender(Protocol):
         """Connects. Raises the Fault of connecting."""
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """Sends through the turn, and blocks until sending stops. The turn may have begun before the call. ``place`` is
-        this sender's place on the board. ``places`` are the places of all senders that send in the turn."""
+        """Sends requests during the turn, and blocks until all senders of the turn have received their last counted
+        reply. The turn may have begun before the call. ``place`` is this sender's place on the board. ``places`` are
+        the places of all senders that send in the turn.
+        """
 
     def recorded(self) -> Sequence[Records]:
         """Records so far, one value for each connection. The caller clears the records."""

@@ -67,7 +67,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             said,
             tuple(each for load, each in costs_of.items() if load == DECIDING),
             tuple(each for load, each in costs_of.items() if load != DECIDING),
-            estimand="processor time of the server's process, all its threads, for each call.",
+            estimand="processor time for each call, of all processes and threads of the server.",
         ),
     )
 

@@ -38,7 +38,7 @@ CLIENT = "load.c"
 come."""
 
 EXECUTOR = "static-pool"
-"""Executor of the two servers of the A/A pair. The largest number of connections loads this pair."""
+"""Executor of the two servers of the A/A pair. The pair is measured only with the largest number of connections."""
 
 TOGETHER = 4
 """Number of executors in a group. The server in C and the second server of the A/A pair fill the group. The comparisons

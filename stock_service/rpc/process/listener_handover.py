@@ -77,7 +77,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Store(Protocol):
-    """Store of changes that one server hands over to the next server, together with the listening socket."""
+    """Store that one server hands over to the next server, together with the listening socket. The store writes the
+    changes of stocks.
+    """
 
     def hold(self) -> bool:
         """Makes changes wait from now on. Returns True once no write is under way, False if a write takes too long."""
