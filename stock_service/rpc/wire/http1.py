@@ -126,9 +126,7 @@ class _State(Enum):
 
 
 class HttpDecoder(Generic[Head]):
-    """Divides a stream into messages. The stream may arrive in pieces of any size. Holds one message and one piece at
-    most. Not thread-safe.
-    """
+    """Divides a stream, given in pieces of any size, into messages. Holds one message and one piece. Not thread-safe."""
 
     def __init__(self, parse: Callable[[bytes], Head], heads: dict[bytes, Head], bytes_max: int) -> None:
         self._parse: Callable[[bytes], Head] = parse
