@@ -111,14 +111,15 @@ def _one_off(found: Measured) -> Picture:
         title = f"{label(mechanism)}, {name}, {'connecting in the first call' if with_connect else 'connected before'}"
         lines = []
         if once := paid(found.cold, mechanism, algorithm, with_connect):
-            title += f": b = {number(once.fit.once_us.value)} µs".replace(" = ", _EQUALS)
+            b_us = once.fit.once_us
+            title += f": b = {number(b_us.value)} µs".replace(" = ", _EQUALS) if b_us.low > 0 else ": no b is shown"
             means = [(calls, cold_runs.mean(found.cold, mechanism, algorithm, calls, with_connect)) for calls in CALLS]
             points = [(1 / calls, mean) for calls, mean in means if mean is not None]
             places = [10 ** (-4 + step / 20) for step in range(41)]
             lines = [curves.Line("", mechanism, points, [(place, once.fit.at(1 / place)) for place in places])]
         panels.append(curves.Panel(title, lines))
     ticks = [(1 / calls, f"1/{calls}") for calls in CALLS]
-    scale = curves.Scale("1 ÷ N", RTT, ticks, formula="fit: a + b ÷ N", columns=3)
+    scale = curves.Scale("1 ÷ N, for runs of N calls", RTT, ticks, formula="fit: a + b ÷ N", columns=3)
     return curves.picture("one_off", "Our mean against 1 ÷ N: b is paid once, and spread over N calls", scale, panels)
 
 

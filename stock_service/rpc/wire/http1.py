@@ -126,7 +126,7 @@ class _State(Enum):
 
 
 class HttpDecoder(Generic[Head]):
-    """Divides a stream, given in pieces of any size, into messages. Holds one message and one piece. Not thread-safe."""
+    """Divides a stream, given in pieces of any size, into messages. Holds a message and a piece. Not thread-safe."""
 
     def __init__(self, parse: Callable[[bytes], Head], heads: dict[bytes, Head], bytes_max: int) -> None:
         self._parse: Callable[[bytes], Head] = parse
