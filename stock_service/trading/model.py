@@ -1,8 +1,8 @@
 """Value types of the exchange: stock, side of a trade, outcome, and the replies of the three methods.
 
-All values are immutable, so any thread may use them without a lock. Replies are tuples, since every request makes one,
-and making a tuple takes half the time of a dataclass. Prices are integers, in cents. ``dollars`` and ``cents`` convert
-to and from the dollars that people read and type.
+All values are immutable, so any thread may use them without a lock. Replies are tuples, since every request makes a
+reply, and making a tuple takes half as long as making a dataclass. Prices are integers, in cents. ``dollars`` and
+``cents`` convert to and from the dollars that people read and type.
 """
 
 import math
@@ -88,7 +88,8 @@ def dollars(price_cents: int) -> str:
 
 
 def within_reach(amount: Decimal) -> bool:
-    """Returns True for a finite amount under 10^20 without digits finer than 10^-30, which is safe to compute with.
+    """Returns True for an amount that is safe to compute with: finite, under 10^20, and without digits finer than
+    10^-30.
 
     A larger amount fits into no field, and as an integer it could fill the memory. The denominator of an amount with
     finer digits could also fill the memory.
