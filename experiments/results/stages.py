@@ -6,7 +6,7 @@ A timeline has several time stamps of each request. A **stage** is the time betw
 - preparation  dequeued → lock asked for: decoding and checks; on gRPC also the wait for grpcio to deliver the message
 - lock_wait    lock asked for → lock acquired; the sum of the waits for several locks
 - service      last lock acquired → reply encoded: the change under the lock, and encoding
-- reply        reply encoded → reply given to the kernel or to grpcio, until this call returns
+- reply        reply encoded → end of the call that gives the reply to the kernel or to grpcio
 - total        accepted → replied
 
 A request without a lock has a preparation and a lock_wait of 0, and its service begins with dequeued. Means are over

@@ -48,7 +48,7 @@ Open = Callable[[Path], StoreFile]
 
 GATHER_S = 0.001
 """Longest time, in seconds, for which the writing thread waits for more changes before it writes a small group. The
-thread also waits for at most half of the last commit's time.
+wait also ends after half of the last commit's time.
 """
 
 FEW = 0.75
@@ -271,8 +271,8 @@ class SqliteCatalog:
             return begins
 
     def _gather(self) -> list[Change]:
-        """Takes all waiting changes as the group to write. If fewer than ``FEW`` times the last group's changes wait,
-        first waits for more changes.
+        """Takes all waiting changes as the group to write. If fewer changes wait than ``FEW`` times the size of the
+        last group, first waits for more changes.
 
         Clients that got their replies together send their next requests one after the other. Without the wait, the
         first request would have its own commit, and all other requests would wait for this commit.

@@ -2,7 +2,8 @@
 
 SQLite reads the commits of a log up to the first damaged frame, and does not report that commits follow this frame. A
 crash can leave a half-written frame only in the last commit, since each commit is on the disk before the next commit
-begins. The last commit was then not acknowledged. So a bad frame before the last commit shows damage of the disk.
+begins. In this case the last commit was not acknowledged. So a bad frame before the last commit shows damage of the
+disk.
 
 The check cannot find damage to the last commit. It cannot find that the end of a log is missing.
 

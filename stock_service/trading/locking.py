@@ -211,7 +211,7 @@ class Sampled:
     """
 
     def __init__(self, locking: Locking, observe: Observe) -> None:
-        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # holds the lock 1 µs longer
+        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # locked 1 µs longer
         number = count().__next__
         self.reading = _Some(locking.reading, timed.reading, number)
         self.writing = _Some(locking.writing, timed.writing, number)
