@@ -9,8 +9,8 @@ A timeline has several time stamps of each request. A **stage** is the time betw
 - reply        reply encoded → end of the call that gives the reply to the kernel or to grpcio
 - total        accepted → replied
 
-A request without a lock has a preparation and a lock_wait of 0, and its service begins with dequeued. Means are over
-all requests, so that the means of the stages add up to the mean of the total.
+For a request without a lock, preparation and lock_wait are 0, and service begins with dequeued. Every mean is over all
+requests, so that the means of the stages add up to the mean of the total.
 
 The stages up to ``service`` end before the client has its reply. ``reply`` and ``total`` may end later.
 

@@ -12,10 +12,10 @@ acknowledged before.
 
 After the loss of a session, its thread opens a new session. If the lost session had not begun the commit of its group,
 the changes had no effect, and are done in the new session. If the lost session had begun the commit, the outcome is
-unknown: then the changes with a request id are done again in the new session, where each change finds its first reply
-if the commit was done; the changes without an id are refused (Unavailable, unknown effect). While no primary can be
-reached, all other changes are refused (Unavailable, no effect). If a session survives an error of PostgreSQL, the group
-is refused (Overloaded, no effect).
+unknown. Then each change with a request id is done again in the new session, and finds its first reply if the commit
+was done. Each change without an id is refused (Unavailable, unknown effect). While no primary can be reached, all other
+changes are refused (Unavailable, no effect). If a session survives an error of PostgreSQL, the group is refused
+(Overloaded, no effect).
 """
 
 import logging
@@ -165,7 +165,7 @@ class PostgresCatalog:
 
 
 class _Line(Generic[Request]):
-    """Queue of requests (changes or Lookups), with the thread that does them in one session of the database."""
+    """Queue of requests (changes or Lookups), and the thread that does these requests in one database session."""
 
     def __init__(
         self,

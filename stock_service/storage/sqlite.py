@@ -292,7 +292,7 @@ class SqliteCatalog:
             self._write()
 
     def _write(self) -> None:
-        """Commits a group, starts the write of the next group, and resumes the requests of this group."""
+        """Commits a group, starts the write of the next group, and resumes the requests of the committed group."""
         group = self._gather()
         began_s = time.perf_counter()
         self._commit(group)

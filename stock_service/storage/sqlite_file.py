@@ -8,8 +8,8 @@
 Rules:
 
 1. Only one process has the file open. The process holds ``flock`` on the file and on its write-ahead log, so a second
-   server cannot serve another file in this file's place. SQLite's own exclusive lock keeps out other programs, such as
-   ``sqlite3``. ``commit`` returns only after a check that both files are still in their place.
+   server cannot serve another file under this file's name. SQLite's own exclusive lock keeps out other programs, such
+   as ``sqlite3``. ``commit`` returns only after a check that both files are still in their place.
 2. The file has one connection, which one thread at a time uses. The log is a WAL, and ``synchronous`` is FULL: so
    ``commit`` returns once the group is on the disk. With a second connection SQLite before 3.51.3 can lose commits when
    the log starts anew.

@@ -47,7 +47,7 @@ def damage(log: Path, was_written: bool = False) -> str | None:
 
     ``was_written`` is True if a server had begun to write to the log: then a log without a header is damaged, unless
     the log is empty. Computes the checksums of this log's frames, in some 30 ms for a MiB. After these frames the file
-    may have frames of an earlier log, of which the function reads only the salts. Raises OSError.
+    may have frames of an earlier log. The function reads only the salts of such frames. Raises OSError.
     """
     if not log.exists():
         return None

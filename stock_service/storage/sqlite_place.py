@@ -55,7 +55,7 @@ def log_of(path: Path) -> Path:
 
 def check_log(path: Path, log: Path, file: int) -> None:
     """Raises UsageError if the log of a killed server is missing or damaged, since SQLite would open the store without
-    the lost commits. ``file`` is a descriptor of the store.
+    the commits of this log. ``file`` is a descriptor of the store.
     """
     marked = _is_marked(file)
     if marked and not log.exists():
@@ -114,8 +114,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_room(path: Path, new: Path, lock: int) -> None:
-    """Empties the file ``new``, which a server that was killed at its start may have left. ``lock`` is a descriptor of
-    ``new``. Raises UsageError if the file may belong to another program, or if a log of ``path`` exists.
+    """Empties the file ``new``. A server that was killed at its start may have left this file. ``lock`` is a descriptor
+    of ``new``. Raises UsageError if the file may belong to another program, or if a log of ``path`` exists.
     """
     log = log_of(path)
     if log.exists():  # SQLite would move this log into the new file

@@ -19,7 +19,7 @@ Version = tuple[Stock, int]
 Step = Callable[[Stock | None], tuple[Stock | None, Status]]
 """Pure function from a stock to the new stock and a status. To change nothing, the function returns the same object.
 
-For a name that the catalog does not have, the function gets None, and must return None.
+For a name that the catalog does not have, the function gets None, and must return None as the new stock.
 """
 
 
@@ -46,7 +46,7 @@ class Catalog(Protocol):
         A catalog on a disk returns once the change is on the disk. Errors:
 
         - Overloaded: the disk is full. The change has no effect.
-        - InternalFault: the disk has failed. The change may have an effect, and no later change has one.
+        - InternalFault: the disk has failed. The change may have an effect, and no later change has an effect.
         - Unavailable: a database cannot be reached (no effect), or was lost at the commit of a change without ``once``
           (the change may have an effect).
         - Any other exception: the change has no effect, and its reply is not remembered.

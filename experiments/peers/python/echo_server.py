@@ -29,7 +29,7 @@ SETTLE_S = 0.05
 """Pause in seconds before the close, since NNG drops unsent messages at a close."""
 
 GRACE_S_LEAST = 0.25
-"""Seconds that a server without unanswered messages takes to end. A shorter ``--grace-s`` is raised to this time."""
+"""Time in seconds that a server without unanswered messages takes to end. A shorter ``--grace-s`` becomes this time."""
 
 
 class Ending:
