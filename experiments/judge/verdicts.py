@@ -179,8 +179,8 @@ class Judged:
 
     @property
     def typical_is_not_whole(self) -> bool:
-        """True if the intervals of the typical ratio and of the ratio of plain means do not overlap. A sentence then
-        gives both ratios."""
+        """True if the intervals of the typical ratio and of the ratio of plain means do not overlap. In this case the
+        sentence on the comparison gives both ratios."""
         return self.typical.high < self.whole.low or self.whole.high < self.typical.low
 
 

@@ -9,10 +9,10 @@ A request's work is the sum of three kinds of work. Each kind loads a server in 
 
 The processor clock of the thread measures the time of computing. The clock stops while other threads run. So two
 threads that compute on one core take twice as long. At start-up the shortest of several tries gives the machine's
-speed. Bytecode computes for about half of the remaining time, and then reads the clock again, until no time remains. So
-computing in bytecode takes the asked time and some µs more. Only about a dozen readings of the clock run in the kernel.
-Computing in C hashes the number of bytes that took the asked time at start-up, and takes the asked time within
-``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
+speed. ``run_bytecode`` computes for about half of the remaining time, reads the clock, and repeats both steps until no
+time remains. So computing in bytecode takes the asked time and some µs more. Only about a dozen readings of the clock
+run in the kernel. Computing in C hashes the number of bytes that took the asked time at start-up, and takes the asked
+time within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
 """
 
 import asyncio

@@ -31,7 +31,7 @@ _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
 
 
 _NAME = "world"
-"""Name that the client of gRPC's examples greets."""
+"""Name that the client of gRPC's examples sends."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
 """Array of seven numbers that textbooks sort. Requests have this array if no length is given."""

@@ -1,8 +1,8 @@
 """Value types of the exchange: stock, side of a trade, outcome, and the replies of the three methods.
 
 All values are immutable, so any thread may use them without a lock. Replies are tuples, since every request makes a
-reply, and making a tuple takes half as long as making a dataclass. Prices are integers, in cents. ``dollars`` and
-``cents`` convert to and from the dollars that people read and type.
+reply, and making a tuple takes half as long as making a dataclass. Prices are integers, in cents. ``dollars`` makes the
+text in dollars that people read, and ``cents`` converts the dollars that people type.
 """
 
 import math
@@ -100,8 +100,8 @@ def within_reach(amount: Decimal) -> bool:
 def cents(amount: str | float) -> int:
     """Converts dollars to cents, rounded half to even: ``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599.
 
-    Raises ValueError for a text that is no amount, NaN, infinity, and an amount over ``INT64_MAX`` cents. Accepts a
-    negative amount, which the exchange refuses (``Status.INVALID_PRICE``).
+    Raises ValueError for a text that is no amount, for NaN and infinity, and for an amount over ``INT64_MAX`` cents.
+    Accepts a negative amount, which the exchange refuses (``Status.INVALID_PRICE``).
     """
     if isinstance(amount, float) and not math.isfinite(amount):
         raise ValueError(f"no finite amount: {amount!r}")
