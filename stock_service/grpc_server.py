@@ -1,5 +1,5 @@
-"""Main program ``python -m stock_service.grpc_server``: the stock service on gRPC, by grpcio's server, or by our own
-server (``--server static``).
+"""Main program ``python -m stock_service.grpc_server``: serves the stock service on gRPC, with grpcio's server or with
+our own server (``--server static``).
 """
 
 import sys
@@ -23,7 +23,7 @@ SERVERS = {"grpcio": "grpc", "static": "grpc_static"}
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Reads the option ``--server``, and serves the stock service on the transport of the option's value. The further
-    options and the help are the transport's. Does not return.
+    options and the help depend on the transport. Does not return.
     """
     first = Parser(PROGRAM, "The stock service on gRPC.")
     _add_server(first)

@@ -1,6 +1,6 @@
-"""The stock service as a server process: makes the catalog, and then serves by ``rpc/process/serving.py``.
+"""Server process of the stock service: makes the catalog, and then serves requests by ``rpc/process/serving.py``.
 
-The main programs ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` all call this module, each with its
+The main programs ``grpc_server``, ``socket_server`` and ``serve --transport NAME`` call this module with the name of a
 transport.
 """
 
@@ -56,7 +56,7 @@ class _StoredCatalog(Catalog, Protocol):
 
     @property
     def place(self) -> object:
-        """File or database of the stocks, as a path or a text for messages."""
+        """Path of the file that has the stocks, or a text that names the database. Messages show this value."""
 
     on_sick: Callable[[], object]
     """Function that the catalog calls when the result of ``sick`` may have changed. Any thread may call the function,
@@ -80,8 +80,8 @@ class _StoredCatalog(Catalog, Protocol):
 _DEFAULT_LOCKING = "mutex"
 
 _OVER_S = 5.0
-"""Allowance, in seconds, for the end of a previous server's process, in addition to the grace for its requests and the
-time for its store's last commit.
+"""Additional time, in seconds, for the end of a previous server's process, beyond the time for the server's requests
+and the time for the store's last commit.
 """
 
 
@@ -90,7 +90,7 @@ def main(
 ) -> NoReturn:
     """Parses the command line, serves the stock service on a transport until a signal comes, and ends the process.
 
-    ``add_own`` adds the program's own options to the help. The program has read their values before.
+    ``add_own`` adds the program's own options to the help. The program has already read the values of these options.
     """
     description = f"The stock service on {load(transport).LABEL}. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(program, description, serving.EXITS)
@@ -103,7 +103,8 @@ def main(
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
     """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over to a command line.
 
-    The file name of the default store contains ``transport``. None is for a help text about all transports.
+    The file name of the default store contains ``transport``. None is for a help text about all transports, in which
+    the name has the word ``TRANSPORT``.
     """
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
@@ -158,8 +159,8 @@ def serve_stocks(
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Checks all other files and options. Then takes over the listening socket from the previous server, or opens the
-    port if no previous server runs.
+    """Checks all options and files except the port and the store. Then takes over the listening socket from the
+    previous server, or opens the port if no previous server runs.
 
     Blocks until the previous server has closed its store. Raises UsageError, also for a port that cannot be used.
     """
@@ -196,8 +197,8 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
     """Makes a catalog in this process's memory.
 
-    The time that requests wait for the catalog's locks is recorded in the timeline or, without a timeline, in the
-    metrics, if the server has metrics.
+    The timeline records how long requests wait for the catalog's locks. Without a timeline, the metrics record these
+    waits, if the server has metrics.
     """
 
     def locking(names: Iterable[str]) -> Locking:

@@ -15,9 +15,9 @@ log-ratio of each run is drawn from a distribution over runs, whose standard dev
   Statistical Society A 172, 2009, section 3.2), with k − 2 degrees of freedom. The 95 % are approximate: if tau is no
   larger than the standard errors of the runs' means, the probability is some 90 % (by a simulation here, and by
   Partlett and Riley 2017).
-- The estimate of tau may be 0 although a few runs differ. So tau also has an upper limit with 95 %, by a Q profile
-  (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26,
-  2007).
+- The estimate of tau may be 0 although a few runs differ. So tau also has an upper limit, at a confidence of 95 %, by a
+  Q profile (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in
+  Medicine 26, 2007).
 
 Two runs have a mean with an interval, but no tau and no prediction interval. An arm is a server under a load. Runs are
 joined only if both arms of the comparison have equal fingerprints in all runs. If fingerprints differ, the result names

@@ -81,8 +81,8 @@ def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -
 def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> OneOff | None:
     """Fits a + b ÷ N to the mean times of one setting's runs of N calls. None if no block has two different N.
 
-    With ``with_connect`` the mean times include the time of connecting. Use this for a client program that connects
-    inside its first timed call.
+    With ``with_connect`` the mean times include the time of connecting. Use ``with_connect`` for a client program that
+    connects inside its first timed call.
     """
     by_block: dict[int, dict[int, float]] = {}
     for row in values:

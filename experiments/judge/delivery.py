@@ -31,8 +31,8 @@ class DeliveryRatio:
     below: Setting
     ratio: Estimate
     together: Estimate
-    """The ratio with a wider interval, at Bonferroni's level. With a probability of 95 %, these intervals contain the
-    true ratios of the whole family at once."""
+    """The ratio with a wider interval, at Bonferroni's level. With a probability of 95 %, the intervals of the family's
+    ratios contain all true ratios at once."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
 

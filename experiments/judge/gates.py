@@ -1,10 +1,10 @@
 """Gates: checks of the collected data that can withhold a verdict. The functions are pure.
 
 Twenty rules guard a conclusion. By construction no sweep can break ten of the rules: ``experiments/README.md`` lists
-these rules with the reasons. Nine rules are gates, under their numbers, and rule 14 is a note. A gate checks the arms
-of a comparison; an arm is a server under a load. A refusal concerns only the comparisons of the refused arms. If a gate
-refuses one block, the block is left out (``block_refusals``). If a gate refuses all blocks together, the verdict is
-withheld.
+these rules with the reasons. Nine rules are gates with the numbers of the rules, and rule 14 is a note. A gate checks
+the arms of a comparison; an arm is a server under a load. A refusal concerns only the comparisons of the refused arms.
+If a gate refuses one block, the block is left out (``block_refusals``). If a gate refuses all blocks together, the
+verdict is withheld.
 """
 
 import math
@@ -54,7 +54,7 @@ NAMES = {
     20: "smaller than equal arms differ",
 }
 """Reason of each gate's refusals in a few words, by the gate's number. Gate 13 is missing, since it refuses no
-comparison. By gate 13, ``points`` leaves out percentiles."""
+comparison. ``points`` applies gate 13 to percentiles."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
@@ -214,8 +214,8 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     """True if client and server together determine the times of an arm (gate 7).
 
-    In a closed loop, the load took over 80 % of its core. An unknown share counts as less. In an open loop, the sends
-    were too late (``_is_late``).
+    In a closed loop, the load took over 80 % of its core. An unknown share counts as under 80 %. In an open loop, the
+    sends were too late (``_is_late``).
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 class _Same:
     """Key of a cache for one object. Two keys are equal only if they have the identical object. A key keeps its object
-    alive, so that no later object gets the id."""
+    alive, so that no later object gets the same id."""
 
     __slots__ = ("it",)
 

@@ -85,7 +85,7 @@ OF_THE_LOAD = frozenset(
     }
 )
 """Quantities that are times or rates. If the load is near its limit, the load determines a part of such a quantity. So
-a quantity of two servers differs by less than the servers differ."""
+the quantity differs less between two servers than without this limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""Verdicts on the comparisons of a sweep, after a declared number of blocks: a look. The functions are pure.
+"""Verdicts on the comparisons of a sweep, after a declared number of blocks (a look). The functions are pure.
 
 - A ratio of times is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. A ratio of
   processor times is LESS or MORE by the same rule.
 - A ratio is EQUIVALENT if it is not FASTER or SLOWER, and its interval lies inside 0.95 to 1.05.
 - Every other ratio is INCONCLUSIVE, with the number of blocks that would decide. A ratio with values of fewer than six
   blocks is always INCONCLUSIVE.
-- Growth with the clients has two verdicts: one against 1, and one against the ratio of the numbers of clients. The zone
-  around this ratio is relative, from 0.95 to 1.05 times the ratio. For example, the latency with twice the clients has
-  an interval from 1.92 to 1.96. This is SUBLINEAR by less than 5 %.
+- Growth with the number of clients has two verdicts: the ratio is tested against 1, and against the ratio of the
+  numbers of clients. The zone around this value is relative: 0.95 to 1.05 times the value. For example, with twice the
+  clients the ratio of the latencies has an interval from 1.92 to 1.96. This is SUBLINEAR by less than 5 %.
 
 The confidence of an interval is 1 − the look's level. A sweep with another number of blocks has no verdicts. The report
 of such a sweep shows the ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in
@@ -179,8 +179,8 @@ class Judged:
 
     @property
     def typical_is_not_whole(self) -> bool:
-        """True if the intervals of the typical ratio and of the ratio of plain means do not overlap. A sentence then
-        gives both ratios."""
+        """True if the intervals of the typical ratio and of the ratio of plain means do not overlap. In this case the
+        sentence on the comparison gives both ratios."""
         return self.typical.high < self.whole.low or self.whole.high < self.typical.low
 
 
@@ -358,8 +358,9 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
     """Judgements after gate 20: an effect smaller than the difference between equal arms is INCONCLUSIVE.
 
-    The equal arms are an A/A pair of the effect's transport that was called different, or whose halves of the blocks
-    contradict each other (gate 5). Of several pairs, the pair whose interval reaches farthest from 1 counts.
+    The equal arms are an A/A pair with the transport of one of the effect's arms. A pair is used if its verdict is a
+    difference, or if its halves of the blocks contradict each other (gate 5). Of several pairs, the pair whose interval
+    reaches farthest from 1 is used.
     """
     ends: dict[str, float] = {}
     for one in judged.values():

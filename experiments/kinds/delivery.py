@@ -67,7 +67,8 @@ class Delivered:
     seconds: tuple[int, ...]
     """Number of received messages in each whole second after the first message."""
     timed: int
-    """Number of messages that the receiver timed, without the first message. 0 if the client has no rate."""
+    """Number of messages that the receiver timed, without the first message. 0 for a client without a rate, whose
+    receiver times only the first message."""
     answer_ns: int
     """Sum over the timed messages of the time from a message's arrival until its reply was sent."""
     cycle_ns: int

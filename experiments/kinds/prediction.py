@@ -2,8 +2,8 @@
 
 A prediction has a server's capacity, throughput and response time under an arm's load. Numbers have six significant
 digits, so that every machine computes an equal file. The file ends with a digest of its content. A file that was edited
-afterwards is refused. Left out: the blocks from which the service demands were measured, which lie in a subfolder; the
-method of a study's predictions.
+afterwards is refused. Left out: the runs that measured the service demands, whose blocks are in a subfolder; the method
+of a study's predictions.
 """
 
 import math
@@ -37,7 +37,7 @@ class Foretold:
     limit: str
     """Bottleneck: the resource that limits the capacity, ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
-    """Replies per second of a closed loop. For an open loop, the smaller number of its rate and the capacity."""
+    """Replies per second of a closed loop. For an open loop, the smaller of the loop's rate and the capacity."""
     response_s: float
     """Mean response time of a closed loop. For an open loop, the 99th percentile; inf if the queue grows without
     end."""

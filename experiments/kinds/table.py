@@ -1,11 +1,11 @@
 """Tables of cells: one server runs at a time, under one load after the other. The functions are pure.
 
-A **cell** is a server under a load of a given number of requests. A **start** is a server process, which serves all
-cells with its setting and its number of connections. Since one server runs at a time, a table may have more servers
-than a sweep's block. A table also shows two values that can be measured only without another server: the server's share
-of the cores, and the server's memory under load. A block measures every cell once. The starts, and the cells of each
-start, are in random order. A **ratio** compares pairs of cells. A block's value of a ratio is the mean of the
-log-ratios of the pairs. Ratios are declared before the first block.
+A **cell** is a server under a load of a given number of requests. A **start** is a server process. The process serves
+all cells with the same server options, number of connections and pinning. Since one server runs at a time, a table may
+have more servers than a sweep's block. A table also shows two values that can be measured only without another server:
+the server's share of the cores, and the server's memory under load. A block measures every cell once. The starts, and
+the cells of each start, are in random order. A **ratio** compares pairs of cells. A block's value of a ratio is the
+mean of the log-ratios of the pairs. Ratios are declared before the first block.
 """
 
 import random

@@ -182,7 +182,8 @@ _GREETER_CLIENT: tuple[str, ...] = ("--address", "{address}", "--clients", "{cli
 _GREETER_CLIENT += ("--mode", "{call_style}", "--in-flight", "{in_flight}")
 
 _KNOWN = ("--entities", "1000")
-"""Option for the number of entities at the start: as many as ``KNOWN_IDS`` (``experiments/services/entity.py``)."""
+"""Option for the number of entities at the start, which is the number of ``KNOWN_IDS``
+(``experiments/services/entity.py``)."""
 
 
 def _rust_entity(compiled: str) -> Peer:
@@ -199,7 +200,7 @@ WITHOUT_GIL = "python-free-threaded"
 def _without_gil() -> Peer:
     """The peer that is our own stock service without a GIL. Only on sockets, since grpcio has no build without a GIL.
 
-    With ``gil=0`` no package can turn the GIL on.
+    With the option ``-X gil=0`` no package can turn the GIL on.
     """
     script = (sys.executable, str(SOURCES / "python" / "free_threaded.py"))
     how = "put python3.14t or later on the PATH, or its path into STOCK_SERVICE_FREE_THREADED"

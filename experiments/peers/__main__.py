@@ -1,4 +1,4 @@
-"""``make peers``: builds the peers that this machine can build, and prints which tool every other peer lacks.
+"""``make peers``: builds the peers that this machine can build, and prints the missing tools of every other peer.
 
 A peer is a server of another language or project. Several peers can have one build command, which runs once. Up to
 ``AT_ONCE`` commands run at the same time. A peer whose tool is missing is not a failure. A command that fails is a

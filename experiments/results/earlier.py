@@ -1,4 +1,4 @@
-"""Earlier whole runs of a study, with the headline ratios that give the deviation between runs.
+"""Earlier whole runs of a study, with the headline ratios for the deviation between runs.
 
 A headline ratio answers a study's main question. ``agree --keep`` reads the ratios from folders of results, and writes
 them into one file. The folders may then be deleted. Two runs of one version on one machine differ only in the hour at
@@ -32,7 +32,7 @@ class EarlierRun:
     began_at: str
     """Time of the run's start, ISO 8601 in UTC."""
     version: str
-    """Digest of the fingerprint of the run's sources. The commit in older recordings, which have no fingerprint."""
+    """Digest of the fingerprint of the run's sources. For an older recording, which has no fingerprint, the commit."""
     cpu_model: str
     cores: int
     ratios: dict[str, Ratio]

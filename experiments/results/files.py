@@ -1,16 +1,17 @@
 """Files of a folder of results: the plan and the observed blocks of every run. Format version 1.
 
-- ``sweep.json``: the plan of the sweep, with its looks and limits, and the version of the format
+- ``sweep.json``: the plan of the sweep, with its looks (the numbers of blocks at which verdicts are given) and limits,
+  and the version of the format
 - ``blocks.jsonl.gz``: a line of JSON for each block of the sweep, written to the disk before the next block begins
 - ``KIND.json``, ``KIND.jsonl.gz``: plan and blocks of a run of another kind (``experiments.kinds``)
 - ``environment.json``: the machine and the software (``environment.py``)
 - ``results.csv``: rows that are computed from the sweep's blocks (``rows.py``), for other programs
 
-A sweep measures arms in blocks. An arm is a server under a load. Every block is a separate gzip member.
-gzip reads the members of a file one after another. A crash can only cut off the last member, which is deleted when the
-run is resumed. A line ends with a digest of the plan's file and a digest of the line, so that an edited plan or line is
-detected. msgspec converts dataclasses to JSON. Histograms have the form of HdrHistogram. A setting is a mapping of its
-levels. A factor without a level in the file is read with its default.
+A sweep measures arms in blocks. An arm is a server under a load. Every block is a separate gzip member. gzip reads the
+members of a file one after another. A crash can only cut off the last member, which is deleted when the run is resumed.
+A line ends with a digest of the plan's file and a digest of the line, so that an edited plan or line is detected.
+msgspec converts dataclasses to JSON. Histograms have the form of HdrHistogram. A setting is a mapping of its levels. A
+factor without a level in the file has its default level.
 """
 
 import fcntl
@@ -44,7 +45,7 @@ SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
 MEASURED = "a folder of results, which `python -m experiments run NAME` or `compare --out` has written"
 AS_WRITTEN = "the unchanged file: restore a copy of the file, or measure again"
-"""Texts of errors: on the allowed folder (``MEASURED``), and on the allowed file (``AS_WRITTEN``)."""
+"""Texts of errors. ``MEASURED`` describes the allowed folder, and ``AS_WRITTEN`` describes the allowed file."""
 
 _DIGITS = 16
 """Length of a digest in hexadecimal digits."""

@@ -2,8 +2,8 @@
 
 An arm is a server under a load. ``environment.json`` has the fingerprint as ``sources``: a digest for each row of
 ``design/sources.py``, and the versions of other projects' programs. The fingerprint of an arm has the rows that its
-setting selects. The digest of a Python file is that of its syntax tree. So a change of a docstring, a comment or the
-layout does not change the digest. The digest of another file is that of its bytes. An older recording has no
+setting selects. The digest of a Python file covers the file's syntax tree. So a change of a docstring, a comment or the
+layout does not change the digest. The digest of any other file covers the file's bytes. An older recording has no
 fingerprint, and counts as a recording of an earlier server.
 """
 
@@ -85,7 +85,7 @@ def files_of(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 
 def _patterns(pattern: str) -> Iterator[str]:
-    """Patterns without braces, as a shell expands them: ``a.py`` and ``b.py`` for ``{a,b}.py``."""
+    """Expands the braces of a pattern, as a shell does: ``a.py`` and ``b.py`` for ``{a,b}.py``."""
     parts = (part.split(",") if place % 2 else [part] for place, part in enumerate(re.split(r"[{}]", pattern)))
     return map("".join, product(*parts))
 

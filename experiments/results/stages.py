@@ -6,11 +6,11 @@ A timeline has several time stamps of each request. A **stage** is the time betw
 - preparation  dequeued → lock asked for: decoding and checks; on gRPC also the wait for grpcio to deliver the message
 - lock_wait    lock asked for → lock acquired; the sum of the waits for several locks
 - service      last lock acquired → reply encoded: the change under the lock, and encoding
-- reply        reply encoded → reply given to the kernel or to grpcio, until this call returns
+- reply        reply encoded → end of the call that gives the reply to the kernel or to grpcio
 - total        accepted → replied
 
-A request without a lock has a preparation and a lock_wait of 0, and its service begins with dequeued. Means are over
-all requests, so that the means of the stages add up to the mean of the total.
+For a request without a lock, preparation and lock_wait are 0, and service begins with dequeued. Every mean is over all
+requests, so that the means of the stages add up to the mean of the total.
 
 The stages up to ``service`` end before the client has its reply. ``reply`` and ``total`` may end later.
 

@@ -9,7 +9,7 @@ STOCK = "stock"
 """Name of the stock service, which ``python -m experiments.services serve`` also serves."""
 
 NULL = "null"
-"""Name of the load client's null server, which answers every request with an equal reply and runs no service."""
+"""Name of the load client's null server, which answers every request with the same reply, and runs no service."""
 
 PLAIN = "plain-grpcio"
 """Name of the stock service in the style of grpcio's examples: a peer in Python without any code of our server."""

@@ -2,8 +2,8 @@
 the services.
 
 The command keeps the process contract (``stock_service/rpc/process/serving.py``) and has the options of every server of
-this project. With ``stock`` the command serves the stock service, and also has the options on stocks. So one command
-starts the servers of all arms of an experiment, with extra work in each request on demand. An arm is a server under a
+this project. With ``stock`` the command serves the stock service, and also has the options for stocks. So this command
+can start the servers of all arms of an experiment. Three options add work to each request. An arm is a server under a
 load.
 """
 

@@ -50,7 +50,7 @@ class Entry:
 
 
 class EntityStore:
-    """Map of entities by id. Thread-safe. A call blocks only while other threads hold its locks."""
+    """Map of entities by id. Thread-safe. A call blocks only while other threads hold locks that the call needs."""
 
     def __init__(
         self,

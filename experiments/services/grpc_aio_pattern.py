@@ -7,7 +7,8 @@ above the library grpcio:
         --load library --connections 8
 
 A coroutine answers each method. The server has the stocks that our servers have in an experiment. SIGTERM ends the
-server at once, without waiting for accepted requests. Left out: limits.
+server at once, without waiting for accepted requests. Left out: the limits of our servers, such as the number of
+requests under way.
 """
 
 import asyncio

@@ -5,8 +5,8 @@ The study ``python_grpc_servers`` compares these servers with our own server ``g
 pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server that
 does not support TLS or an age ignores the option. The command ``experiments.measure.keeps`` tests which features each
 server supports, such as deadlines and streams, and for these tests also calls the service ``TRIAL``. The program prints
-``ready HOST:PORT``. SIGTERM ends the program. A server that can drain first answers the calls that have begun. Left
-out: connectrpc on uvicorn, which speaks only HTTP/1.1, and so cannot serve gRPC.
+``ready HOST:PORT``. SIGTERM ends the program. Before its end, a server that supports a drain answers the calls that
+have begun. Left out: connectrpc on uvicorn, which speaks only HTTP/1.1, and so cannot serve gRPC.
 """
 
 import argparse
@@ -52,44 +52,44 @@ class AwaitedGreeter(greeter_pb2_grpc.GreeterServicer):
 
 
 def waited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Replies after a wait of ``request.name`` seconds, and sends ``left_s`` back: the seconds until the call's
-    deadline at its start, or None. Blocks the thread."""
+    """Replies after a wait of ``request.name`` seconds. The reply has ``left_s``: the time in seconds from the call's
+    start to its deadline, or None without a deadline. Blocks the thread."""
     time.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 
 
 async def awaited(request: HelloRequest, left_s: float | None) -> HelloReply:
-    """Replies after a wait of ``request.name`` seconds, and sends ``left_s`` back. For an event loop."""
+    """Replies after a wait of ``request.name`` seconds. The reply has ``left_s``. For a server with an event loop."""
     await asyncio.sleep(float(request.name))
     return HelloReply(message=f"{left_s}")
 
 
 def several(request: HelloRequest, _: object) -> Iterator[HelloReply]:
-    """Sends three replies: the text of the request with the numbers 0, 1 and 2. For threads."""
+    """Sends three replies: the text of the request with the numbers 0, 1 and 2. For a server with threads."""
     for number in range(3):
         yield HelloReply(message=f"{request.name} {number}")
 
 
 async def several_on_loop(request: HelloRequest, _: object) -> AsyncIterator[HelloReply]:
-    """Sends three replies: the text of the request with the numbers 0, 1 and 2. For an event loop."""
+    """Sends three replies: the text of the request with the numbers 0, 1 and 2. For a server with an event loop."""
     for reply in several(request, None):
         yield reply
 
 
 def talked(requests: Iterator[HelloRequest], _: object) -> Iterator[HelloReply]:
-    """Sends a reply with the text of each request. For threads."""
+    """Sends a reply with the text of each request. For a server with threads."""
     for request in requests:
         yield HelloReply(message=request.name)
 
 
 async def talked_on_loop(requests: AsyncIterator[HelloRequest], _: object) -> AsyncIterator[HelloReply]:
-    """Sends a reply with the text of each request. For an event loop."""
+    """Sends a reply with the text of each request. For a server with an event loop."""
     async for request in requests:
         yield HelloReply(message=request.name)
 
 
 def trial_handlers() -> Handlers:
-    """Handlers of the methods of ``TRIAL`` by name, for threads, in the form that generated code makes."""
+    """Handlers of the methods of ``TRIAL`` by name, for a server with threads, in the form of generated code."""
     return _handlers(lambda request, context: waited(request, context.time_remaining()), several, talked)
 
 
@@ -103,8 +103,8 @@ def _handlers(unary: Callable[..., Any], stream: Callable[..., Any], talk: Calla
 
 
 def _threads(server: Any, options: argparse.Namespace) -> None:
-    """Runs a server that has the interface of ``grpc.Server``. Blocks until SIGTERM, and until begun calls have
-    ended."""
+    """Runs a server that has the interface of ``grpc.Server``. Blocks until SIGTERM, and then until begun calls have
+    ended, for ``GRACE_S`` at most."""
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), server)
 
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(TRIAL, trial_handlers()),))

@@ -1,4 +1,4 @@
-"""``python -m experiments.services.servicer --transport T …`` serves a servicer of gRPC's generated code, unchanged.
+"""``python -m experiments.services.servicer --transport T …`` serves an unchanged servicer of gRPC's generated code.
 
 The generated function ``add_GreeterServicer_to_server`` adds the servicer's methods to ``Added``, which stands in for a
 server of grpcio. ``wrapped`` makes a service of these methods, and our server serves this service. The adapter has what
@@ -77,7 +77,8 @@ class Added:
 
 
 def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[Message], type[Message]]]) -> Service:
-    """Makes a service of our server from the handlers with one request. Other handlers are left out.
+    """Makes a service of our server from the handlers of methods with one request. Handlers of other methods are left
+    out.
 
     ``name`` is the service's full name. ``messages`` gives the types of a method's request and reply.
     """

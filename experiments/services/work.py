@@ -1,4 +1,4 @@
-"""Work inside a request: every method of a service waits and computes before the reply.
+"""Work inside a request: every method of a service computes and waits before the reply.
 
 A request's work is the sum of three kinds of work. Each kind loads a server in another way:
 
@@ -9,10 +9,10 @@ A request's work is the sum of three kinds of work. Each kind loads a server in 
 
 The processor clock of the thread measures the time of computing. The clock stops while other threads run. So two
 threads that compute on one core take twice as long. At start-up the shortest of several tries gives the machine's
-speed. Bytecode computes for about half of the remaining time, and then reads the clock again, until no time remains. So
-computing in bytecode takes the asked time and some µs more, of which the kernel's part is a dozen readings of the
-clock. Computing in C hashes the number of bytes that took the asked time at start-up, and takes the asked time within
-``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
+speed. ``run_bytecode`` computes for about half of the remaining time, reads the clock, and repeats both steps until no
+time remains. So computing in bytecode takes the asked time and some µs more. Only about a dozen readings of the clock
+run in the kernel. Computing in C hashes the number of bytes that took the asked time at start-up, and takes the asked
+time within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Work:
 
 
 def working(service: Service, work: Work) -> Service:
-    """A copy of the service whose methods do this work before they reply. Without work, the service itself.
+    """Copy of the service, in which every method does this work before its reply. Without work, the service itself.
 
     Blocks for some 5 ms to measure the machine's speed, if the work has computing. The methods are thread-safe.
     """
@@ -100,7 +100,7 @@ def bytes_hashed_in(ms: float) -> int:
 
 
 def _least_ms(piece: Callable[[], None]) -> float:
-    """Shortest processor time of this thread for a call of ``piece``, of ``_TRIES`` calls, in milliseconds."""
+    """Shortest processor time of this thread, in milliseconds, for one of ``_TRIES`` calls of ``piece``."""
 
     def taken_ms() -> float:
         began_ns = time.thread_time_ns()
@@ -127,7 +127,7 @@ def _computing(work: Work) -> Callable[[], None]:
 
 
 def _longer(method: Method[Any, Any], io_s: float, compute: Callable[[], None]) -> Method[Any, Any]:
-    """A copy of a method that computes, and then waits for ``io_s`` seconds, before the reply. With a wait, the copy
+    """Copy of a method. The copy computes, and then waits for ``io_s`` seconds, before the reply. With a wait, the copy
     also has a coroutine for event loops."""
     function = method.function
 

@@ -31,7 +31,7 @@ _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
 
 
 _NAME = "world"
-"""Name that the client of gRPC's examples greets."""
+"""Name that the client of gRPC's examples sends."""
 
 ARRAY = (38, 27, 43, 3, 9, 82, 10)
 """Array of seven numbers that textbooks sort. Requests have this array if no length is given."""
@@ -40,8 +40,8 @@ ARRAYS = 16
 """Number of different arrays that a load sends."""
 
 VALUES = range(2**31)
-"""Range of a drawn array's numbers. The client in Go draws from an equal range, so that the messages of both clients
-have about the same number of bytes."""
+"""Range from which the numbers of an array are drawn. The client in Go draws from an equal range, so that the messages
+of both clients have about the same number of bytes."""
 
 ENTITIES = 100
 """Number of different known ids that the requests of a load read or put."""
@@ -160,10 +160,10 @@ def _entity_requests() -> tuple[RequestType, ...]:
 
 
 def echo_request(size: int | None = None) -> RequestType:
-    """Request type ``echo``. Each message has one of a few texts, and ``size`` bytes, at least 8.
+    """Request type ``echo``. Each message has one of a few texts, and ``size`` bytes (8 or more).
 
-    Without a size, a message is as long as a Lookup. A message is one byte too long for some sizes, at which protobuf
-    needs one more byte for the text's length.
+    Without a size, a message is as long as a Lookup. For a few sizes, such as 128 to 130, a message is one byte too
+    short, since protobuf needs one byte less for the length of the shorter text.
     """
     texts = _TEXTS
     if size is not None:

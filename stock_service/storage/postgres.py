@@ -3,8 +3,8 @@ two sessions with the primary (the database server that accepts writes), each wi
 
 Group commit: the thread ``store-writer`` waits for this replica's turn (the lock on the row of ``state``). Then it
 takes all waiting changes, applies their steps, and commits the changes in one transaction (``postgres_session.py``).
-Then it wakes the waiting threads, and resumes the waiting requests. So with more replicas, turns are rarer and groups
-larger. A change is acknowledged only when no crash can undo it.
+Then it wakes the waiting threads, and resumes the waiting requests. So with more replicas, each replica has fewer turns
+and larger groups. A change is acknowledged only when no crash can undo it.
 
 Every Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader``
 answers all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, and so sees all commits that were
@@ -12,10 +12,10 @@ acknowledged before.
 
 After the loss of a session, its thread opens a new session. If the lost session had not begun the commit of its group,
 the changes had no effect, and are done in the new session. If the lost session had begun the commit, the outcome is
-unknown: then the changes with a request id are done again in the new session, where each change finds its first reply
-if the commit was done; the changes without an id are refused (Unavailable, unknown effect). While no primary can be
-reached, all other changes are refused (Unavailable, no effect). If a session survives an error of PostgreSQL, the group
-is refused (Overloaded, no effect).
+unknown. Then each change with a request id is done again in the new session, and finds its first reply if the commit
+was done. Each change without an id is refused (Unavailable, unknown effect). While no primary can be reached, all other
+changes are refused (Unavailable, no effect). If a session survives an error of PostgreSQL, the group is refused
+(Overloaded, no effect).
 """
 
 import logging
@@ -38,7 +38,7 @@ from stock_service.trading.once import RETRY_WINDOW, Changed, Once
 _log = logging.getLogger(__name__)
 
 RETRY_S = 0.2
-"""Seconds between two tries of a replica to reach a primary."""
+"""Time in seconds between two tries of a replica to reach a primary."""
 
 CLOSE_S = 5.0
 """Longest time, in seconds, that ``close`` waits for the last group of changes, and for the last Lookups."""
@@ -165,7 +165,7 @@ class PostgresCatalog:
 
 
 class _Line(Generic[Request]):
-    """Queue of requests (changes or Lookups), with the thread that does them in one session of the database."""
+    """Queue of requests (changes or Lookups), and the thread that does these requests in one database session."""
 
     def __init__(
         self,
@@ -299,8 +299,8 @@ class _Line(Generic[Request]):
 
     def _fail(self, error: Exception) -> None:
         """Handles an error of the session. If the session survives, refuses all waiting and drawn requests. If the
-        session is lost, refuses the changes without an id whose commit was begun, and keeps the other drawn requests
-        for the next session, unless no primary can be reached.
+        session is lost while its commit is in doubt, refuses the drawn changes that have no request id. Keeps all other
+        drawn requests for the next session. If no primary can be reached, then calls ``_set_away``.
         """
         session = self._session
         if session is not None and session.undone():
@@ -322,8 +322,8 @@ class _Line(Generic[Request]):
         self._lost = True
 
     def _set_away(self, error: Exception) -> None:
-        """Notes that no primary can be reached. Refuses all waiting and drawn requests, except drawn requests whose
-        commit is in doubt.
+        """Notes that no primary can be reached. Refuses all waiting and drawn requests. Drawn requests whose commit is
+        in doubt are refused only if the queue is stopping.
         """
         with self._lock:
             changed = not self.away

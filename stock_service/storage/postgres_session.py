@@ -8,16 +8,16 @@ A group is one READ COMMITTED transaction of three round trips, which acquires i
 
 A statement sees all commits that ended before the statement began. So the statements of a turn see all earlier groups.
 
-A session has the request ids of the window in memory, like the catalog in a file. It reads new ids by their numbers, as
-one range of the primary key. Ids get their numbers in a turn, so a statement sees all ids up to some number. A new
-session reads all ids again, since another primary may have lost some ids.
+A session has the request ids of the window in memory, like the catalog in a file. The session reads new ids by their
+numbers, as one range of the primary key. Ids get their numbers in a turn, so a statement sees all ids up to some
+number. A new session reads all ids again, since another primary may have lost some ids.
 
 All trades of a stock change one row. With SERIALIZABLE transactions, PostgreSQL would abort all but one of several
-concurrent trades; with a lock, the trades wait. NOTIFY cannot replace the SELECT of a Lookup, since a replica would
-need the notice of each trade before it may answer.
+concurrent trades; with a lock, the trades wait. NOTIFY cannot replace the SELECT of a Lookup, since the notice of an
+acknowledged trade may come after the Lookup.
 
-The primary ends a session that pauses for ``PAUSE_MAX`` within its turn, because other replicas wait: the session's
-process may be stopped, or its network cut.
+The primary ends a session that pauses for ``PAUSE_MAX`` within its turn, because other replicas wait: the process of
+the session may be stopped, or the network may be cut.
 
 A DSN is a connection string of libpq, and may have a password, so no message shows a DSN. If libpq cannot read a DSN,
 libpq's error quotes the DSN, so no message shows this error.
@@ -64,7 +64,8 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "5000",
 }
-"""Settings of a connection, unless the DSN has other values. With them a session notices a cut network in 8 s."""
+"""Settings of a connection, unless the DSN has other values. With these values a session notices a cut network in 8 s.
+"""
 
 _SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
 """Settings of a connection that messages may show, and patterns of their values. A DSN with any other value is refused,
@@ -91,8 +92,8 @@ CREATE TABLE stocks (number integer NOT NULL, name text COLLATE "C" PRIMARY KEY,
 CREATE TABLE requests (number bigint PRIMARY KEY, key bytea NOT NULL, record bytea NOT NULL)
     WITH (autovacuum_vacuum_scale_factor = 0.05)
 """
-"""Tables of a new store. The pages of rows that change have free room, so that a changed row stays in its page, and no
-index changes.
+"""Tables of a new store. Pages with rows that change have free space. So a changed row stays in its page, and
+PostgreSQL changes no index.
 """
 
 _LOCK = """
@@ -185,7 +186,7 @@ class Session:
         return _versions(rows)
 
     def read(self, names: Iterable[str]) -> dict[str, Version]:
-        """Reads stocks by their names, after all commits that ended before this call."""
+        """Reads stocks by their names. Sees all commits that ended before this call."""
         return _versions(self._connection.execute(_READ, (list(set(names)),)))
 
     def catch_up(self) -> None:

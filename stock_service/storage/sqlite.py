@@ -10,7 +10,8 @@ server calls ``flush`` once it has begun all requests that it has read. So these
 number of threads. The writing thread is:
 
 - for changes that wait without a thread: the catalog's own thread ``store-writer``, so that no thread of the server
-  waits for the disk; but for a single change the thread that ran its request, unless this is the reading thread;
+  waits for the disk. If the server has begun only a single request, the thread that ran the request writes, unless this
+  is the reading thread;
 - for changes that came during another write: ``store-writer``;
 - for any other change: the change's own thread.
 
@@ -46,13 +47,13 @@ _log = logging.getLogger(__name__)
 Open = Callable[[Path], StoreFile]
 
 GATHER_S = 0.001
-"""Longest time, in seconds, for which the writing thread waits for more changes before it writes a small group. It also
-waits at most for half of the last commit's time.
+"""Longest time, in seconds, for which the writing thread waits for more changes before it writes a small group. The
+wait also ends after half of the last commit's time.
 """
 
 FEW = 0.75
-"""Ratio of a group's size to the last group's size. With a smaller ratio, a group waits for more changes. Of 0.5, 0.75
-and 1, tried with 4, 16 and 64 traders, 0.75 makes the largest groups.
+"""Ratio of a group's size to the last group's size. With a smaller ratio, a group waits for more changes. In tests of
+0.5, 0.75 and 1 with 4, 16 and 64 traders, 0.75 made the largest groups.
 """
 
 CLOSE_S = 5.0
@@ -155,7 +156,7 @@ class SqliteCatalog:
         otherwise the catalog's own thread writes.
         """
         with self._lock:
-            if self._writing or self._held or not self._waiting:  # the end of the writing or of ``hold`` writes them
+            if self._writing or self._held or not self._waiting:  # written at the end of the writing or of ``hold``
                 return
             self._writing = True
         if here:
@@ -166,8 +167,8 @@ class SqliteCatalog:
     def close(self, served: bool = True) -> bool:
         """Finishes waiting changes, refuses later changes with Unavailable, and closes the file. May be called again.
 
-        Removes a file that this catalog has made, if it was not ``served`` and not changed. Blocks for ``CLOSE_S`` at
-        most. Returns True if the file is closed then.
+        Removes a file that this catalog has made, if ``served`` is False and the file has not changed. Blocks for
+        ``CLOSE_S`` at most. Returns True if the file is closed then.
         """
         with self._lock:
             if self._refusal is None:
@@ -270,8 +271,8 @@ class SqliteCatalog:
             return begins
 
     def _gather(self) -> list[Change]:
-        """Takes all waiting changes as the group to write. If they are few compared with the last group, first waits
-        for more changes.
+        """Takes all waiting changes as the group to write. If fewer changes wait than ``FEW`` times the size of the
+        last group, first waits for more changes.
 
         Clients that got their replies together send their next requests one after the other. Without the wait, the
         first request would have its own commit, and all other requests would wait for this commit.
@@ -291,7 +292,7 @@ class SqliteCatalog:
             self._write()
 
     def _write(self) -> None:
-        """Commits a group, starts the write of the next group, and resumes the requests of this group."""
+        """Commits a group, starts the write of the next group, and resumes the requests of the committed group."""
         group = self._gather()
         began_s = time.perf_counter()
         self._commit(group)

@@ -8,8 +8,8 @@
 Rules:
 
 1. Only one process has the file open. The process holds ``flock`` on the file and on its write-ahead log, so a second
-   server cannot serve another file in this file's place. SQLite's own exclusive lock keeps out other programs, such as
-   ``sqlite3``. ``commit`` returns only after a check that both files are still in their place.
+   server cannot serve another file under this file's name. SQLite's own exclusive lock keeps out other programs, such
+   as ``sqlite3``. ``commit`` returns only after a check that both files are still in their place.
 2. The file has one connection, which one thread at a time uses. The log is a WAL, and ``synchronous`` is FULL: so
    ``commit`` returns once the group is on the disk. With a second connection SQLite before 3.51.3 can lose commits when
    the log starts anew.
@@ -57,7 +57,9 @@ from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
 Connect = Callable[[Path], sqlite3.Connection]
-"""Function that opens a SQLite connection to a file. Each statement outside BEGIN and COMMIT must be a transaction."""
+"""Function that opens a SQLite connection to a file. Each statement outside BEGIN and COMMIT must be a transaction of
+its own.
+"""
 
 FORMAT = 1
 """Value of ``user_version`` in the files that this program makes and reads."""
@@ -70,8 +72,8 @@ _SETTINGS = (
 )
 
 _LOG_BYTES_MAX = 1 << 20
-"""Size in bytes above which the log must be moved into the file: 85 commits of one trade. The log becomes larger by one
-group at most.
+"""Size in bytes above which the log must be moved into the file. 85 commits of one trade each make a log of this size.
+The last group before the move can exceed this size.
 """
 
 _TABLES = (
@@ -244,7 +246,7 @@ class StoreFile:
         self._log_bytes = os.stat(log_of(self._path)).st_size
 
     def misplaced(self) -> str:
-        """Checks that the file and its log still have their names. Returns an empty text if both have.
+        """Returns an empty text if the file and its log still have their names.
 
         If the file or its log was moved, deleted or replaced, copies the content of the opened file to ``PATH.saved``,
         once, and returns a text with advice.
@@ -253,7 +255,9 @@ class StoreFile:
         return what and f"{what}; {saved(self._connection, self._path)}"
 
     def untidy(self) -> bool:
-        """Returns True if the log has grown by more than ``_LOG_BYTES_MAX``. Then the caller should ``checkpoint``."""
+        """Returns True if the log has grown by more than ``_LOG_BYTES_MAX``. Then the caller should call
+        ``checkpoint``.
+        """
         return self._log_bytes > self._log_bytes_max
 
     def checkpoint(self) -> None:
@@ -286,8 +290,8 @@ class StoreFile:
             raise UsageError("TO", str(path), f"a new file that can be made ({said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
-        """Closes the file: moves the log into the file, or with ``remove`` deletes both. Then another process may open
-        the file. May be called again.
+        """Closes the file: moves the log into the file, or with ``remove`` deletes file and log. Then another process
+        may open the file. May be called again.
         """
         in_place = not misplaced(self._in_place)
         remove = remove and in_place
@@ -331,7 +335,7 @@ class StoreFile:
 
 
 def _is_full(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # sqlite3's own have no code
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL  # sqlite3's own errors have no code
 
 
 def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:

@@ -1,8 +1,9 @@
 """Check of the write-ahead log (WAL) of a killed server: finds damage that would hide commits from SQLite.
 
 SQLite reads the commits of a log up to the first damaged frame, and does not report that commits follow this frame. A
-crash can leave only a frame of the last commit half written, since each commit is on the disk before the next commit
-begins. The last commit was then not acknowledged. So a bad frame before the last commit is damage of the disk.
+crash can leave a half-written frame only in the last commit, since each commit is on the disk before the next commit
+begins. In this case the last commit was not acknowledged. So a bad frame before the last commit shows damage of the
+disk.
 
 The check cannot find damage to the last commit. It cannot find that the end of a log is missing.
 
@@ -46,7 +47,7 @@ def damage(log: Path, was_written: bool = False) -> str | None:
 
     ``was_written`` is True if a server had begun to write to the log: then a log without a header is damaged, unless
     the log is empty. Computes the checksums of this log's frames, in some 30 ms for a MiB. After these frames the file
-    may have frames of an earlier log, of which the function reads only the salts. Raises OSError.
+    may have frames of an earlier log. The function reads only the salts of such frames. Raises OSError.
     """
     if not log.exists():
         return None
@@ -115,11 +116,11 @@ def _grown(size: int, frames: int) -> range:
 
 
 def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
-    """Returns True if the frame ended a commit before one bit of the frame was lost.
+    """Returns True if the loss of one bit hides that the frame ended a commit.
 
     The last frame of a commit holds the file's number of pages, and other frames hold 0. A lost bit can turn a number
     into 0 only if the number was a power of two. So the function puts each power of two in place of the 0. If the
-    frame's checksum is right with one of them, the frame had this number.
+    frame's checksum is right with one of these powers, the frame had this power as its number.
 
     Only powers among the possible ``sizes`` are tried. With many more tries, a checksum would be right by chance.
     """

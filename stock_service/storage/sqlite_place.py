@@ -1,8 +1,9 @@
 """Names, locks and copies of a store's file and of its write-ahead log, and checks that both still have their names.
 
 A copy has no log. A copy is a backup, or ``PATH.saved``, which a server makes when somebody has moved, deleted or
-replaced the file that it serves. Then the file at PATH may be another file than the served file. So this project opens
-no store at PATH while ``PATH.saved`` exists: the operator must choose one of both files, and move the other file away.
+replaced the file that the server has open. Then the file at PATH may be another file than the served file. So this
+project opens no store at PATH while ``PATH.saved`` exists: the operator must choose one of both files, and move the
+other file away.
 """
 
 import fcntl
@@ -54,7 +55,7 @@ def log_of(path: Path) -> Path:
 
 def check_log(path: Path, log: Path, file: int) -> None:
     """Raises UsageError if the log of a killed server is missing or damaged, since SQLite would open the store without
-    the lost commits. ``file`` is a descriptor of the store.
+    the commits of this log. ``file`` is a descriptor of the store.
     """
     marked = _is_marked(file)
     if marked and not log.exists():
@@ -95,7 +96,7 @@ def locked(path: Path, file: Path, flags: int) -> int:
         raise unusable(path, f"a file that can be opened ({error.strerror})") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # a starting server has renamed it
+        if not os.path.samestat(os.fstat(lock), os.stat(file)):  # a starting server has renamed the file
             raise BlockingIOError
     except OSError as error:
         os.close(lock)
@@ -113,8 +114,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_room(path: Path, new: Path, lock: int) -> None:
-    """Empties the file ``new``, which a server that was killed at its start may have left. ``lock`` is a descriptor of
-    ``new``. Raises UsageError if the file may belong to another program, or if a log of ``path`` exists.
+    """Empties the file ``new``. A server that was killed at its start may have left this file. ``lock`` is a descriptor
+    of ``new``. Raises UsageError if the file may belong to another program, or if a log of ``path`` exists.
     """
     log = log_of(path)
     if log.exists():  # SQLite would move this log into the new file
@@ -177,8 +178,8 @@ def copy_to(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def saved(connection: sqlite3.Connection, path: Path) -> str:
-    """Copies the content of a connection's file to ``PATH.saved``, unless this file exists. Returns a text with advice
-    on the saved file, or on the failure.
+    """Copies the content of a connection's file to ``PATH.saved``, unless ``PATH.saved`` exists. Returns a text with
+    advice on the saved file, or on the failure.
     """
     to = _saved_of(path)
     try:

@@ -1,4 +1,4 @@
-"""Interface of a catalog, which has the current version of every stock, and the catalog in one process's memory.
+"""Interface of a catalog, and the catalog in one process's memory. A catalog has the current version of each stock.
 
 All changes of a stock go through ``Catalog.change``. The change itself is a pure step of ``rules.py``; a catalog only
 makes the step atomic. The commits of one catalog are numbered from 1 without gaps. A commit that ends before another
@@ -19,7 +19,7 @@ Version = tuple[Stock, int]
 Step = Callable[[Stock | None], tuple[Stock | None, Status]]
 """Pure function from a stock to the new stock and a status. To change nothing, the function returns the same object.
 
-For a name that the catalog does not have, the function gets None, and must return None.
+For a name that the catalog does not have, the function gets None, and must return None as the new stock.
 """
 
 
@@ -39,14 +39,14 @@ class Catalog(Protocol):
         """Applies a step to a stock, atomically. If the step changes the stock, the commit gets a number.
 
         With ``once``, only the first use of the request id has an effect. The catalog remembers the reply, of any
-        status, in the same atomic step. It remembers a number of request ids, and forgets the oldest id first. A second
-        use of a remembered request id waits for the end of the first use, and gets the first reply. The second use
-        raises InvalidRequest if its content differs.
+        status, in the same atomic step. The catalog remembers a limited number of request ids, and forgets the oldest
+        id first. A second use of a remembered request id waits for the end of the first use, and gets the first reply.
+        The second use raises InvalidRequest if its content differs.
 
         A catalog on a disk returns once the change is on the disk. Errors:
 
         - Overloaded: the disk is full. The change has no effect.
-        - InternalFault: the disk has failed. The change may have an effect, and no later change has one.
+        - InternalFault: the disk has failed. The change may have an effect, and no later change has an effect.
         - Unavailable: a database cannot be reached (no effect), or was lost at the commit of a change without ``once``
           (the change may have an effect).
         - Any other exception: the change has no effect, and its reply is not remembered.

@@ -39,7 +39,7 @@ class Exchange:
 
         A trade with a ``request_id`` (1 to 64 characters) has one effect, even if it is sent several times, and each
         copy gets the first reply. Raises InvalidRequest for an id that is too long, or was used for other content.
-        ``side`` may be any integer: INVALID_SIDE refuses an integer that is no ``Side``.
+        ``side`` may be any integer: the status INVALID_SIDE refuses an integer that is no ``Side``.
         """
         once = None
         if request_id:
@@ -56,7 +56,7 @@ class Exchange:
             )
         if once is None:
             return TradeReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)
-        # by the catalog, like any trade, so that the catalog remembers the refusal
+        # the catalog applies the refusal like any trade, and so remembers the refusal
         status, _, _ = self._catalog.change(name, lambda stock: rules.refuse(stock, refusal), once)
         return TradeReply(status)
 

@@ -5,7 +5,7 @@ exclude each other while they read or change an entry. No thread does other work
 logging.
 
 A strategy has two tables with a lock for each stock, one table for reading and one for writing. So a request finds its
-lock by one dictionary look-up, and then calls only the functions of the lock. The locks are not re-entrant. Waits have
+lock by one dictionary look-up, and then calls only this lock's own functions. The locks are not re-entrant. Waits have
 no timeout, since the work under a lock takes microseconds.
 """
 
@@ -31,7 +31,7 @@ the lock, in nanoseconds on the same clock. Called while the thread holds the lo
 
 
 class Locking(Protocol):
-    """Locking strategy. The constructor takes the names of all stocks, which are then fixed."""
+    """Locking strategy. The constructor takes the names of all stocks. No stock can be added later."""
 
     @property
     def reading(self) -> Mapping[str, Held | None]:
@@ -92,7 +92,7 @@ class Snapshot:
 
 class ReadWriteLock:
     """Reader-writer lock: readers share it, and a writer excludes all other threads. Neither readers nor writers
-    starve, since a waiting writer stops later readers.
+    starve, since readers that come after a waiting writer must wait too.
 
     The algorithm is the no-starve solution of A. Downey, *The Little Book of Semaphores*, 4.2.5. A writer holds the
     lock ``turnstile`` while it waits and works; readers only acquire and release ``turnstile``. One writer, or all
@@ -180,7 +180,7 @@ class Timed:
 
 
 class _TimedLock:
-    """Wrapper of a lock that measures every acquisition, and passes its two times to ``note``."""
+    """Wrapper of a lock. Passes the two times of every acquisition to ``note``."""
 
     __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 
@@ -211,15 +211,16 @@ class Sampled:
     """
 
     def __init__(self, locking: Locking, observe: Observe) -> None:
-        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # takes 1 µs of lock time
+        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # locked 1 µs longer
         number = count().__next__
         self.reading = _Some(locking.reading, timed.reading, number)
         self.writing = _Some(locking.writing, timed.writing, number)
 
 
 class _Some(dict[str, SomeHeld]):
-    """Table of locks. One look-up in ``metrics.ONE_IN`` gives the lock with a measured wait; every other look-up gives
-    the plain lock."""
+    """Table of locks. One look-up in ``metrics.ONE_IN`` gives a lock that measures the wait. Every other look-up gives
+    the plain lock.
+    """
 
     def __init__(self, plain: Mapping[str, SomeHeld], timed: Mapping[str, SomeHeld], number: Callable[[], int]) -> None:
         super().__init__(plain)

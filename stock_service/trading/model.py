@@ -1,8 +1,8 @@
 """Value types of the exchange: stock, side of a trade, outcome, and the replies of the three methods.
 
-All values are immutable, so any thread may use them without a lock. Replies are tuples, since every request makes one,
-and making a tuple takes half the time of a dataclass. Prices are integers, in cents. ``dollars`` and ``cents`` convert
-to and from the dollars that people read and type.
+All values are immutable, so any thread may use them without a lock. Replies are tuples, since every request makes a
+reply, and making a tuple takes half as long as making a dataclass. Prices are integers, in cents. ``dollars`` makes the
+text in dollars that people read, and ``cents`` converts the dollars that people type.
 """
 
 import math
@@ -88,7 +88,8 @@ def dollars(price_cents: int) -> str:
 
 
 def within_reach(amount: Decimal) -> bool:
-    """Returns True for a finite amount under 10^20 without digits finer than 10^-30, which is safe to compute with.
+    """Returns True for an amount that is safe to compute with: finite, under 10^20, and without digits finer than
+    10^-30.
 
     A larger amount fits into no field, and as an integer it could fill the memory. The denominator of an amount with
     finer digits could also fill the memory.
@@ -99,8 +100,8 @@ def within_reach(amount: Decimal) -> bool:
 def cents(amount: str | float) -> int:
     """Converts dollars to cents, rounded half to even: ``"15.99"``, ``"$15.99"`` or ``15.99`` → 1599.
 
-    Raises ValueError for a text that is no amount, NaN, infinity, and an amount over ``INT64_MAX`` cents. Accepts a
-    negative amount, which the exchange refuses (``Status.INVALID_PRICE``).
+    Raises ValueError for a text that is no amount, for NaN and infinity, and for an amount over ``INT64_MAX`` cents.
+    Accepts a negative amount, which the exchange refuses (``Status.INVALID_PRICE``).
     """
     if isinstance(amount, float) and not math.isfinite(amount):
         raise ValueError(f"no finite amount: {amount!r}")

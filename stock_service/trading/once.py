@@ -1,11 +1,11 @@
 """Exactly-once requests: a request with an id has one effect, even if a client sends it several times.
 
 A catalog remembers the reply to the first use of an id, in the same atomic step that has the effect. The catalog stores
-a record under a key. Both are small, and have the same form in every store:
+a record under a key. Record and key are small, and have the same form in every store:
 
     key      the id if it is ASCII, otherwise a digest of the id: 64 characters at most
     record   status u8, volume i64, sequence i64, big-endian; then a length u8 and 24 bytes, with the request's content,
-             or with a digest of the content if it is longer
+             or with a digest of longer content
 
 The number of remembered ids is limited. The *window* is the last ``RETRY_WINDOW`` ids, in the order in which their
 first uses ended. An id that is no longer in the window counts as new.
@@ -57,7 +57,7 @@ def key_of(once: Once) -> str:
     request_id = once.request_id
     if request_id.isascii():
         return request_id
-    return "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()  # no ASCII id
+    return "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()  # é is in no ASCII id
 
 
 def record_of(once: Once, changed: Changed) -> bytes:

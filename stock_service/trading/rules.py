@@ -6,8 +6,9 @@ catalog makes no commit: so the catalog distinguishes a refusal from a change. S
 change.
 
 The specified order of checks is: unknown stock, then quantity or price, then side, then suspension. ``trade_refusal``
-and ``update_refusal`` need no stock. ``trade`` checks suspension, which needs the stock. The steps make stocks by
-positional arguments, which is three times as fast as ``dataclasses.replace``, since a step runs under a lock.
+and ``update_refusal`` need no stock. ``trade`` checks suspension, which needs the stock. A step must be fast, since it
+runs under a lock. So the steps make stocks by positional arguments, which is three times as fast as
+``dataclasses.replace``.
 """
 
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock

@@ -15,7 +15,7 @@ TRADE = f"/{STOCK_SERVICE}/Trade"
 UPDATE = f"/{STOCK_SERVICE}/Update"
 
 KEPT_MAX = 1024
-"""Largest number of stocks with which the service caches the response to each stock's last Lookup. With more stocks,
+"""Largest catalog, in stocks, for which the service caches the response to each stock's last Lookup. With more stocks,
 finding a cached response in memory would take as much time as it saves.
 """
 

@@ -2,8 +2,9 @@
 
 The code of each API follows the guide of its library. ``experiments/peers/c/sockets/`` has the same channels in C. A
 server receives a message, and sends a message back before it receives the next message. A client sends a message, and
-receives the reply. A receive waits for ``wait_s`` seconds at most. A channel is for one thread. Over ``berkeley`` a
-message follows its length in four bytes, big-endian, and a server has one connection at a time.
+receives the reply. A receive waits for ``wait_s`` seconds at most. A channel is for one thread. Over ``berkeley`` the
+length of a message, in four bytes, big-endian, precedes the message. A ``berkeley`` server has one connection at a
+time.
 """
 
 import socket
@@ -119,8 +120,8 @@ class Berkeley:
             self._held += came
 
     def _left(self, why: str) -> None:
-        """Handles the end of the connection. A server closes the connection, and can accept the next one. A client
-        raises Gone with the reason ``why``."""
+        """Handles the end of the connection. A server closes the connection, and can accept the next connection. A
+        client raises Gone with the reason ``why``."""
         if self._listener is None:
             raise Gone(why)
         assert self._connection is not None

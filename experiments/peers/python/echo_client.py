@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--count", type=integer(1, 10_000_000), default=1000, metavar="N", help="messages")
     parser.add_argument("--timeout-s", type=number(0.01, 3600), default=5.0, metavar="S", help="for each reply")
     options = parser.parse_args(arguments)
-    gc.disable()  # as in every load client here: no call must include a garbage collection
+    gc.disable()  # as in every load client here, so that no call includes a garbage collection
     asked = channel(options.api, False, options.timeout_s)
     began_ns = time.perf_counter_ns()  # the library is loaded by now
     try:

@@ -3,8 +3,8 @@
     python -m experiments.peers.python.echo_server --api berkeley|zeromq|nng [--host HOST] [--port N] [--grace-s S]
 
 The server prints ``ready HOST:PORT`` when it serves. After SIGTERM or SIGINT the server answers the messages that have
-arrived, and exits with 0. If this takes longer than ``--grace-s``, the exit code is 1. A second signal ends the server
-at once with exit code 1. For a bad option or a taken port, the server prints one line and exits with 2.
+arrived, and exits with 0. If these answers take longer than ``--grace-s``, the exit code is 1. A second signal ends the
+server at once with exit code 1. For a bad option or a taken port, the server prints one line and exits with 2.
 """
 
 import os
@@ -23,13 +23,13 @@ WAIT_S = 0.05
 """Longest time in seconds between two checks for a signal."""
 
 DRAIN_S = 0.05
-"""Time in seconds after a signal in which the server still answers messages that arrive."""
+"""Time in seconds after a signal during which the server still answers messages that arrive."""
 
 SETTLE_S = 0.05
 """Pause in seconds before the close, since NNG drops unsent messages at a close."""
 
 GRACE_S_LEAST = 0.25
-"""Seconds that a server without unanswered messages takes to end. A shorter ``--grace-s`` is raised to this time."""
+"""Time in seconds that a server without unanswered messages takes to end. A shorter ``--grace-s`` becomes this time."""
 
 
 class Ending:

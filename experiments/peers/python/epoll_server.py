@@ -3,18 +3,19 @@
     python -m experiments.peers.python.epoll_server --port 0
 
 This server is like the server in C (``experiments/peers/c/stock_server.c``), but in Python and with protobuf's
-messages. The server has no thread pool, no lock, no queue, no deadlines, no limit except a frame's size, and no code of
-our server. The difference between our server's time and this server's time is the cost of these parts. The server
+messages. The server has no thread pool, no lock, no queue, no deadlines, no limit except on a frame's size, and no code
+of our server. The difference between our server's time and this server's time is the cost of these parts. The server
 answers Lookups of the default four stocks. Any other method gets the fault UNIMPLEMENTED. While a client does not read
 its replies, the server does not read from the client's connection (back-pressure).
 
-With ``--fdatasync`` the server does only the disk writes of a durable server with one commit a request. Every request,
-of any method, writes two pages to a file in the working folder. The request gets an empty reply when the pages are on
-the disk.
+With ``--fdatasync`` the server does only the disk writes of a durable server that commits each request on its own.
+Every request, of any method, writes two pages to a file in the working folder. The request gets an empty reply when the
+pages are on the disk.
 
 The server prints ``ready HOST:PORT`` when it serves. After SIGTERM or SIGINT the server accepts no more connections,
-answers the requests that have arrived within ``--grace-s``, and exits with 0. The exit code is 1 if this time was too
-short, or if a second signal came. For a bad option or a taken port, the server prints one line and exits with 2.
+answers the requests that have arrived, and exits with 0. The exit code is 1 if these answers take longer than
+``--grace-s``, or if a second signal comes. For a bad option or a taken port, the server prints one line and exits with
+2.
 """
 
 import argparse
@@ -47,7 +48,7 @@ LINGER_S = 0.05
 reset."""
 
 PAGES, PAGE_BYTES = 512, 4096
-"""Size of the file of ``--fdatasync``: number of pages, and bytes of a page."""
+"""Size of the file of ``--fdatasync``: number of pages, and number of bytes in a page."""
 
 INVALID_ARGUMENT, UNIMPLEMENTED = 3, 12
 """Fault codes of a reply, with the values of ``stock_service/rpc/errors.py``. 0 is no fault."""
@@ -177,11 +178,11 @@ class Server:
     def run(self, grace_s: float) -> bool:
         """Serves until a signal, and then until no request is incomplete and all replies are sent.
 
-        True if this end comes within ``grace_s`` seconds after the signal, and no second signal comes before.
+        True if all replies are sent within ``grace_s`` seconds after the signal, and no second signal comes before.
         """
         while self._turn(-1):
             pass
-        self._take()  # clients that connected before the signal
+        self._take()  # accepts clients that connected before the signal
         self._epoll.unregister(self._listener)
         self._listener.close()
         until_s, ended_s = time.monotonic() + grace_s, 0.0
@@ -239,7 +240,7 @@ class Server:
 
     def _end_those_that_may(self) -> int:
         """Ends the server's side (half-close) of every connection without an incomplete request or unsent replies.
-        Gives the number of the other connections."""
+        Gives the number of connections that have such a request or replies."""
         owing = 0
         for fd, connection in list(self._connections.items()):
             if not connection.ended and not connection.unsent:

@@ -4,7 +4,8 @@
         [--in-flight N]
 
 The program does the same as ``greeter_client.cpp``, and prints the same lines. Two parts differ in Python. A client is
-a process, since threads of one interpreter would take turns. An asynchronous client uses asyncio, as in gRPC's example.
+a process, since only one thread of an interpreter runs at a time. An asynchronous client uses asyncio, as in gRPC's
+example.
 
 Each client has a channel of its own. First every client connects and makes its first call. Then all clients begin their
 other calls at the same moment. Each client makes ``--count`` calls in total. Every reply is checked. A failed call or a
@@ -131,7 +132,7 @@ def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
 
     An error also breaks the barrier, so that the other clients do not wait.
     """
-    gc.disable()  # as in every load client here: no call must include a garbage collection
+    gc.disable()  # as in every load client here, so that no call includes a garbage collection
     try:
         if options.mode == "sync":
             seen = call_in_turn(options.address, options.count, start)

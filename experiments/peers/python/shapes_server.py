@@ -94,8 +94,8 @@ def database() -> None:
 
 
 def backend() -> None:
-    """Waits for a random time, as a call of another service takes: exponential, 12 ms on average. Then sums up 10,000
-    squares.
+    """Waits for a random time, like a call of another service: exponentially distributed, 12 ms on average. Then sums
+    up 10,000 squares.
     """
     time.sleep(random.expovariate(1 / 0.012))
     sum(number * number for number in range(10_000))

@@ -2,8 +2,8 @@
 ids.
 
 The memory is an anonymous file (memfd_create(2)). The parent process makes the file, and passes its descriptor to the
-children. The kernel frees the memory when the last process with the file ends. One mutex, for all processes and
-threads, guards the whole memory. Readers also hold the mutex.
+children. The kernel frees the memory when the last process that has the file open ends. One mutex, for all processes
+and threads, guards the whole memory. Readers also hold the mutex.
 
 If a process is killed during a change, the memory is as before or as after the whole change (``memory.py``), and
 unlocked. A trade and the record of its request id are one commit. So a client may send a request again after a process
@@ -37,8 +37,8 @@ def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
     together. Returns the memory's descriptor, which the caller must close. Any number of ``SharedCatalog`` objects may
     use the memory.
 
-    Each request id takes some 82 bytes once it comes: 8.2 MB for 100,000 ids. Raises OSError, and OverflowError for a
-    number over 64 bits.
+    Each request id takes some 82 bytes from its first use on: 8.2 MB for 100,000 ids. Raises OSError, and OverflowError
+    for a number over 64 bits.
     """
     named = pickle.dumps([(stock.name, stock.volume_limit) for stock in stocks])
     window_at = _STOCKS + len(stocks) * _STOCK_WORDS

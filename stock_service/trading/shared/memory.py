@@ -9,9 +9,10 @@ killed process has done all writes before some point of its program, and no writ
 ``Memory.bytes`` is a view of the same memory, for data that one process writes before the memory is shared.
 
 The lock between processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
-fcntl(2)). The kernel releases the lock when its process ends in any way. An older POSIX lock would belong to a process:
-closing any descriptor of the file would release the lock, and the kernel would report a false deadlock when threads of
-two processes wait for each other. This lock belongs to an open file, and has neither fault.
+fcntl(2)). The kernel releases the lock when the process that holds it ends, even by SIGKILL. An older POSIX lock would
+belong to a process: closing any descriptor of the file would release the lock, and the kernel would report a false
+deadlock when threads of two processes wait for each other. An open file description lock belongs to an open file, and
+has neither fault.
 """
 
 import mmap
@@ -26,7 +27,9 @@ from types import TracebackType
 WORD_BYTES = 8
 
 _JOURNAL = 0
-"""Place of the word with the journal's length: the number of integers, two for each change. The integers follow it."""
+"""Place of the word with the journal's length. The length is a number of integers, two for each change. The integers
+follow this word.
+"""
 
 _JOURNAL_WORDS = 64
 
@@ -42,8 +45,8 @@ _LET_GO = _FLOCK.pack(F_UNLCK, os.SEEK_SET, 0, 1, 0)
 
 
 class Memory:
-    """A file that several processes map into their memory. One thread of all processes at a time *holds* the memory, by
-    a ``with`` statement, and never sees a partial commit.
+    """A file that several processes map into their memory. At a time, only one thread of all processes *holds* the
+    memory, by a ``with`` statement. The holder never sees a partial commit.
 
     Only the holder may use the attributes and methods, except ``with`` and ``close``. The ``with`` statement blocks,
     without a timeout, while another thread holds the memory. A thread first acquires a lock of its own process, so at
@@ -80,7 +83,7 @@ class Memory:
             self._threads.release()
 
     def commit(self, changes: Sequence[int]) -> None:
-        """Changes all words or no word. ``changes`` has the place and the new value of each word, one after the other.
+        """Changes all words or no word. ``changes`` is a flat list: the place and the new value of each word.
 
         Raises OverflowError for a value over 64 bits, and then changes nothing.
         """

@@ -2,8 +2,8 @@
 
 ``once.py`` describes a record. Records are numbered from 1. They are in a ring buffer: a new record overwrites the
 oldest record. Records in the same bucket are a chain, the newest record first. A chain ends at the first number of an
-overwritten record, or at 0: so no record must be removed from a chain. The window stores an id as its digest of 128
-bits. Two different ids do not have the same digest by accident; finding two such ids takes 2^64 tries.
+overwritten record, or at 0. So an overwritten record need not be removed from its chain. The window stores an id as its
+digest of 128 bits. Two different ids do not have the same digest by accident; finding two such ids takes 2^64 tries.
 
 Only the holder of the memory may call these functions and methods.
 """
@@ -35,7 +35,9 @@ Key = tuple[int, int]
 
 
 def digest_of(key: str) -> Key:
-    """Computes the digest of a request's key (``once.key_of``), under which the window stores its record."""
+    """Computes the digest of a request's key (``once.key_of``). The window stores the request's record under this
+    digest.
+    """
     first, second = _KEYS.unpack(blake2b(key.encode(), digest_size=_KEYS.size).digest())
     return first, second
 
