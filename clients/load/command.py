@@ -334,8 +334,8 @@ def _conclusion(found: Found, p99_ms: float) -> str:
         rates_hz = [tried.rate_hz for tried in found.trials]
         tried = f"in {len(rates_hz)} trials, from {min(rates_hz):,.0f}/s to {max(rates_hz):,.0f}/s"
         if found.late_sends:
-            return f"limited by the client: no rate had {limit} {tried}; requests were {LATE}"
-        return f"no rate had {limit} {tried}; {UNKEPT_WHY}"
+            return f"limited by the client: no rate was shown to have {limit} {tried}; requests were {LATE}"
+        return f"no rate was shown to have {limit} {tried}; {UNKEPT_WHY}"
     if found.late_sends:
         said = f"at least {rate_hz:.0f}/s, limited by the client, with {limit}; at higher rates requests were {LATE}"
     elif rate_hz >= SEARCH_TO_HZ:

@@ -101,4 +101,4 @@ def _said(condition: Condition, request: RequestResult, result: LoadResult) -> s
     errors = sum((result.errors if condition.request == ALL else request.errors).values())
     requests = result.recorded if condition.request == ALL else request.count + errors
     value = errors / max(1, requests) if condition.share else errors
-    return f"there were {errors:,}, and {requests:,} requests" if holds(value, condition.value) else None
+    return f"there were {errors:,} errors and {requests:,} requests" if holds(value, condition.value) else None

@@ -223,12 +223,6 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     return any(_is_late(sweep.limits, each) for each in seen)
 
 
-def limited_arms(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> tuple[bool, bool]:
-    """``is_load_limited`` for the two arms of a comparison: for the arm above, then for the arm below."""
-    above, below = (is_load_limited(sweep, blocks, arm) for arm in (comparison.above, comparison.below))
-    return above, below
-
-
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
     """True if sends of an open loop were too late (gate 7). In some window, the 99th percentile of the lateness is over
     a tenth of the 99th percentile of the response times."""

@@ -213,9 +213,10 @@ class Judgement:
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
     def limited(self, one: Judged) -> tuple[bool, bool]:
-        """``gates.limited_arms`` of a judged comparison, over the blocks that count for the comparison."""
-        counted = [each for each in self.blocks if each.number in one.log_ratios]
-        return gates.limited_arms(self.sweep, counted, one.comparison)
+        """``gates.is_load_limited`` for the arm above and the arm below, over the blocks that count."""
+        counted, of = [each for each in self.blocks if each.number in one.log_ratios], one.comparison
+        above, below = (gates.is_load_limited(self.sweep, counted, arm) for arm in (of.above, of.below))
+        return above, below
 
     def comparisons(self, family: str) -> Iterator[Judged]:
         """Judged comparisons of a family, in the order of their declaration."""

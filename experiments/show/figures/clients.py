@@ -192,7 +192,7 @@ def _entries(panels: Sequence[Panel], drawn: style.Strokes, percentiles: bool) -
     if percentiles and names:
         lacks = any(point.percentile_us(99) is None for point in panels[0].points)
         alone = {} if _is_joined(panels[0], 99) else {"linestyle": ""}
-        p99 = "99th percentile" + ", where requests are enough" * lacks
+        p99 = "99th percentile" + ", where there are enough requests" * lacks
         yield style.key(p99, **{**PERCENTILES[99], **alone}, linewidth=1.1)
         yield style.key("median", **PERCENTILES[50], linewidth=1.1)
     if any(point.mean_us and has_interval(point.mean_us) for point in points):

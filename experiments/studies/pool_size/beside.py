@@ -218,11 +218,13 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 def enough_between(rates_hz: Sequence[Estimate]) -> tuple[int, int]:
     """Two indices, by the intervals of the rates: of the first rate that can reach ``USEFUL_SHARE`` of the highest
     rate, and of the first rate that surely reaches this share. Without a sure rate, the second index is the last."""
-    can_hz, surely_hz = (
-        USEFUL_SHARE * max(ends) for ends in zip(*((each.low, each.high) for each in rates_hz), strict=True)
-    )
+    can_hz = USEFUL_SHARE * max(each.low for each in rates_hz)
     earliest = next(place for place, rate in enumerate(rates_hz) if rate.high >= can_hz)
-    return earliest, next((place for place, rate in enumerate(rates_hz) if rate.low >= surely_hz), len(rates_hz) - 1)
+    for place, rate in enumerate(rates_hz):
+        others = [other.high for each, other in enumerate(rates_hz) if each != place]
+        if rate.low >= USEFUL_SHARE * max(others, default=0.0):
+            return earliest, place
+    return earliest, len(rates_hz) - 1
 
 
 def asked(seen: Seen) -> tuple[Setting, ...]:

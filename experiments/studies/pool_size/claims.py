@@ -19,6 +19,7 @@ from experiments.show.sentences import verdict_words
 from experiments.studies.pool_size.answers import gains_from_threads
 from experiments.studies.pool_size.beside import (
     NEAR,
+    STEPS_MIN,
     TAIL_WITHIN,
     THROUGHPUT_WITHIN,
     asked,
@@ -97,12 +98,12 @@ def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding
     """Finding on a claim that more threads gain in all comparisons ``own`` (``gain`` is True), or in none of them
     (``gain`` is False). A comparison without a value keeps the claim open."""
     judged = [judgement.judged[each.name] for each in own if each.name in judgement.judged]
-    if not judged:
+    if not own:
         return _NOT_MEASURED
     judged.sort(key=lambda each: ((found := gains_from_threads(each)) is gain, found is None))
     told = [f"{each.comparison.title}: {ratio_words(each.typical)[0]}, {verdict_words(each)}." for each in judged]
     missing = len(own) - len(judged)
-    said = " ".join(told) + _missed(missing, "comparison")
+    said = (" ".join(told) + _missed(missing, "comparison")).strip()
     found = [gains_from_threads(each) for each in judged]
     if judgement.look is not None and (not gain) in found:
         return "CONTRADICTED", said
@@ -146,32 +147,38 @@ def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int,
 
 def _steps(seen: Seen) -> Finding:
     every = beside(seen)
-    found = [each for each in (*of_pools(every), *of_clients(every)) if each.can_miss]
+    tried = (*of_pools(every), *of_clients(every))
+    found = [each for each in tried if each.can_miss]
     if seen.main.look is None:
         return _NO_LOOK
-    if not found:
+    if not tried:
         return _NOT_MEASURED
+    if not found:
+        return "INCONCLUSIVE", "In every tried row each step is within one step of the foretold step."
     surely, out = sum(each.is_sure_hit for each in found), sum(each.is_sure_miss for each in found)
     hits = f"{sum(each.is_hit for each in found)} of {counted(len(found), 'row')} that can miss"
     missing = len(_closed(seen)) - sum(each.ratio is not None for each in every if not each.is_open)
     said = f"{hits}; {surely} by all intervals, and {out} surely missed.{_missed(missing, 'arm')}"
-    if missing:
-        return "INCONCLUSIVE", said
-    return ("CONTRADICTED" if out else "CONFIRMED" if surely == len(found) else "INCONCLUSIVE"), said
+    if max(len(each.steps) for each in found) == STEPS_MIN:
+        said += f" A row of {STEPS_MIN} steps misses only where one end is foretold and the other end is enough."
+    is_sure = surely == len(found) and not missing
+    return ("CONTRADICTED" if out and not missing else "CONFIRMED" if is_sure else "INCONCLUSIVE"), said
 
 
 def _tails(seen: Seen) -> Finding:
     known = beside(seen)
     every = [each for each in known if each.share_now is not None and abs(each.share_now - USUAL) < NEAR]
     ratios = [each.tail_ratio for each in every if each.tail_ratio is not None]
-    missing = len(every) - len(ratios) + len(asked(seen)) - len(known)
+    there = {each.setting for each in known}
+    untold = sum(each["rate_hz"] is not None and each not in there for each in asked(seen))
+    missing = len(every) - len(ratios) + untold
     if seen.main.look is None:
         return _NO_LOOK
-    if not every:
+    if not every and not untold:
         near = f"{percent(USUAL - NEAR)} to {percent(USUAL + NEAR)}"
         return "INCONCLUSIVE", f"No open loop was at {near} of the capacity that is foretold in the sweep."
     if not ratios:
-        return "INCONCLUSIVE", "Too few requests for a 99th percentile."
+        return "INCONCLUSIVE", "Too few requests for a 99th percentile, or no prediction."
     surely, out, counts = _counted(ratios, TAIL_WITHIN, "row")
     said = f"Measured ÷ foretold: {', '.join(f'{each.value:.2f}' for each in ratios)}: {counts}"
     said += _missed(missing, "arm")

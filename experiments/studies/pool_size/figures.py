@@ -241,7 +241,7 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
     )
     note = (
         "Enough is 95 % of the highest of these steps. By intervals: steps that can be the smallest sufficient step. "
-        f"{NOTHING} where every step is within one step of the foretold step."
+        f"Each interval is of 95 %. {NOTHING} where every step is within one step of the foretold step."
     )
     head = ("row", "with", "tried", "foretold", "measured", "by intervals", "within one step")
     return Table(head, lines, 3, (note,)).markdown

@@ -96,7 +96,7 @@ OWN_VARIATION = 0.5
 """Coefficient of variation of the transport's own processor time. The work in a request does not vary."""
 
 
-class Unmeasured(Exception):
+class Unmeasured(ValueError):
     """Raised where an arm of a prediction's basis has no value in any block."""
 
 

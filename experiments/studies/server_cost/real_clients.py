@@ -149,6 +149,8 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
         exact = [headers for headers, arms in limited.items() if not any(arms)]
         lower = [headers for headers, arms in limited.items() if arms == (False, True)]
         if not (exact or lower):
+            if ratios:
+                yield f"{_at_once(load)}, the client was at its limit on grpcio: no ratio is exact or a lower bound."
             continue
         most = max((*exact, *lower), key=ratios.__getitem__)
         is_bound = len(exact) < len(ratios)

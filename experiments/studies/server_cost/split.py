@@ -34,7 +34,7 @@ from experiments.services import STOCK
 from experiments.show.content import Answer, Section, Seen
 from experiments.show.figures import shares
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import counted, number, percent
+from experiments.show.numbers import counted, has_interval, number, percent
 from experiments.show.tables import Table
 from experiments.studies.server_cost.goals import estimate
 from experiments.studies.server_cost.sweeps import CONNECTIONS, NULL_SERVER, SOCKETS, THREE, echo_of, twice_of
@@ -46,7 +46,7 @@ NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "gr
 """Names of the three servers in texts, by the servers' transports."""
 
 BELOW_0 = "A share under 0 with 0 in its interval is a difference too small for these blocks."
-SURELY_BELOW_0 = "A share whose whole interval is under 0: the arm that is subtracted takes more processor time."
+SURELY_BELOW_0 = "A share whose whole interval is under 0: the subtracted times are larger than the time itself."
 
 QUANTITY = "Processor time of the server for each Lookup, µs"
 
@@ -153,7 +153,7 @@ def table(found: Sequence[Split]) -> str:
 def _below_0(found: Sequence[Split]) -> Iterator[str]:
     """Sentences on negative shares, one for each kind of negative share that is there."""
     shares = [share for of in found for share in of.shares.values()]
-    if any(share.value < 0 <= share.high for share in shares):
+    if any(share.value < 0 <= share.high and has_interval(share) for share in shares):
         yield BELOW_0
     if any(share.high < 0 for share in shares):
         yield SURELY_BELOW_0

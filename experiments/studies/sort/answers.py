@@ -127,8 +127,8 @@ def _fits(found: Measured) -> Iterator[str]:
                 f"{once_us} are paid once" if once.fit.once_us.low > 0 else f"the fit shows no one-off cost: {once_us}"
             )
             yield (
-                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and {cost}. Timed "
-                f"apart, this cost is {_us(once.seen_us)}. The fit is off by {100 * once.fit.off_share:.0f} % at most."
+                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and {cost}. The fit "
+                f"is off by {100 * once.fit.off_share:.0f} % at most. Timed apart, a one-off cost is {_us(once.seen_us)}."
             )
 
 

@@ -260,7 +260,8 @@ def paid_once(found: Measured) -> Table:
     fit = "a, µs a call", interval, "b, µs once", interval, "Timed once, µs", interval, "Fit is off by, %"
     note = (
         "Timed once: the first call's time beyond a later call, and the time of connecting where it counts. Where b is "
-        "larger, the next calls are slow too: a fresh program warms up over its first hundreds of calls."
+        "larger, the next calls are slow too: a fresh program warms up over its first hundreds of calls. Where b is "
+        "smaller, later calls were slower than early calls in these runs, and the fit shows too small a cost."
     )
     return Table((*what, *fit), tuple(lines), 3, (note,))
 
@@ -277,7 +278,7 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
     )
     for mechanism in MECHANISMS:
         if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):
-            few, many = (100 * once.fit.once_us.value / calls / once.fit.at(calls) for calls in (CALLS[0], CALLS[2]))
+            few, many = (100 * once.seen_us.value / calls / once.fit.at(calls) for calls in (CALLS[0], CALLS[2]))
             yield (
                 f"N calls share what is paid once; the fall is larger, its cause open ({label(mechanism)})",
                 f"Of its mean of 100 calls, {few:.0f} % is paid once; of 10,000, {many:.1f} %.",

@@ -118,7 +118,7 @@ def test_the_highest_rate_is_found(
     limit = ["--find-rate", "--p99-ms", "60000", "--json", str(file)]
     assert run(server, *limit, "--fail-if", "starved>0") == 4  # too few replies for a percentile
     said = capsys.readouterr()
-    assert "no rate had a p99 of at most 60000 ms in 1 trials, from 10/s to 10/s; allow more" in said.out
+    assert "no rate was shown to have a p99 of at most 60000 ms in 1 trials, from 10/s to 10/s; allow more" in said.out
     assert said.err.startswith("first rate 10/s, at which 0.2 s have the 1,000 replies")
     assert "cannot be told from" in said.err
     monkeypatch.setattr(summary, "BEYOND_MIN", 1)  # a p99 needs 100 replies

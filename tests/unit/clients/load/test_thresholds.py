@@ -107,14 +107,14 @@ def test_errors_are_a_number_or_a_share() -> None:
     run = open_run(count=20_000, failed=20)
     run = replace(run, errors={"invalid_reply": 20, "unavailable": 20})
     assert said(run, "errors>40") == []
-    assert said(run, "errors>39") == ["errors>39: there were 40, and 20,000 requests"]
+    assert said(run, "errors>39") == ["errors>39: there were 40 errors and 20,000 requests"]
     assert said(run, "errors>0.2%") == []
     assert len(said(run, "errors>0.199%")) == 1
     assert said(run, "lookup.errors>10") == []
     unconnected = replace(run, errors={"unavailable": 60_000}, recorded=20_000)
     assert said(unconnected, "errors>300%") == []
     assert len(said(unconnected, "errors>299%")) == 1
-    assert said(run, "lookup.errors>=0.1%") == ["lookup.errors>=0.1%: there were 10, and 10,000 requests"]
+    assert said(run, "lookup.errors>=0.1%") == ["lookup.errors>=0.1%: there were 10 errors and 10,000 requests"]
 
 
 @pytest.mark.parametrize(

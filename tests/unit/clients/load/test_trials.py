@@ -20,7 +20,7 @@ LATE = (
 
 KEPT = "a p99 of at most 20 ms"
 
-NONE = f"no rate had {KEPT} in 3 trials, from 300/s to 1,200/s"
+NONE = f"no rate was shown to have {KEPT} in 3 trials, from 300/s to 1,200/s"
 
 
 def judged(result: LoadResult) -> Trial:

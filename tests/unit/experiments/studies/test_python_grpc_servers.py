@@ -9,6 +9,7 @@ from experiments.design.arms import Arm
 from experiments.judge.verdicts import judge
 from experiments.results.observed import Window
 from experiments.show.content import Seen
+from experiments.show.tables import NO_BOUND
 from experiments.studies.python_grpc_servers import PYTHON_GRPC_SERVERS
 from experiments.studies.python_grpc_servers.sweep import CONNECTIONS, PEERS, SERVERS, loads, sweep
 from experiments.studies.study import Scale
@@ -77,8 +78,9 @@ def test_the_limit_of_the_client_on_grpcio_makes_an_upper_bound(limited: tuple[s
     """With the client at its limit on grpcio alone, a ratio is "at most". With the limit on both it has a mark."""
     busy = World(mean_us, windows=answered, client_share=lambda arm: 0.9 if arm.setting["service"] in limited else 0.4)
     design = sweep(replace(SMALL, peers=frozenset()))
-    sentence = PART.answers(Seen(judge(design, blocks(design, 10, busy))))[0].sentence
-    assert re.search(f"grpc_static {said}", sentence)
+    answer = PART.answers(Seen(judge(design, blocks(design, 10, busy))))[0]
+    assert re.search(f"grpc_static {said}", answer.sentence)
+    assert (NO_BOUND in answer.details) == ("†" in said)
 
 
 def test_a_server_whose_package_is_not_here_is_left_out() -> None:

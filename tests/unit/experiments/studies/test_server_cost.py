@@ -369,3 +369,23 @@ def test_a_ratio_that_is_a_bound_is_said_to_be_one(
     rounded = re.sub(r"\d\.\d+", lambda ratio: f"{round(2 * float(ratio[0])) / 2}", sentence)
     found = re.findall(r"answers (.*?) times the calls of plain grpcio\. The (.*?)\.", rounded)
     assert found == [(said, ends)] * len(real_clients.LOADS)
+
+
+def test_a_client_at_its_limit_on_grpcio_gives_no_range() -> None:
+    """With the client at its limit on grpcio for every kind of call, no ratio is exact or a lower bound, and the answer
+    says so."""
+    seen = clients_seen(OURS_US, [], replace(SMALL, peers=frozenset()), also="python")
+    (answer,) = SERVER_COST.parts["real_clients"].answers(seen)
+    assert answer.sentence.count("no ratio is exact or a lower bound.") == len(real_clients.LOADS)
+
+
+def test_a_limit_is_judged_over_the_blocks_that_count() -> None:
+    """A block that a gate leaves out makes no bound, though the client was at its limit in that block alone."""
+    seen = clients_seen(OURS_US, [], replace(SMALL, peers=frozenset()))
+    one = seen.main.judged["deadline at 4 × 16"]
+    busy = clients_seen(OURS_US, ["deadline"], replace(SMALL, peers=frozenset())).main.blocks
+    kept = {number: value for number, value in one.log_ratios.items() if number != 1}
+    mixed = replace(seen.main, blocks=(*busy[:1], *seen.main.blocks[1:]))
+    first = replace(one, log_ratios={1: one.log_ratios[1]})
+    assert mixed.limited(first) == (False, True)
+    assert mixed.limited(replace(one, log_ratios=kept)) == (False, False)

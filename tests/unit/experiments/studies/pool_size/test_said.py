@@ -19,6 +19,7 @@ from experiments.studies.pool_size.beside import (
     NEAR,
     Beside,
     Ladder,
+    asked,
     begins,
     beside,
     enough_between,
@@ -100,7 +101,12 @@ def test_one_row_that_misses_contradicts_the_claim_on_every_row() -> None:
     """The claim on the least pool is on every tried row: one row that is two steps off contradicts the claim."""
     found = claims(seen(one_row_off))[STEPS]
     assert found.verdict == "CONTRADICTED"
-    assert found.said == "2 of 3 rows that can miss; 2 by all intervals, and 1 surely missed."
+    assert found.said.startswith("2 of 3 rows that can miss; 2 by all intervals, and 1 surely missed. A row of 3 steps")
+    middle = Ladder("", "", "thread", (1, 2, 16), foretold=1, seen=1, earliest=1, latest=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.studies.pool_size.claims.of_pools", lambda _: (middle,))
+        patch.setattr("experiments.studies.pool_size.claims.of_clients", lambda _: ())
+        assert of_arms(STEPS, seen(), beside(seen()))[0] == "INCONCLUSIVE"
 
 
 def test_a_row_is_decided_by_its_intervals() -> None:
@@ -186,8 +192,13 @@ def test_arms_without_a_value_keep_a_claim_open() -> None:
     lacking = with_tails([1.0] * 10, missing=1)
     assert (lacking[0], with_tails([1.0] * 10)[0]) == ("INCONCLUSIVE", "CONFIRMED")
     assert lacking[1].endswith(" 1 arm has no value.")
+    without_closed = [each for each in every if each.is_open]
+    assert of_arms(TAILS, found, without_closed) == of_arms(TAILS, found, every)
     far = [each for each in every if not each.is_open or each.share_now is None or abs(each.share_now - USUAL) >= NEAR]
-    assert of_arms(TAILS, found, far)[1].startswith("No open loop was at 65 % to 75 %")
+    near = {each.setting for each in every} - {each.setting for each in far}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.studies.pool_size.claims.asked", lambda of: [x for x in asked(of) if x not in near])
+        assert of_arms(TAILS, found, far)[1].startswith("No open loop was at 65 % to 75 %")
 
 
 def test_a_fault_of_the_model_is_no_missing_value(monkeypatch: pytest.MonkeyPatch) -> None:
