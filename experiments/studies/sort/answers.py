@@ -122,13 +122,12 @@ def _fits(found: Measured) -> Iterator[str]:
     for mechanism, with_connect in (("grpc", True), ("net-rpc", False), ("grpc", False), ("net-rpc", True)):
         if once := paid(found.cold, mechanism, MERGE, with_connect):
             how = "connecting within its times" if with_connect else "connecting before"
-            once_us = _us(once.fit.once_us)
-            cost = (
-                f"{once_us} are paid once" if once.fit.once_us.low > 0 else f"the fit shows no one-off cost: {once_us}"
-            )
+            once_us, off = _us(once.fit.once_us), f"{100 * once.fit.off_share:.0f} %"
+            is_shown = once.fit.once_us.low > 0
+            cost = f"{once_us} are paid once" if is_shown else f"the fit shows no one-off cost: {once_us}"
             yield (
                 f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and {cost}. The fit "
-                f"is off by {100 * once.fit.off_share:.0f} % at most. Timed apart, a one-off cost is {_us(once.seen_us)}."
+                f"is off by {off} at most. Timed apart, a one-off cost is {_us(once.seen_us)}."
             )
 
 
