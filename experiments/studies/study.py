@@ -60,7 +60,7 @@ class Part:
     answers: Callable[[Seen], Sequence[Answer]]
     """Function that gives the answers to the part's questions."""
     clients: tuple[int, ...] = ()
-    """Numbers of clients, ascending; the user may give other numbers. Where empty, the scale's numbers."""
+    """Numbers of clients, ascending; the user may give other numbers. If empty, the part has the scale's numbers."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Function that gives the part's figures. ``Answer.figure`` is the name of one of these figures."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()

@@ -129,7 +129,7 @@ def _closed(seen: Seen) -> list[Setting]:
 
 
 def _missed(number: int, noun: str) -> str:
-    """Sentence on this number of arms or comparisons without a value, after a space. Empty for 0."""
+    """Sentence that ``number`` arms or comparisons have no value. Begins with a space. Empty for 0."""
     return f" {counted(number, noun)} {'has' if number == 1 else 'have'} no value." if number else ""
 
 

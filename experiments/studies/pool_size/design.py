@@ -12,7 +12,8 @@ the largest pool, and an open loop at shares of the foretold capacity. The main 
 are of the same minutes: a shared machine may be twice as fast in one minute as in another. The servers of a group start
 just before the turn of the group, since the sweep has more servers than may be alive at once.
 
-``pool_lookups`` measures the pure Lookup in slices, since the effects of the pool on a pure Lookup are small.
+``pool_lookups`` measures the pure Lookup in slices: the pool has a small effect on a pure Lookup, and slices show small
+effects.
 
 Server and load have a core each, except where the server can use a second core: work that hashes releases the GIL, a
 free-threaded Python has no GIL, and each of two processes has a GIL of its own. Such a server and its load are bound to
@@ -74,7 +75,7 @@ SMOKE_ROUNDS = 2
 The looks cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
 
 NOMINAL_HZ = 100.0
-"""Assumed capacity, in requests a second, of an open loop's server before there is a prediction. Estimates of the
+"""Assumed capacity, in requests a second, of an open loop's server before there is a prediction. Estimates of a run's
 duration do not depend on the rate."""
 
 BUSY = 64
@@ -118,17 +119,17 @@ class Row:
 
     @property
     def pooled(self) -> tuple[Arm, ...]:
-        """Arms of every pool size, with the most clients."""
+        """Arms, one for each pool size, with the largest number of clients."""
         return tuple(Arm(self.base.but(workers=pool, connections=self.clients[-1])) for pool in self.pools)
 
     @property
     def loaded(self) -> tuple[Arm, ...]:
-        """Arms of every number of clients, on the largest pool."""
+        """Arms, one for each number of clients, on the largest pool."""
         return tuple(Arm(self.base.but(workers=self.pools[-1], connections=each)) for each in self.clients)
 
 
 def with_work(of: Setting, work: Work) -> Setting:
-    """Setting of the server ``of`` with this work. Where the work hashes, neither server nor load is bound to a
+    """Setting of the server ``of`` with this work. If the work includes hashing, neither server nor load is bound to a
     core."""
     options = asdict(work)
     kept = {"store": SQLITE, "mix": "trade"} if options.pop("durable") else {}
@@ -278,8 +279,8 @@ def busy(plain: Setting) -> Arm:
 
 
 def probes(plain: Setting) -> tuple[Arm, ...]:
-    """Arms of one worker whose requests wait. An event loop waits for many requests at once, so it also has an arm with
-    a busy worker."""
+    """Arms of one worker whose requests wait. On an event loop many requests wait at once, so an event loop also has
+    such an arm with a busy worker."""
     if plain["dispatch"] != "loop":
         return (Arm(plain.but(io_ms=PROBE_MS)),)
     waits = plain.but(io_ms=LOOP_PROBE_MS)

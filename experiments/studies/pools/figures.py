@@ -159,8 +159,8 @@ COLUMNS = {
 """Heads of the columns of tables 1 and 2 that follow language, pool, requests and connections, by quantity."""
 
 LITTLE = "N ÷ throughput, ms"
-"""Head of the column with N ÷ throughput. In a closed loop of N connections the mean time nearly equals this value
-(Little's law)."""
+"""Head of the column with N ÷ throughput, where N is the number of connections. In a closed loop the mean time nearly
+equals this value (Little's law)."""
 
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
@@ -236,7 +236,7 @@ def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
     """Table of the declared ratios over several cells. Ratios of single cells are left out: the findings on claims
-    count their verdicts."""
+    count the verdicts on single cells."""
     lines = [
         (
             each.ratio.title,

@@ -110,7 +110,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def _tail(judgement: Judgement) -> Iterator[str]:
     """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync. Empty where one
-    of both is unknown."""
+    of the two times is unknown."""
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)

@@ -1,8 +1,10 @@
-"""Comparison of our gRPC server ``grpc_static`` with other servers, for clients whose header blocks differ by call.
+"""Comparison of our gRPC server ``grpc_static`` with other servers, for clients whose header blocks differ from call to
+call.
 
 The load program is on grpc-go. A load is 32 connections with one call at a time, or 4 connections with 16 calls at a
 time. All calls of a load are of one kind: equal calls, calls with a token, with a deadline of 2 s, with a new W3C
-traceparent for each call, or with long metadata that changes in part. Server and load have a core each.
+traceparent for each call, or with long metadata, of which a part changes from call to call. Server and load have a core
+each.
 
 In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time of a call ÷
 our server's time is our calls a second ÷ the other server's calls a second. The other servers are a plain server on

@@ -38,7 +38,8 @@ CLIENT = "load.c"
 come."""
 
 EXECUTOR = "static-pool"
-"""Executor of the two servers of the A/A pair. The largest number of connections loads this pair."""
+"""Executor of the two servers of the A/A pair. The two servers are compared only with the largest number in
+``CONNECTIONS``."""
 
 TOGETHER = 4
 """Number of executors in a group. The server in C and the second server of the A/A pair fill the group. The comparisons
@@ -117,7 +118,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 def table(seen: Seen) -> str:
     """Table with a row for each executor, and two columns for each number of connections: the executor's share of C's
-    throughput, and p99.9 ÷ median of its response times."""
+    throughput, and the p99.9 ÷ the median of the executor's response times."""
     lines, found = [], points(seen.main.sweep, seen.main.blocks)
     for executor in EXECUTORS:
         cells = [executor]

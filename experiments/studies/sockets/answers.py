@@ -156,8 +156,8 @@ def _lines() -> Answer:
 
 
 def timer_table(seen: Seen) -> str:
-    """Table by API, rate and size: time by the document's timer, time that the receiver takes to answer, and response
-    time at the client."""
+    """Table with a row for each API, rate and size: time by the document's timer, time that the receiver takes to
+    answer, and response time at the client."""
     found = []
     for cell in GRAPHS:
         for api in APIS:
@@ -180,8 +180,8 @@ def _shown(found: Estimate | None, unit: float) -> str:
 
 
 def throughput_table(seen: Seen) -> str:
-    """Table by API: throughput in messages a second and in MB/s, and the numbers of messages in the slowest and in the
-    fastest second."""
+    """Table with a row for each API: throughput in messages a second and in MB/s, and the numbers of messages in the
+    slowest and in the fastest second."""
     found = []
     for api in APIS:
         at = throughput_of(api)

@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the receivers' counts, or from counted
-lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A claim about an API that is
-not built here is NOT TESTABLE too. Response time at the client decides the claims on means in the graphs, since the
-document's own timer mostly counts idle time.
+CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the numbers of messages that receivers
+counted, or from counted lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A
+claim about an API that is not built here is NOT TESTABLE too. Response time at the client decides the claims on means
+in the graphs, since the document's own timer mostly counts idle time.
 """
 
 import math
@@ -94,8 +94,8 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
     """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The thesis measures
-    the variation by its timer at the receiver. The spread of an API is the distance of each block's mean from the
-    median over all blocks.
+    the variation by its timer at the receiver. The spread of an API in a block is the distance of the block's mean from
+    the median over all blocks.
 
     The claim is CONFIRMED where the interval over blocks shows that ZeroMQ's spread is over 1.5 times the spread of
     each other API. The text also has the spread at the client.
@@ -210,8 +210,8 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """Finding NOT TESTABLE on intervals that cross zero. The document's intervals cross zero because of the document's
-    way to compute them. So no measurement of ours can decide this claim."""
+    """Finding NOT TESTABLE on the claim on intervals that cross zero. The document's intervals cross zero because of
+    the way in which the document computes intervals. So no measurement of ours can decide this claim."""
     found = crossing(seen.main)
     if found is None:
         return "NOT TESTABLE", ABSENT

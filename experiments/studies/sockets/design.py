@@ -11,7 +11,8 @@ lasts a quarter of a second, so that a pause of the machine spoils a short windo
 report their own measurements: the time by the original's timer, the true times, and the throughput.
 
 The counted lines of code are the lines of the peers in C between ``step: NAME`` and ``end``, without blank lines and
-comments. The study measures the same peers, so each peer checks every error.
+comments. The study also measures these peers, so each peer checks every error, and the counted lines include the
+checks.
 """
 
 import re

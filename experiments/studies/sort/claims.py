@@ -24,7 +24,7 @@ from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US,
 from experiments.studies.sort.measured import CONFIDENCE, NO_GO, Measured, as_original, measured
 
 HALF_AS_LONG_AGAIN = 1.5
-"""Ratio that the document's table exceeds at N = 100: merge sort's mean ÷ quicksort's mean."""
+"""Ratio of means, merge sort ÷ quicksort. At N = 100 the document's table has a larger ratio."""
 
 BY_ALGORITHM = ("algorithm_grpc", "algorithm_net_rpc")
 BY_MECHANISM = ("mechanism_merge", "mechanism_quick")

@@ -3,7 +3,7 @@
 A dictionary lookup under Python's GIL never fills a pool. A request that waits fills the pool: each thread holds one
 request for 10 ms. The part ``pool_fills`` measures both dispatch models on sockets, each with kept connections and with
 a new connection for each request. The part also measures gRPC on a ``ThreadPoolExecutor`` of 5 threads. The part
-``past_pool`` measures kept connections with a task for each request, at 1, 5 and 10 clients alone. ``run stock`` runs
+``past_pool`` measures kept connections with a task for each request, only at 1, 5 and 10 clients. ``run stock`` runs
 ``past_pool`` for question 4.
 
 Each client is a connection of one load process. So all clients begin together, and a short window suffices. The load

@@ -43,7 +43,8 @@ POOLS = (1, 3, 5, 10)
 MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
-"""Number of times that a round repeats an A/A pair. The ratio of such a pair is near 1, and so needs many slices."""
+"""Number of times that a round measures an A/A pair, in parts other than the main part. The ratio of such a pair is
+near 1, so a verdict needs many slices."""
 
 INNER_EVERY = 3
 """Number of rounds from one measurement of an inner point to the next. Inner points have no verdict."""
@@ -102,7 +103,7 @@ def figure_arms(figure: str, scale: Scale) -> list[Arm]:
 
 
 def stock(scale: Scale) -> Sweep:
-    """Sweep of the main part: five figures, four questions."""
+    """Sweep of the main part, for five figures and four questions."""
     few, most = min(scale.clients), max(scale.clients)
     grpc, sockets = (Arm(each.but(clients=few)) for each in (GRPC, SOCKETS))
     grpc_most, sockets_most, static_most = (Arm(each.but(clients=most)) for each in (GRPC, SOCKETS, STATIC))
@@ -354,7 +355,7 @@ def _with_same(
     groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
 ) -> tuple[list[Group], list[Comparison]]:
     """Groups and comparisons, with an added A/A pair for each transport. The pair has the setting of the lower arm of
-    the transport's first comparison. ``times``: number of times that a round repeats a pair."""
+    the transport's first comparison. ``times``: number of times that a round measures a pair."""
     below: dict[str, Setting] = {}
     for each in comparisons:
         below.setdefault(each.below.setting.text("transport"), each.below.setting)
@@ -370,8 +371,8 @@ def in_slices(
     scale: Scale,
     inner: Sequence[Arm] = (),
 ) -> Sweep:
-    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs. ``inner``: arms that only figures need,
-    measured in every third round."""
+    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs, unless the sweep has such pairs. ``inner``:
+    arms that only figures need, measured in every third round."""
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = tuple(arm for group in groups for arm in group.arms)
