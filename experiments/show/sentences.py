@@ -38,7 +38,7 @@ REACH_SAID = 0.005
 """Smallest change of a ratio by a further run that is worth a sentence, as a log-ratio."""
 
 HOUR_S = 3600.0
-"""Shortest time between two runs, in seconds, for which a sentence says "another hour"."""
+"""Shortest time between runs, in seconds, with which a sentence on a further run says "another hour"."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
 """Pattern of an interval in the text of an answer."""

@@ -56,7 +56,8 @@ class Panel:
     title: str
     lines: Sequence[Line]
     pool: int | None = None
-    """Size of the thread pool: a vertical line marks an equal number of clients. None for no line."""
+    """Size of the thread pool: a vertical line marks the number of clients that equals this size. None for no line.
+    """
     below: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Rows of words below the axis, by the row's name. A row has a word for each number of clients."""
 

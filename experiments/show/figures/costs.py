@@ -16,8 +16,8 @@ from experiments.show.figures.panels import even_axis, highest, log_axis, mark, 
 from experiments.show.numbers import number
 
 NAME_LETTERS, QUANTITY_LETTERS = 24, 60
-"""Letters that fit in one line. ``NAME_LETTERS``: of a row's name. ``QUANTITY_LETTERS``: of the quantities of all
-panels, side by side."""
+"""Number of letters that fit in one line: ``NAME_LETTERS`` for the name of a row, ``QUANTITY_LETTERS`` for the
+quantities of all panels, side by side."""
 
 
 @dataclass(frozen=True, slots=True)

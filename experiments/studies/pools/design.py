@@ -155,8 +155,7 @@ def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
 def _both(
     name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...], family: str = HEADLINE
 ) -> Iterator[Comparison]:
-    """Comparisons of two times: of a request with 1 connection, and of the server's processor with 100 connections.
-    """
+    """Comparisons of the time of a request (1 connection), and of the server's processor time (100 connections)."""
     yield Comparison(name, f"{title}, {ONE} connection", above, below, differ, family=family)
     crowded = _crowded(above), _crowded(below)
     text = f"{title}, {AT} connections, processor time"

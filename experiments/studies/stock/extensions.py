@@ -211,7 +211,7 @@ def told_of(
     factor: str | None = None,
     further: tuple[str, ...] = (),
 ) -> tuple[Answer, ...]:
-    """Answers to a question, from the comparisons that decide the part. A question with ``{}`` is asked of each
+    """Answers to a question, from the headline comparisons of the part. A question with ``{}`` is asked of each
     transport.
 
     ``said``: gives the texts for both arms of a comparison. ``factor``: only comparisons whose arms differ in this
@@ -249,8 +249,8 @@ def _tally(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
-    """Comparison with the ratio farthest from 1, among the comparisons with the verdict FASTER or SLOWER. Empty without
-    such a comparison."""
+    """Comparison with the verdict FASTER or SLOWER whose ratio is farthest from 1. Empty without such a comparison.
+    """
     different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
 
