@@ -181,8 +181,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _of_cpp(finding: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
-    """Function that gives the finding of ``finding`` for results with arms in C++, the original's language. For other
-    results the function gives NOT TESTABLE."""
+    """Function that gives the result of ``finding`` where arms in C++, the original's language, were measured.
+    Otherwise the function gives NOT TESTABLE."""
 
     def found(seen: Seen) -> Finding:
         has_cpp = any(arm.setting == ONE["cpp"] for arm in seen.main.sweep.arms)
@@ -309,8 +309,8 @@ def _server_makes_calls_synchronous(seen: Seen) -> Finding:
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
-    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE before a look of the sweep, and with too few
-    blocks."""
+    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE where the sweep is at no look, and with too
+    few blocks."""
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:
         return "INCONCLUSIVE"

@@ -53,7 +53,8 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_one``. The answer points to the table of arms, on whose values all predictions rest."""
+    """Answer of the part ``pool_one``. The answer points to the table of arms: all predictions rest on the values in
+    this table."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 

@@ -170,8 +170,8 @@ def grouped(every: Iterable[Beside], key: Callable[[Beside], Key]) -> dict[Key, 
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """Ascending steps: numbers of threads with equal numbers of clients, or numbers of clients on one pool. Each step
-    has a throughput, foretold and measured. The smallest sufficient step is the first with ``USEFUL_SHARE`` of the
-    highest throughput."""
+    has a throughput, foretold and measured. The smallest sufficient step is the first step whose throughput reaches
+    ``USEFUL_SHARE`` of the highest throughput."""
 
     what: str
     """Server and work of all steps, such as ``sockets, static pool: I/O 10 ms``."""

@@ -3,7 +3,7 @@
 The claims are common advice on Python's threads, and the accuracy that the model promises. The verdicts on comparisons
 decide a claim about pools. A claim about predicted throughputs counts arms (an arm is one server under one load). An
 arm counts as within the limit only where its whole interval is within the limit, and as outside only where its whole
-interval is outside. No claim is judged before the sweep is at a look.
+interval is outside. No claim is judged before the sweep is at a look (a declared number of blocks).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -180,8 +180,8 @@ def _shown(found: Estimate | None, unit: float) -> str:
 
 
 def throughput_table(seen: Seen) -> str:
-    """Table with a row for each API: throughput in messages a second and in MB/s, and the numbers of messages in the
-    slowest and in the fastest second."""
+    """Table with a row for each API: throughput in messages a second and in MB/s, the numbers of messages in the
+    slowest and in the fastest second, and the number of counted seconds."""
     found = []
     for api in APIS:
         at = throughput_of(api)

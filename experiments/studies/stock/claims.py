@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep that is at a declared look. Claims on
-starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged at every step from
-one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has no look. There the
-interval of the difference of two waits is compared with 5 % of the latency.
+CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep that is at a look (a declared number of
+blocks). Claims on starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged
+at every step from one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has
+no look. There the interval of the difference of two waits is compared with 5 % of the latency.
 
 A claim is NOT TESTABLE where no measurement here decides the claim, and NOT MEASURED where the results of the claim's
 part are absent. The document's milliseconds are context: they are of another machine and another program.

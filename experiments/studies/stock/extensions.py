@@ -249,7 +249,8 @@ def _tally(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
-    """Comparison with the verdict FASTER or SLOWER whose ratio is farthest from 1. Empty without such a comparison.
+    """Of the comparisons with the verdict FASTER or SLOWER, the comparison with the ratio farthest from 1. Empty
+    without such a comparison.
     """
     different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
