@@ -1,7 +1,7 @@
 """Costs, such as processor time a request: a panel for each quantity, with a row for each server.
 
-A row shows a number with its 95 % interval, in the colour of the transport. Panels with equal names of rows are side by
-side. Other panels are one below the other.
+A row shows a number with its 95 % interval, in the colour of the transport. Panels whose rows have equal names are side
+by side. Other panels are one below the other.
 """
 
 from collections.abc import Sequence

@@ -246,8 +246,8 @@ def basis(of: Setting) -> tuple[Arm, ...]:
 
 
 def pool_lookups(scale: Scale) -> Sweep:
-    """Sweep of a Lookup with 8 and with 64 threads ÷ with one thread, on sockets and on gRPC, each with its own
-    executor."""
+    """Sweep that compares a Lookup with 8 and with 64 threads to a Lookup with one thread, on sockets and on gRPC, each
+    with its own executor."""
     groups, comparisons = list[Group](), list[Comparison]()
     for model in (SOCKETS, GRPC):
         alone = MODELS[model].but(connections=16, workers=1)

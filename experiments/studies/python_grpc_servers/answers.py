@@ -1,4 +1,4 @@
-"""Answers, tables and the figure of ``python_grpc_servers``: calls a second ÷ grpcio's, processor time, memory.
+"""Answers, tables and the figure of ``python_grpc_servers``: throughput, processor time a call, memory.
 
 The functions are pure.
 """

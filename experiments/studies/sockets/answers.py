@@ -62,13 +62,13 @@ ON_BINDINGS = "What does a library cost from Python, beside C and beside sockets
 
 
 def patterns(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``socket_patterns``: exclusive pair ÷ request-reply."""
+    """Answer of the part ``socket_patterns``: time with the pattern pair ÷ time with the pattern request-reply."""
     return (_compared("Does an exclusive pair answer sooner than request-reply?", seen.main),)
 
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``socket_bindings``: libraries from Python ÷ the same libraries in C, and ÷ sockets in
-    Python."""
+    """Answer of the part ``socket_bindings``: libraries called from Python, compared with the same libraries in C and
+    with sockets in Python."""
     return (_compared(ON_BINDINGS, seen.main),)
 
 

@@ -38,7 +38,7 @@ from experiments.studies.sockets.wording import (
 Cell = tuple[float, int]
 
 ALIKE = (0.8, 1.25)
-"""Bounds of the ratio of two APIs that count as alike. The document gives no bounds."""
+"""Two APIs count as alike if the ratio of the APIs lies between these bounds. The document gives no bounds."""
 
 MUCH_MORE = 1.5
 """Least ratio of two APIs' spreads at which the samples of one API vary much more. A reader of a graph sees such a

@@ -147,7 +147,7 @@ GRAPH_RATE_HZ = 50.0
 
 
 def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
-    """Comparisons at one rate and size: ZeroMQ, nanomsg and NNG ÷ Berkeley sockets; nanomsg ÷ ZeroMQ; NNG ÷
+    """Comparisons at one rate and size: ZeroMQ, nanomsg and NNG with Berkeley sockets; nanomsg with ZeroMQ; NNG with
     nanomsg."""
     asked = [("zeromq", BASE, HEADLINE), ("nanomsg", BASE, HEADLINE), ("nanomsg", "zeromq", "further")]
     asked += [("nng", BASE, SUCCESSOR), ("nng", SUCCESSOR_OF, SUCCESSOR)]
@@ -166,8 +166,8 @@ def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
 
 
 def patterns(scale: Scale) -> Sweep:
-    """Sweep that compares the pattern pair with the pattern request-reply, in a closed loop. The sweep has the APIs
-    with a socket type for each pattern."""
+    """Sweep that compares the pattern pair with the pattern request-reply, in a closed loop. The sweep has the APIs of
+    ``PATTERN_APIS`` that are built."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for api in (api for api in PATTERN_APIS if api in apis(scale)):

@@ -105,8 +105,8 @@ def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
 
 
 def client_kind(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the client's share of the latency, and on sockets ÷ gRPC (question 1) by the lean client, which adds
-    little latency."""
+    """Answers on the client's share of the latency, and on sockets ÷ gRPC (question 1) under the lean client. This
+    client adds little latency."""
     return (
         *told_of(
             seen.main,

@@ -271,7 +271,8 @@ def _both_ends(scale: Scale) -> Sequence[int]:
 
 
 def lock_strategies(scale: Scale) -> Sweep:
-    """Sweep of every locking strategy ÷ the mutex, on sockets with the most clients, Lookup and Trade mixed."""
+    """Sweep that compares every locking strategy with the mutex, on sockets with the most clients, Lookup and Trade
+    mixed."""
     arms = {each: Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS}
     mutex, how = arms["mutex"], f"sockets, {clients_of(max(scale.clients))}, Lookup and Trade"
     comparisons = [
@@ -283,8 +284,8 @@ def lock_strategies(scale: Scale) -> Sweep:
 
 
 def client_kind(scale: Scale) -> Sweep:
-    """Sweep of the lean client ÷ the transport's own client on each transport; and of sockets ÷ gRPC by the lean
-    client."""
+    """Sweep that compares the lean client with the transport's own client, on each transport, and sockets with gRPC
+    under the lean client."""
     bases, title = (GRPC, SOCKETS, STATIC), "lean ÷ own client"
     groups, comparisons = _at_both_ends(bases, scale, "client", ("lean", "library"), title)
     sockets, static, grpcio = (Arm(each.but(client="lean")) for each in THREE)
@@ -316,7 +317,8 @@ def dispatch(scale: Scale) -> Sweep:
 
 
 def connection_policy(scale: Scale) -> Sweep:
-    """Sweep of a new connection for each request ÷ kept-alive connections, on both transports, in windows."""
+    """Sweep that compares a new connection for each request with kept-alive connections, on both transports, in
+    windows."""
     levels, title = ("per-request", "kept-alive"), "a connection for each request ÷ kept-alive"
     groups, comparisons = _at_both_ends((GRPC, SOCKETS), scale, "connection", levels, title)
     return in_windows("connection_policy", groups, comparisons, scale, Windows(0.1, 0.4))
