@@ -49,8 +49,8 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
     """Sentences on a comparison: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The labels are words for the two arms, as inside a sentence. The sentences mention the change that a further run may
-    make only if this change would undo the verdict. ``reach_sentences`` has every change.
+    The labels are words for the two arms, in the form that stands inside a sentence. The sentences mention the change
+    that a further run may make only if this change would undo the verdict. ``reach_sentences`` has every change.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 

@@ -214,7 +214,7 @@ def _is_joined(panel: Panel, percent: int) -> bool:
 
 
 def _told(panels: Sequence[Panel]) -> Iterator[str]:
-    """Sentences with the mean latencies of each line, by the number of clients."""
+    """Sentences with the mean latencies and starved clients of each line, by the number of clients."""
     unit, factor = time_unit(point.mean_us.value for point in _points(panels) if point.mean_us)
     if panels:
         yield f"Mean latency in {unit} against clients."

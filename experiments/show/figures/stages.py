@@ -21,8 +21,7 @@ STAGES = {
 """Labels of the stages, in the order of a request."""
 
 VIOLATIONS = 0.001
-"""Largest share of requests whose stages do not add up, without a warning. With a larger share, the label of the bar
-has a warning."""
+"""Limit of the share of requests whose stages do not add up. Above the limit, the label of the bar has a warning."""
 
 
 def picture(name: str, title: str, settings: Mapping[str, Sequence[StageSummary]]) -> Picture:

@@ -131,7 +131,7 @@ def _glance(entries: Sequence[Entry]) -> Table:
 
 
 def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
-    """Table of every claim of every study. If ``is_short``, only the first sentence on a claim's numbers."""
+    """Table of every claim of every study. If ``is_short``, a line has only the first sentence on the numbers."""
     told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
     cards = [(name, card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)

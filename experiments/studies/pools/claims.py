@@ -121,8 +121,8 @@ def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float =
 
     CONFIRMED where each ratio has the verdict ``wanted``, and an interval on the claim's side of the bound.
     CONTRADICTED where a ratio has the opposite verdict, or an interval on the other side of the bound. A ratio with the
-    verdict EQUIVALENT contradicts the claim too, unless its interval lies on the claim's side. Then the ratio decides
-    nothing.
+    verdict EQUIVALENT decides nothing where its interval lies on the claim's side. Otherwise this ratio contradicts the
+    claim.
     """
     return joined([_one_is(wanted, each, bound) for each in judged])
 

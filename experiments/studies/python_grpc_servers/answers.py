@@ -34,7 +34,7 @@ ESTIMAND = "calls a second of one closed loop; server and load have a core each,
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answers on two ratios: calls a second of every server ÷ calls a second of grpcio, and processor time a call on
-    ``grpc_static`` ÷ on pygrpc-native."""
+    ``grpc_static`` ÷ processor time a call on pygrpc-native."""
     judged = seen.main.judged
     told = {load: _times(seen.main, *load) for load in loads()}
     costs_of = {load: judged[cost_name(*load)] for load in loads() if cost_name(*load) in judged}

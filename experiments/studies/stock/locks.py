@@ -111,7 +111,7 @@ def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
 
 
 def _others(waits: tuple[LockWait, ...]) -> Iterator[str]:
-    """Sentences, one for each strategy other than the mutex under which a request took a lock. A sentence has the
+    """Sentences, one for each strategy under which a request took a lock; the mutex is left out. A sentence has the
     longest wait of a request type, and names the request types that take no lock."""
     for locking in dict.fromkeys(wait.locking for wait in waits if wait.locking != MUTEX):
         own = [wait for wait in waits if wait.locking == locking]
