@@ -46,7 +46,8 @@ def ratio_words(estimate: Estimate) -> tuple[str, str]:
     """Texts of a ratio and of its interval, as ``0.280 to 0.300``. The second text is a dash if no interval is shown.
 
     The ratio has three significant digits, and both ends have as many decimals. All three texts get up to two more
-    decimals if unequal numbers have equal texts, or if a text equals a bound of the verdicts and the number does not.
+    decimals if unequal numbers have equal texts. A text that equals a bound of the verdicts gets more decimals too, if
+    the number does not equal the bound.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):

@@ -199,8 +199,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on the rounds left out, the programs that took the cores, the blocks that were run again, and the
-    blocks in which over half of the rounds lost time."""
+    """Sentences on rounds and blocks: the rounds left out, with the programs that took the cores; the blocks run again;
+    and the blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]

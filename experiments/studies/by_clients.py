@@ -258,7 +258,7 @@ def _shares(seen: Seen, place: int) -> Iterator[HostSeen]:
 
 
 def _mean(shares: Sequence[HostSeen]) -> str:
-    """Text of a host's mean latency, in µs, over all answered requests in its windows."""
+    """Text of a host's mean latency, in µs, over all answered requests in the host's windows."""
     answered = [(share.requests, share.mean_us) for share in shares if share.mean_us is not None]
     total = sum(requests for requests, _ in answered)
     return number(sum(requests * mean_us for requests, mean_us in answered) / total) if total else NOTHING

@@ -2,9 +2,9 @@
 
 Questions come first, each with a sentence, a figure and a table. The meanings of the numbers are folded away below each
 question. Then come the replication card (the study's claims, with verdicts), further sections and comparisons, the
-refusals by gates, the lost slices, the points of all arms, the machine, and the method. ``page.html.j2`` and
-``report.md.j2`` are the two templates, and ``page.css`` is the style of the HTML page. All texts are Markdown. This
-module measures and concludes nothing.
+refusals by gates, and the lost slices. The points of all arms, the machine and the method are at the end.
+``page.html.j2`` and ``report.md.j2`` are the two templates, and ``page.css`` is the style of the HTML page. All texts
+are Markdown. This module measures and concludes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

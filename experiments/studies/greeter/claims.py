@@ -6,9 +6,9 @@ processor time, and synchronous or asynchronous calls. The fifth question, C++ o
 
 The document's programs are in C++. So the measurements of the programs in C++ decide a claim. The text also has the
 measurements of the programs in Python. The verdicts on comparisons decide a claim about comparisons. An interval of 95
-% over blocks decides a claim about clocks or first calls, once the sweep has a declared number of blocks (is at a
-look). A claim about the document's machine alone is NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the C++
-peer is not built.
+% over blocks decides a claim about clocks or first calls, once the sweep is at a look (a declared number of blocks). A
+claim about the document's machine alone is NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the C++ peer is
+not built.
 """
 
 from collections.abc import Callable, Iterable, Mapping

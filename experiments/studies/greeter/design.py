@@ -1,6 +1,6 @@
 """The numbers of the document, and the study's sweep and cold runs of SayHello over gRPC.
 
-The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on its
+The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on the
 author's machine. The document's numbers are context, since they were measured on another machine. The docstring of each
 number has the number's unit and place in the document.
 

@@ -97,8 +97,8 @@ class FromCold:
     first_us: Estimate
     """Time of the first call, without connecting."""
     as_timed_us: Estimate
-    """Time of connecting and of the first call together. The original's program measured this time, since it connects
-    within its first call."""
+    """Time of connecting and of the first call together. The original's program measured this time, since the program
+    connects within its first call."""
     rest_us: Estimate
     """Mean time of the other calls of a run."""
     first_over_rest: Estimate

@@ -85,7 +85,7 @@ class Beside:
 
     @property
     def model(self) -> str:
-        """Name of the arm's model: its event loop, its build of Python, its processes, or its executor."""
+        """Name of the arm's model, from the event loop, the build of Python, the processes, or else the executor."""
         return model_of(self.setting)
 
     @property
@@ -219,8 +219,9 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 
 
 def enough_between(rates_hz: Sequence[Estimate]) -> tuple[int, int]:
-    """Two indices, by the intervals of the rates: of the first rate that can reach ``USEFUL_SHARE`` of the highest
-    rate, and of the first rate that surely reaches this share. Without a sure rate, the second index is the last."""
+    """Two indices, by the intervals of the rates. The first index is of the first rate that can reach ``USEFUL_SHARE``
+    of the highest rate. The second index is of the first rate that surely reaches this share. Without a sure rate, the
+    second index is the last."""
     can_hz, surely_hz = (
         USEFUL_SHARE * max(ends) for ends in zip(*((each.low, each.high) for each in rates_hz), strict=True)
     )

@@ -134,8 +134,9 @@ def _missed(number: int, noun: str) -> str:
 
 
 def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
-    """Number of ratios (measured ÷ foretold) whose whole interval is within ``within`` of 1; number of ratios whose
-    whole interval is farther from 1; and a sentence on both numbers. ``noun``: word for a ratio in the sentence."""
+    """Two numbers, and a sentence on them. The first number counts the ratios (measured ÷ foretold) whose whole
+    interval is within ``within`` of 1. The second number counts the ratios whose whole interval is farther from 1.
+    ``noun``: word for a ratio in the sentence."""
     low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)

@@ -15,9 +15,9 @@ just before the turn of the group, since the sweep has more servers than may be 
 ``pool_lookups`` measures the pure Lookup in slices: the pool has a small effect on a pure Lookup, and slices show small
 effects.
 
-Server and load have a core each, except where the server can use a second core: work that hashes releases the GIL, a
-free-threaded Python has no GIL, and each of two processes has a GIL of its own. Such a server and its load are bound to
-no core.
+Server and load have a core each, except where the server can use a second core. Work that hashes releases the GIL, a
+free-threaded Python has no GIL, and each of two processes has its own GIL. Such a server and its load are bound to no
+core.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ HEADLINE = "headline"
 
 
 def model_of(of: Setting) -> str:
-    """Name of a setting's model, from its event loop, its build of Python, its processes, or else its executor."""
+    """Name of a setting's model, from the event loop, the build of Python, the processes, or else the executor."""
     name = label(of.text("transport"))
     if of["dispatch"] == "loop":
         return name
@@ -194,8 +194,8 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """Rows of a scale: ``PAPER``, ``QUICK`` or ``SMOKE``. Where no free-threaded Python is installed, rows that need it
-    are left out."""
+    """Rows of a scale: ``PAPER``, ``QUICK`` or ``SMOKE``. Where no free-threaded Python is installed, rows that need
+    such a Python are left out."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
@@ -230,8 +230,8 @@ def pool_one(scale: Scale) -> Sweep:
 
 
 def _of_one(scale: Scale) -> Iterator[Group]:
-    """Groups of the arms on which predictions rest, for each model and placement of the scale: a worker with one
-    client, a busy worker, a worker that waits, and for durable trades a worker that commits."""
+    """Groups of the arms on which predictions rest, for each model and placement of the scale. An arm has a worker with
+    one client, a busy worker, a worker that waits, or for durable trades a worker that commits."""
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     for plain in dict.fromkeys(no_work(each) for each in wanted):
         yield Group((Arm(plain), busy(plain)))

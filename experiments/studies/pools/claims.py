@@ -43,8 +43,8 @@ ALMOST = 0.9
 """Least share of the cells that confirms a claim with the words "almost always"."""
 
 FAR_LESS = 0.9
-"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust uses 0.89 times as much as
-its Go, the geometric mean of six cells."""
+"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust server uses 0.89 times as
+much as the Go server, as the geometric mean of six cells."""
 
 MUCH_LESS = 1 / 1.5
 """Largest ratio of memory that counts as much less. In the document's 36 pairs Rust takes at most 0.61 times as much as

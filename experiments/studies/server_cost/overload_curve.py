@@ -44,7 +44,7 @@ TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
 
 CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
 """Approximate capacities of the servers in calls a second, by transport. A call costs a little more than the 500 µs
-that it computes."""
+that the call computes."""
 
 CLOSED = 16
 """Number of connections of the closed loop. A connection has one call under way at a time."""

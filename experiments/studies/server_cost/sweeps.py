@@ -1,7 +1,7 @@
 """Sweeps of the study ``server_cost`` for the processor time of a request, and the plan for servers alone.
 
-One lean client with 16 kept-alive connections loads each server. gRPC is measured on two executors: on the static pool,
-where gRPC differs from sockets in the transport alone, and on the ``ThreadPoolExecutor`` that users of gRPC have. On
+One lean client with 16 kept-alive connections loads each server. gRPC is measured on two executors. On the static pool
+gRPC differs from sockets in the transport alone. The ``ThreadPoolExecutor`` is the executor that users of gRPC have. On
 the usual executor of each transport a Lookup is compared with the echo service. Comparisons with a ratio near 1 have
 four times as many slices as other comparisons.
 

@@ -118,7 +118,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def table(seen: Seen) -> str:
-    """Table with a row for each executor, and two columns for each number of connections: the executor's share of C's
+    """Table with a row for each executor. Each number of connections has two columns: the executor's share of C's
     throughput, and the p99.9 ÷ the median of the executor's response times."""
     lines, found = [], points(seen.main.sweep, seen.main.blocks)
     for executor in EXECUTORS:

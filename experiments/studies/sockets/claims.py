@@ -234,7 +234,7 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """Finding on the document's ranking by performance, from response times: CONFIRMED where Berkeley sockets and
+    """Finding on the document's ranking by performance, from response times. CONFIRMED where Berkeley sockets and
     nanomsg differ by less than a quarter, and ZeroMQ takes more time than both."""
     pairs = {("zeromq", BASE): Verdict.SLOWER, ("nanomsg", "zeromq"): Verdict.FASTER}
     text = " ".join(standing(seen.main, *pair) for pair in (("nanomsg", BASE), *pairs))

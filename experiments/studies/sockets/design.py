@@ -207,8 +207,8 @@ def bindings(scale: Scale) -> Sweep:
 
 
 def received(scale: Scale) -> DeliveryPlan:
-    """Plan of the runs that receivers report on: the times by the original's timer and the true times, at every rate
-    and size; and the throughput of messages without replies."""
+    """Plan of the runs that receivers report on. Some runs measure the times by the original's timer and the true
+    times, at every rate and size. Other runs measure the throughput of messages without replies."""
     long = _is_long(scale)
     timed_s, timed_blocks = (scale.rounds, None) if long else (1, TIMED_BLOCKS)
     cells = [DeliveryCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]

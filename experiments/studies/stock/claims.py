@@ -139,7 +139,7 @@ def _constant_up_to_the_pool(parts: Parts) -> Finding:
 
 
 def _trade_is_like_lookup(parts: Parts) -> Finding:
-    """Finding on the claim that a Trade takes as long as a Lookup, from Trade ÷ Lookup on gRPC: CONTRADICTED only where
+    """Finding on the claim that a Trade takes as long as a Lookup, from Trade ÷ Lookup on gRPC. CONTRADICTED only where
     the whole interval is over 5 % away from 1."""
     text = brief(parts["stock"], "trade")
     for judged in found(parts["stock"], "trade"):

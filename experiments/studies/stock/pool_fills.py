@@ -232,8 +232,8 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
-    """Arms of a comparison's line in ascending order of clients, from the comparison's fewest clients to its most: 1 to
-    the pool's size for ``TO_POOL``, and the pool's size to twice this size for ``PAST_POOL``."""
+    """Arms of a comparison's line in ascending order of clients, from the comparison's fewest clients to the most. For
+    ``TO_POOL`` these are 1 and the pool's size, and for ``PAST_POOL`` the pool's size and twice this size."""
     least, most = (1, POOL) if name.startswith(TO_POOL) else (POOL, 2 * POOL)
     own = by_clients(judgement, LINES[_line(name)], "connections")
     return [arm for arm in own if least <= arm.connections <= most]

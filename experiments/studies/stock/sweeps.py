@@ -92,7 +92,7 @@ POOLED = ("figure_4", "figure_5")
 """Names of the figures that also show the number of threads that ran the requests."""
 
 STAGED = tuple(Arm(base.but(workers=POOL, clients=n)) for base in (GRPC, SOCKETS) for n in (1, POOL, 2 * POOL))
-"""Arms of the figure of stages: 1 client, as many clients as the small pool has threads, and twice as many."""
+"""Arms of the figure of stages: 1 client, as many clients as the small pool has threads, and twice this number."""
 
 
 def figure_arms(figure: str, scale: Scale) -> list[Arm]:
