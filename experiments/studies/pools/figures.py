@@ -44,7 +44,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
             scale = Scale("Threads in the pool", unit, ticks, hollow=HOLLOW, columns=2)
             if quantity == "response_ms":  # with ten times the connections a request waits ten times as long
                 scale = replace(scale, shared="row")
-            if quantity == "memory_percent":  # servers differ tenfold, and a larger pool adds a third
+            if quantity == "memory_percent":  # memory differs tenfold between servers; a larger pool adds only a third
                 scale = replace(scale, log_y=True)
             panels = {verb: list(_panels(cells, quantity, verb, pinned)) for verb in VERBS}
             for verb, own in panels.items():

@@ -41,8 +41,8 @@ ALIKE = (0.8, 1.25)
 """Two APIs count as alike if the ratio of the APIs lies between these bounds. The document gives no bounds."""
 
 MUCH_MORE = 1.5
-"""Least ratio of two APIs' spreads at which the samples of one API vary much more. A reader of a graph sees such a
-ratio at a glance. The document gives no bound."""
+"""Least ratio of the spreads of two APIs that counts as "varies much more". A reader of a graph sees such a ratio at a
+glance. The document gives no bound."""
 
 LEVEL = 0.05
 
@@ -83,7 +83,7 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the number of messages that each API sent at a rate and size, here and in the thesis."""
+    """Sentence on the number of messages that each API sent at a rate and size, here and in the document."""
     arms, own = judgement.sweep.arms, [Arm(of(api, *cell)) for api in _THREE]
     counts = [
         sum(block.arms[arms.index(arm)].answered[ALL].times.count for block in judgement.blocks) if arm in arms else 0
@@ -93,7 +93,7 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The thesis measures
+    """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The document measures
     the variation by its timer at the receiver. The spread of an API in a block is the distance of the block's mean from
     the median over all blocks.
 
@@ -163,8 +163,8 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Finding on the effect of the message size, from the ratio of 100 KB ÷ 10 KB. The value of a block is the mean of
-    six log-ratios: of the document's three APIs at both rates."""
+    """Finding on the effect of the message size, from the ratio of times, 100 KB ÷ 10 KB. The value of a block is the
+    mean of six log-ratios: of the document's three APIs at both rates."""
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
