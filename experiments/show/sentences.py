@@ -79,8 +79,8 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
 
 
 def ratio_so_far(judgement: Judgement) -> str:
-    """Ratio of the first comparison, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``. Empty without a
-    value."""
+    """Text with the ratio of the first comparison, and no verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``. Empty
+    without a value."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""

@@ -139,7 +139,8 @@ def _pool(cells: TableJudged) -> Answer:
 
 
 def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> Iterator[str]:
-    """Sentences, one for each quantity, with the ratios whose names begin with ``name``, in every measured language."""
+    """Sentences, one for each quantity. A sentence has a ratio for every measured language. ``name``: beginning of the
+    ratios' names."""
     for quantity in quantities:
         found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
         told = "; ".join(words(each) for each in found if each is not None)

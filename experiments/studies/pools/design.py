@@ -121,7 +121,7 @@ def languages(scale: Scale) -> tuple[str, ...]:
 def pools(scale: Scale) -> Sweep:
     """Sweep by turns of Rust, Go and Python, and of debug ÷ release, for GET and PUT, with 8 threads.
 
-    Times are compared with 1 connection, and processor times with 100 connections.
+    The load is 1 connection for the comparisons of times, and 100 connections for the comparisons of processor times.
     """
     here, groups, comparisons = languages(scale), list[Group](), list[Comparison]()
     same, _, _ = twins(server(here[0], POOL, ONE, "get"), "same")

@@ -28,8 +28,8 @@ DRAWN = {
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
-"""Figures by the column of tables 1 and 2 that they draw. An entry has a name, a title, the label of the axis, and True
-where our cells in the figure are pinned (False where they are free)."""
+"""Figures, by the column of tables 1 and 2 that a figure draws. An entry has a name, a title, the label of the axis,
+and True where our cells in the figure are pinned (False where they are free)."""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 

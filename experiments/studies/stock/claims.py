@@ -38,7 +38,7 @@ RISING = {
     "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
     "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-"""Figures in which, as the document says, latency rises, by the figure's name. An entry has the name of the comparison
+"""Figures of which the document says that latency rises, by the figure's name. An entry has the name of the comparison
 that begins the finding's text, and the figure in words."""
 
 
@@ -95,8 +95,8 @@ def _no_lock_needed(_: Parts) -> Finding:
 
 
 def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
-    """Function that judges every step from one number of clients to the next. CONFIRMED where latency rises at every
-    step, CONTRADICTED where latency falls or stays the same at a step.
+    """Function that judges the claim that latency rises in a figure. CONFIRMED where latency rises at every step from
+    one number of clients to the next, CONTRADICTED where latency falls or stays the same at a step.
 
     ``figure``: name of the figure. ``growth``: name of the comparison with which the text begins.
     """

@@ -52,7 +52,7 @@ sentence."""
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on Trade on sockets, compared with Lookup on sockets and with Trade on gRPC."""
+    """Answers on the time of a Trade on sockets, compared with a Lookup on sockets and with a Trade on gRPC."""
     return (
         *told_of(
             seen.main,
