@@ -1,8 +1,8 @@
 """Advice on a pool: the highest rate with each size (left panel), and the p99 at each rate (right panel).
 
 A pool is a number of workers in a process. Both panels show predictions, or both show measurements (hollow markers).
-For a running server, the sizes may be numbers of connections. The advised size has a mark. The right panel has the p99
-of the advised server. Dotted lines are the wished rate and the wished p99.
+For a running server, the sizes may be numbers of connections. The advised size has a mark, and the p99 is of the
+advised server. Dotted lines are the wished rate and the wished p99.
 """
 
 import math

@@ -76,7 +76,7 @@ class Overload:
     in_time: Estimate
     """Rate of the calls that were answered within the deadline."""
     is_late: bool
-    """True where the load sent calls late."""
+    """True where the load sent calls late, or not at the due rate."""
 
 
 def sweep(scale: Scale) -> Sweep:
