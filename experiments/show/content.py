@@ -62,16 +62,16 @@ class Answer:
     to_decide: str | None = None
     """Sentence with the command that would decide an undecided answer. None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
-    """Titles of the forest plots, by measure. By default the question is the title of the first plot, and a part of the
-    other titles."""
+    """Titles of the forest plots, by measure. By default the question is the title of the first plot, and is a part of
+    the titles of the other plots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Claim of the document that a study reproduces, with the verdict of our data."""
+    """Claim of the document that a study reproduces, or of the study itself, with the verdict of our data."""
 
     text: str
-    """Statement of the document, in our words, with the numbers of the document."""
+    """The claim in our words, with the numbers of the document, if any."""
     verdict: ClaimVerdict
     said: str
     """Sentences with the numbers of our data."""
@@ -201,8 +201,8 @@ class Content:
 
     @property
     def reach(self) -> str:
-        """Sentence on the largest change that a further run may make to the answers' ratios. Empty without earlier
-        runs."""
+        """Sentence on the largest change that a further run may make to the ratios of the answers. Empty without
+        earlier runs."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 
@@ -212,7 +212,7 @@ class Content:
         return self.seen.main
 
     def picture(self, name: str) -> Picture:
-        """Picture with this name. UsageError if no picture has this name."""
+        """Picture with this name. Raises UsageError if no picture has this name."""
         named = {each.name: each for each in self.pictures}
         if name not in named:
             raise UsageError("a figure", name, ", ".join(named) or "none: nothing is drawn of these results")
@@ -220,7 +220,8 @@ class Content:
 
 
 def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = NOWHERE) -> Content:
-    """Judge a folder of results, and make the content of the folder's part. UsageError for a part not in ``parts``.
+    """Judge a folder of results, and make the content of the folder's part. Raises UsageError for a part not in
+    ``parts``.
 
     Sweeps that were measured before or after the part's sweep are in folders inside ``folder``, with the names of their
     parts. ``beside``: the folders of other parts that decide claims of this part.

@@ -51,13 +51,13 @@ class Notebook:
         return Told(f"**{self.content.title}.** {' '.join(self.content.state)} {self.content.seen.version.sentence}")
 
     def figure(self, name: str) -> Drawn:
-        """Figure with this name. UsageError if no figure has this name."""
+        """Figure with this name. Raises UsageError if no figure has this name."""
         picture = self.content.picture(name)
         return Drawn(small_png(picture.draw()), picture.alternative)
 
     def answer(self, number: int) -> Told:
-        """Answer with this number, counted from 1: sentence, table of comparisons, further findings. UsageError if no
-        answer has this number."""
+        """Answer with this number, counted from 1: sentence, table of comparisons, further findings. Raises UsageError
+        if no answer has this number."""
         answers = self.content.answers
         if not 1 <= number <= len(answers):
             raise UsageError("an answer", str(number), f"1 to {len(answers)}")
@@ -73,7 +73,7 @@ class Notebook:
         return Told(card(self.content.claims).markdown)
 
     def section(self, title: str) -> Told:
-        """Section of the report with this title, without figures. UsageError if no section has this title."""
+        """Section of the report with this title, without figures. Raises UsageError if no section has this title."""
         texts = {each.title: each.text for each in self.content.sections}
         if title not in texts:
             raise UsageError("a section", title, "; ".join(texts) or "none: this part has no sections")

@@ -46,7 +46,8 @@ def ratio_words(estimate: Estimate) -> tuple[str, str]:
     """Texts of a ratio and of its interval, as ``0.280 to 0.300``. The second text is a dash if no interval is shown.
 
     The ratio has three significant digits, and both ends have as many decimals. All three texts get up to two more
-    decimals if two of them are equal, or if a text equals a bound of the verdicts.
+    decimals if unequal numbers have equal texts. A text that equals a bound of the verdicts gets more decimals too, if
+    the number does not equal the bound.
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):
@@ -75,7 +76,8 @@ def range_words(low: float, high: float) -> str:
 
 
 def spread_words(ratios: Sequence[float]) -> str:
-    """Text of the ratios of several runs: ``0.280 to 0.300`` for three ratios or more, ``0.280 and 0.300`` for two."""
+    """Text of the ratios of several runs: ``0.280 to 0.300`` for three ratios or more, ``0.280 and 0.300`` for two. A
+    single ratio is a plain number."""
     if len(ratios) == 1:
         return number(ratios[0])
     words = range_words(min(ratios), max(ratios))
@@ -90,8 +92,8 @@ def enumeration(words: Iterable[str]) -> str:
 def _tells_apart(words: Sequence[str], values: Sequence[float]) -> bool:
     """True if the texts of a ratio and of its ends need no more decimals.
 
-    Different numbers need different texts. The text of an end may equal a bound only if the end does. The text of the
-    ratio may be 1 only if the interval contains 1.
+    Different numbers need different texts. The text of an end may equal a bound only if the end itself equals the
+    bound. The text of the ratio may be 1 only if the interval contains 1.
     """
     shown = [float(word.replace(",", "")) for word in words]
     on_bound = any(end == bound != exact for end, exact in zip(shown[1:], values[1:], strict=True) for bound in BOUNDS)

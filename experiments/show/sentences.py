@@ -38,7 +38,7 @@ REACH_SAID = 0.005
 """Smallest change of a ratio by a further run that is worth a sentence, as a log-ratio."""
 
 HOUR_S = 3600.0
-"""Shortest time between two runs, in seconds, for which a sentence says "another hour"."""
+"""Shortest time between runs, in seconds, with which a sentence on a further run says "another hour"."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
 """Pattern of an interval in the text of an answer."""
@@ -49,8 +49,8 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
     """Sentences on a comparison: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The labels name both sides of the ratio, as within a sentence. The sentences mention the change by a further run
-    only if the change would undo the verdict. ``reach_sentences`` has every change.
+    The labels are words for the two arms, in the form that stands inside a sentence. The sentences mention the change
+    that a further run may make only if this change would undo the verdict. ``reach_sentences`` has every change.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
@@ -79,8 +79,8 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
 
 
 def ratio_so_far(judgement: Judgement) -> str:
-    """Ratio of the first comparison, without a verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``. Empty without a
-    value."""
+    """Text with the ratio of the first comparison, and no verdict: ``sockets ÷ gRPC 0.290 (0.280 to 0.300)``. Empty
+    without a value."""
     judged = next(iter(judgement.judged.values()), None)
     if judged is None:
         return ""

@@ -73,7 +73,7 @@ class Table:
     head: Cells
     lines: tuple[Cells, ...]
     texts: int = 1
-    """Number of columns with words, from the left. The columns after them have numbers, and are aligned to the
+    """Number of columns with words, from the left. The columns after these columns have numbers, and are aligned to the
     right."""
     notes: tuple[str, ...] = ()
 
@@ -128,7 +128,8 @@ def bounded(judgement: Judgement, judged: Judged) -> str:
     """Text of a ratio of rates, lower arm ÷ upper arm, with its interval and its bound.
 
     A server on which the load was at its limit can answer more. So the ratio is a bound if the load was at its limit on
-    one arm: "at least" for the lower arm, "at most" for the upper arm. On both arms: no bound, and ``†`` as a mark.
+    one arm alone: "at least" for the lower arm, "at most" for the upper arm. If the load was at its limit on both arms,
+    the text has no bound, and has the mark ``†``.
     """
     above, below = judgement.limited(judged)
     bound = "" if above == below else "at least " if below else "at most "
@@ -175,7 +176,7 @@ def points(shown: Sequence[Point]) -> Table:
 def refusals(judgement: Judgement) -> Table:
     """Table of the refusals by gates, with a line for each comparison and gate.
 
-    Of a comparison without a value in any block, only this table has a line.
+    A comparison without a value in any block has a line in this table only.
     """
     lines = [line for judged in judgement.judged.values() for line in _refused(judged)]
     for each in judgement.sweep.comparisons if judgement.blocks else ():
@@ -198,8 +199,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on the rounds left out, the programs that took the cores, the blocks that were run again, and the
-    blocks in which over half of the rounds lost time."""
+    """Sentences on rounds and blocks: the rounds left out, with the programs that took the cores; the blocks run again;
+    and the blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]

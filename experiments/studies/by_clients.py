@@ -1,13 +1,13 @@
 """The servers of a part with fixed loads, under the numbers of clients that the user gives.
 
-Most parts have fixed loads, such as 16 connections, or the calls of the original document. For such a part ``run NAME
---clients 1 2 4`` measures the sweep of this module instead of the part's own sweep. Each server of the part gets its
-usual requests, in a closed loop, from each number of clients. The latency under the largest number of clients is
+Most parts have fixed loads, such as 16 connections, or as many calls as in the original document. For such a part ``run
+NAME --clients 1 2 4`` measures the sweep of this module instead of the part's own sweep. Each server of the part gets
+its usual requests, in a closed loop, from each number of clients. The latency under the largest number of clients is
 compared with the latency under the smallest. Servers that differ in the transport alone are compared with each other
 under the largest number. A load program opens a connection for each client.
 
 Some peers (programs in other languages) have a load program that makes only one client. Where our lean client speaks
-the peer's protocol, the lean client replaces the load program. Else the server is left out.
+the peer's protocol, the lean client replaces the load program. Otherwise the server is left out.
 
 With ``--cluster`` the clients are on other hosts. Then this module measures every part, in windows. Servers that listen
 on the loopback alone are left out. Load programs and the peers' own clients are left out too.
@@ -49,18 +49,18 @@ LINES_MAX = 6
 """Largest number of lines in a figure."""
 
 FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
-"""Windows of a load from other hosts, and the number of rounds in a block of such a load. The windows are long, since
-the hosts may begin up to 0.1 s apart."""
+"""Windows and number of rounds in a block, where other hosts send the load. The windows are long, since the hosts may
+begin up to 0.1 s apart."""
 
 BEYOND = (
     "How the servers compare without the network to the hosts: each latency includes the round trip, and a long round "
     "trip makes all ratios nearly 1."
 )
-"""Text at the end of each answer where other hosts sent the load. The text names a question that the answer leaves
-open."""
+"""Text at the end of each answer where other hosts sent the load. The text says why the ratios tell little about the
+servers alone."""
 
 _OWN_LOAD = ("clients", "connections", "rate_hz", "arrivals")
-"""Factors of a part's fixed load. The numbers of clients replace their levels."""
+"""Factors of a part's fixed load. The numbers of clients that the user gives replace the levels of these factors."""
 
 
 def by_clients(name: str, part: Part) -> Part:
@@ -217,7 +217,7 @@ def _answers(seen: Seen) -> Sequence[Answer]:
 
 
 def _growth(of: Judged) -> str:
-    """Sentence on the growth of a server's latency with clients. The sentence names the server."""
+    """Sentence on the growth of a server's latency with the number of clients. The sentence names the server."""
     above, below = (counted(arm.connections, "client") for arm in (of.comparison.above, of.comparison.below))
     return f"On {of.comparison.title.rpartition(': ')[0]}: {ratio_sentence(of, above, below)}"
 
@@ -258,7 +258,7 @@ def _shares(seen: Seen, place: int) -> Iterator[HostSeen]:
 
 
 def _mean(shares: Sequence[HostSeen]) -> str:
-    """Text of a host's mean latency, in µs, over all answered requests in its windows."""
+    """Text of a host's mean latency, in µs, over all answered requests in the host's windows."""
     answered = [(share.requests, share.mean_us) for share in shares if share.mean_us is not None]
     total = sum(requests for requests, _ in answered)
     return number(sum(requests * mean_us for requests, mean_us in answered) / total) if total else NOTHING

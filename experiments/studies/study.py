@@ -60,11 +60,11 @@ class Part:
     answers: Callable[[Seen], Sequence[Answer]]
     """Function that gives the answers to the part's questions."""
     clients: tuple[int, ...] = ()
-    """Numbers of clients, ascending; the user may give other numbers. Where empty, the scale's numbers."""
+    """Numbers of clients, ascending; the user may give other numbers. If empty, the part has the scale's numbers."""
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Function that gives the part's figures. ``Answer.figure`` is the name of one of these figures."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()
-    """Function that gives the claims of the study's document, each with its verdict by the part's data."""
+    """Function that gives the claims of the study, each with its verdict by the part's data."""
     sections: Callable[[Seen], Sequence[Section]] = lambda _: ()
     """Function that gives sections that only this part's report has."""
     peers: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Advice on a pool: the highest rate with each size (left panel), and the p99 at each rate (right panel).
 
 A pool is a number of workers in a process. Both panels show predictions, or both show measurements (hollow markers).
-For a running server, the sizes may be numbers of connections. The advised size has a mark, and the p99 is that of the
+For a running server, the sizes may be numbers of connections. The advised size has a mark, and the p99 is of the
 advised server. Dotted lines are the wished rate and the wished p99.
 """
 

@@ -75,7 +75,7 @@ def _draw(title: str, panels: Sequence[Panel], alike: Sequence[Panel]) -> Figure
 
 
 def _keys(drawn: style.Strokes) -> Iterator[tuple[Artist, ...]]:
-    """Legend entry for each name of bars: a patch in the colour of each transport."""
+    """Legend entry for each name that bars have: a patch for each transport with this name."""
     for name in filter(None, _names(drawn)):
         yield tuple(Patch(label=name, **_look(drawn, key)) for key in drawn if key[1] == name)
 
@@ -86,7 +86,7 @@ def _names(drawn: style.Strokes) -> list[str]:
 
 
 def _look(drawn: style.Strokes, key: tuple[str, str]) -> dict[str, Any]:
-    """Style of a bar: the colour of the transport, and the hatching of the name."""
+    """Style of a bar: the shade of the bar's transport and name, and the hatching of the name."""
     hatch = HATCHES[_names(drawn).index(key[1]) % len(HATCHES)]
     return {"facecolor": drawn[key].colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
 

@@ -56,7 +56,8 @@ class Panel:
     title: str
     lines: Sequence[Line]
     pool: int | None = None
-    """Size of the thread pool: a vertical line marks an equal number of clients. None for no line."""
+    """Size of the thread pool: a vertical line marks the number of clients that equals this size. None for no line.
+    """
     below: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """Rows of words below the axis, by the row's name. A row has a word for each number of clients."""
 
@@ -214,7 +215,7 @@ def _is_joined(panel: Panel, percent: int) -> bool:
 
 
 def _told(panels: Sequence[Panel]) -> Iterator[str]:
-    """Sentences with the mean latencies of each line, by the number of clients."""
+    """Sentences with the mean latencies and starved clients of each line, by the number of clients."""
     unit, factor = time_unit(point.mean_us.value for point in _points(panels) if point.mean_us)
     if panels:
         yield f"Mean latency in {unit} against clients."

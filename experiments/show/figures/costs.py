@@ -1,7 +1,7 @@
 """Costs, such as processor time a request: a panel for each quantity, with a row for each server.
 
-A row shows a number with its 95 % interval, in the colour of the transport. Panels with equal names of rows are side by
-side. Other panels are one below the other.
+A row shows a number with its 95 % interval, in the colour of the transport. Panels whose rows have equal names are side
+by side. Other panels are one below the other.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from experiments.show.figures.panels import even_axis, highest, log_axis, mark, 
 from experiments.show.numbers import number
 
 NAME_LETTERS, QUANTITY_LETTERS = 24, 60
-"""Letters that fit in one line. ``NAME_LETTERS``: of a row's name. ``QUANTITY_LETTERS``: of the quantities of all
-panels, side by side."""
+"""Number of letters that fit in one line: ``NAME_LETTERS`` for the name of a row, ``QUANTITY_LETTERS`` for the
+quantities of all panels, side by side."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,8 @@ class Scale:
 def picture(
     name: str, title: str, scale: Scale, panels: Sequence[Panel], alike: Sequence[Sequence[Panel]] = ()
 ) -> style.Picture:
-    """Picture of the panels in rows. ``alike``: the panels of other figures. Panels at the same position share a
-    scale."""
+    """Picture of the panels in rows. ``alike``: the panels of other figures. A y-axis also spans the panels at the same
+    positions in these figures."""
     return pictured(name, title, _told(scale, panels), lambda: _draw(title, scale, panels, alike))
 
 
@@ -100,7 +100,7 @@ def _means(panel: Panel) -> list[Estimate]:
 
 
 def _set_scale(axes: Axes, scale: Scale, panels: Sequence[Panel]) -> None:
-    """Set the y-axis for the values of all these panels."""
+    """Set the y-axis so that the axis spans the values of all these panels."""
     means = [mean for panel in panels for mean in _means(panel)]
     others = [y for panel in panels for line in panel.lines for _, y in line.formula if scale.holds_formula]
     heights = [*others, *(mean.value for mean in means)]

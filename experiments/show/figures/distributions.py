@@ -35,7 +35,8 @@ class Line:
     point: Point
 
     def curve(self) -> tuple[Numbers, Numbers]:
-        """Shares of requests that took longer, descending, and the times in µs. Both empty for too few requests."""
+        """Two arrays: shares of requests, descending, and times in µs. Each share of the requests took longer than the
+        time with the same index. Both arrays are empty for too few requests."""
         counted, effective = self.point.times.count, self.point.effective
         if not counted or effective < 2 * BEYOND_MIN:
             return np.zeros(0), np.zeros(0)
@@ -46,7 +47,7 @@ class Line:
 
 
 def picture(name: str, title: str, lines: Sequence[Line]) -> Picture:
-    """Picture of a curve for each line, to the highest percentile with ten slower independent requests."""
+    """Picture with a curve for each line, up to the highest percentile with ten slower independent requests."""
     return pictured(name, title, map(_told, lines), lambda: _draw(title, lines))
 
 

@@ -1,9 +1,9 @@
 """Open loop: offered rates, answered rates and response times.
 
-The left panel has replies a second against requests due a second. On the grey band all requests are answered in time.
-The right panel has the median and the 99th percentile of the response times. A response time begins when the request is
-due. Past saturation the queue grows without end, so that response times depend on the duration of the measurement. All
-axes are logarithmic.
+The left panel has replies a second against requests due a second. On the grey band the server answers as many requests
+a second as are due. The right panel has the median and the 99th percentile of the response times. A response time
+begins when the request is due. Past saturation the queue grows without end, so that response times depend on the
+duration of the measurement. All axes are logarithmic.
 """
 
 import math

@@ -20,7 +20,7 @@ from experiments.show.figures.style import FAINT, PALE, QUIET, REFUSED, Picture,
 from experiments.show.numbers import has_interval
 
 CUT = 2.0
-"""Largest multiple of the highest value at which a scale ends. A longer interval is cut there."""
+"""A scale ends at most at this multiple of the highest value. A longer interval is cut there."""
 
 EVEN = 4.0
 """Ratio between the ends of a logarithmic axis. An axis with a smaller ratio has evenly spaced ticks."""

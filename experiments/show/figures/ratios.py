@@ -23,7 +23,7 @@ from experiments.show.numbers import has_interval, ratio_words
 from experiments.show.sentences import undecided_words, verdict_words
 
 NARROWEST = 1.15
-"""Smallest ratio at the right end of the axis. The left end is at most the inverse."""
+"""Smallest ratio at the right end of the axis. The left end is at most the inverse of this ratio."""
 
 FARTHEST = 3.0
 """Largest factor from the farthest ratio to the end of the axis. A longer interval is cut."""

@@ -1,7 +1,7 @@
 """Stages of a request inside the server, as parts of the mean time in the server.
 
 Means are over all requests, so that the means of the stages add up to the mean time in the server. A server that
-records its stages needs 1 to 3 µs more a request (``stock_service/rpc/timeline.py``). These values have no verdicts.
+records stages needs 1 to 3 µs more for each request (``stock_service/rpc/timeline.py``). These values have no verdicts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ STAGES = {
 """Labels of the stages, in the order of a request."""
 
 VIOLATIONS = 0.001
-"""Share of requests whose stages do not add up. With a larger share, the label of the bar has a warning."""
+"""Limit of the share of requests whose stages do not add up. Above the limit, the label of the bar has a warning."""
 
 
 def picture(name: str, title: str, settings: Mapping[str, Sequence[StageSummary]]) -> Picture:

@@ -44,8 +44,8 @@ TITLE_LETTERS, LEGEND_LETTERS = 78, 88
 """Number of letters that fit across a figure, in the font sizes of the title and of the legend."""
 
 SMALL_DPI, SMALL_COLOURS = 130, 64
-"""Dots per inch and number of colours of a small picture, which has some 20 kB. With all colours it would have some 80
-kB."""
+"""Dots per inch and number of colours of a small picture, which has some 20 kB. With all colours the picture would have
+some 80 kB."""
 
 LEGEND_ROW, LEGEND_ROWS = 0.19, 2
 """Height of a legend's row in inches, and the number of rows for which every figure has space."""
@@ -132,7 +132,7 @@ def strokes(lines: Iterable[tuple[str, str]]) -> Strokes:
     """Stroke for each line, which is given by its transport and its label.
 
     The first line of a transport is solid, in the plain colour. A line without a transport gets a colour and a marker
-    by its order.
+    by the line's place in the order.
     """
     by_transport: dict[str, list[str]] = {}
     for transport, name in dict.fromkeys(lines):

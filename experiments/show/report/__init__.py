@@ -1,8 +1,8 @@
 """Report of a sweep: ``report.html``, one file that works offline, and ``report.md`` with the same content.
 
 Questions come first, each with a sentence, a figure and a table. The meanings of the numbers are folded away below each
-question. Then come the replication card (the claims of the reproduced document, with verdicts), further sections and
-comparisons, the refusals by gates, the lost slices, the points of all arms, the machine, and the method.
+question. Then come the replication card (the study's claims, with verdicts), further sections and comparisons, the
+refusals by gates, and the lost slices. The points of all arms, the machine and the method are at the end.
 ``page.html.j2`` and ``report.md.j2`` are the two templates, and ``page.css`` is the style of the HTML page. All texts
 are Markdown. This module measures and concludes nothing.
 """

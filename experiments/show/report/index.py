@@ -1,8 +1,8 @@
 """Index of studies: one page, in HTML and in Markdown, with the question and the result of each study.
 
 For each study the page has the question, the first answer, one figure, and the verdicts on the claims. A table at the
-end has every claim of every document. ``index.html.j2`` and ``index.md.j2`` are the two templates. The HTML page has
-all answers, and all numbers on a claim. The Markdown page has links to the reports, which have all answers and numbers.
+end has every claim of every study. ``index.html.j2`` and ``index.md.j2`` are the two templates. The HTML page has all
+answers, and all numbers on a claim. The Markdown page has links to the reports, which have all answers and numbers.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class Entry:
     content: Content
     """Content of the study's main part."""
     claims: tuple[Claim, ...]
-    """Claims of the study's document. Any measured part of the study may decide a claim."""
+    """Claims of the study. Any measured part of the study may decide a claim."""
     readme: str
     """Path from the project's root to the study's page. The page has factors, levels, metrics, tables and figures, with
     commands."""
@@ -131,7 +131,7 @@ def _glance(entries: Sequence[Entry]) -> Table:
 
 
 def _claims(entries: Sequence[Entry], *, is_short: bool = False) -> Table:
-    """Table of every claim of every document. If ``is_short``, a claim has only its first sentence of numbers."""
+    """Table of every claim of every study. If ``is_short``, a line has only the first sentence on the numbers."""
     told = {entry.name: (_first(claim) if is_short else claim for claim in entry.claims) for entry in entries}
     cards = [(name, card(claims)) for name, claims in told.items()]
     lines = tuple((name, *line) for name, each in cards for line in each.lines)

@@ -1,4 +1,4 @@
-"""Study of gRPC's greeter: latency with one client, throughput with one client and with two clients.
+"""Study of gRPC's example program "greeter": latency with one client, throughput with one and with two clients.
 
 Latency and throughput are measured in C++, as in the original, and in Python. ``design`` has the document's numbers and
 the sweeps; ``rates`` computes rates and clocks; ``claims`` has the answers and the replication card; ``figures`` has

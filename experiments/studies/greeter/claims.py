@@ -1,13 +1,14 @@
 """The answers to the study's questions, and the replication card: every claim, judged by our data. Pure functions.
 
-The document asks three questions. The first is on the round trip of one client; the second, on the throughput with one
-client and with two clients; the third, on the way of measuring. The third question is two questions here: wall clock or
+The document asks three questions. Question 1 is on the round trip of one client. Question 2 is on the throughput with
+one client and with two clients. Question 3 is on the way of measuring, and becomes two questions here: wall clock or
 processor time, and synchronous or asynchronous calls. The fifth question, C++ or Python, is this project's own.
 
-The document's programs are in C++. So the numbers of C++ decide a claim, and the text also has the numbers of Python.
-The verdicts on comparisons decide a claim about comparisons. An interval of 95 % over blocks decides a claim about
-clocks or first calls, once the sweep is at a look. A claim about the document's machine alone is NOT TESTABLE. A claim
-that needs C++ is NOT TESTABLE where the C++ peer is not built.
+The document's programs are in C++. So the measurements of the programs in C++ decide a claim. The text also has the
+measurements of the programs in Python. The verdicts on comparisons decide a claim about comparisons. An interval of 95
+% over blocks decides a claim about clocks or first calls, once the sweep is at a look (a declared number of blocks). A
+claim about the document's machine alone is NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the C++ peer is
+not built.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -180,8 +181,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _of_cpp(finding: Callable[[Seen], Finding]) -> Callable[[Seen], Finding]:
-    """Function that gives ``finding`` for results with arms in C++, the original's language. For other results the
-    function gives NOT TESTABLE."""
+    """Function that gives the result of ``finding`` where arms in C++, the original's language, were measured.
+    Otherwise the function gives NOT TESTABLE."""
 
     def found(seen: Seen) -> Finding:
         has_cpp = any(arm.setting == ONE["cpp"] for arm in seen.main.sweep.arms)
@@ -197,8 +198,8 @@ def _round_trip(seen: Seen) -> Finding:
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
     """Finding on the document's claim that the time of one call is the latency. The document timed connecting and the
-    first call of a fresh client together, as cold runs here do. CONTRADICTED where this time differs by over 5 % from
-    the mean time of the other calls."""
+    first call of a fresh client together. CONTRADICTED where this time, in our cold runs, differs by over 5 % from the
+    mean time of the other calls."""
     run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
         return "INCONCLUSIVE", "No cold run counts."
@@ -230,8 +231,9 @@ def _context(ours: Iterable[str]) -> Finding:
 
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
-    """Finding on latency and rate, which must agree: with one call at a time, rate × mean time is 1. The document's own
-    two numbers give 3.6 to 7.2. So the claim is CONTRADICTED where our product is 1 to within 5 %."""
+    """Finding on the claim that the document's latency and rate are of one client. With one call at a time, rate × mean
+    time is 1. The document's two numbers have a product of 3.6 to 7.2. So the claim is CONTRADICTED where the product
+    of our numbers is 1 to within 5 %."""
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
     said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
@@ -243,8 +245,9 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 
 def _server_answers_less(seen: Seen) -> Finding:
-    """Finding on the claim that the server answers fewer calls a second with two clients. The ratio (rate of two
-    clients together ÷ rate of one) is under 1 where latency grows by more than the number of clients."""
+    """Finding on the claim that the server answers fewer calls a second with two clients than with one client. The
+    ratio (rate of two clients together ÷ rate of one) is under 1 where latency grows by a larger factor than the number
+    of clients."""
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
 
 
@@ -258,8 +261,8 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
     """Finding on a claim about rates, from the growth of latency. With one call at a time a client's rate is 1 ÷
     latency.
 
-    ``ruling``: index of the ruling on the growth that decides the claim. ``confirming``: verdict of this ruling that
-    confirms the claim. ``rate``: text of the ratio of rates, with ``{}`` for the number.
+    ``ruling``: index of the ruling that decides the claim, in the comparison's rulings on growth. ``confirming``:
+    verdict of this ruling that confirms the claim. ``rate``: text of the ratio of rates, with ``{}`` for the number.
     """
     judged = judgement.judged.get("clients_cpp")
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
@@ -274,8 +277,8 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
     """Finding on the claim that the document's timer is a processor clock, from wall clock ÷ processor time.
-    CONTRADICTED where the two clocks differ by over 5 %. Never CONFIRMED, since both clocks read the same time where a
-    client computes all the time."""
+    CONTRADICTED where the two clocks differ by over 5 %. Never CONFIRMED: the two clocks also agree where a client
+    computes all the time."""
     found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
         return "INCONCLUSIVE", "No block counts."
@@ -306,8 +309,8 @@ def _server_makes_calls_synchronous(seen: Seen) -> Finding:
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
-    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE before a look of the sweep, and with too few
-    blocks."""
+    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE where the sweep is at no look, and with too
+    few blocks."""
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:
         return "INCONCLUSIVE"

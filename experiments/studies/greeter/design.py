@@ -1,12 +1,12 @@
 """The numbers of the document, and the study's sweep and cold runs of SayHello over gRPC.
 
-The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on its
+The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on the
 author's machine. The document's numbers are context, since they were measured on another machine. The docstring of each
 number has the number's unit and place in the document.
 
-A window is a fresh load program that makes 1000 calls for each client, as the original's program did. Client and server
-are in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares both ends at once. The two
-servers are also compared under one client, our lean client, which uses no gRPC library.
+In a window a fresh load program makes 1000 calls for each client, as the original's program did. Client and server are
+in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares client and server at once. The
+two servers are also compared under the same client: our lean client, which uses no gRPC library.
 
 Each language has four loads: one client, two clients, one asynchronous client, and one asynchronous client with ten
 calls under way. A client's program measures the client's rate and processor time. Each language has an A/A pair with
@@ -54,16 +54,16 @@ def implied_ms() -> float:
 HEADLINE = "headline"
 
 PEER = "cpp-greeter"
-"""Name of the peer of every arm in C++."""
+"""Name of the peer (program in another language) that every arm in C++ uses."""
 
 LABELS = {"cpp": "C++", "python": "Python"}
 """Names of the languages in texts, by language, in the order of tables and figures."""
 
 IN_FLIGHT = 10
-"""Number of calls under way of the asynchronous client with several calls."""
+"""Number of calls that an asynchronous client has under way at once, in the load with several calls."""
 
 COLD_RUNS = 3
-"""Number of cold runs of each cell in a block. A block has several, since the first call of a fresh program varies."""
+"""Number of cold runs of each cell in a block. A block has several, since the time of a first call varies."""
 
 _GREETER = setting(service="greeter", transport="grpc", mix="say-hello")
 
@@ -77,7 +77,8 @@ SAME_CLIENT = {each: _GREETER.but(language=each, client="lean") for each in LABE
 """Setting of a server under our lean client, by the server's language."""
 
 LIBRARY = _GREETER.but(client="library")
-"""Setting of our load client on grpcio. A table has its cold runs beside the Python program's."""
+"""Setting of our load client on grpcio. A table has the cold runs of this client beside the cold runs of the Python
+program."""
 
 
 def asynchronous(language: str, in_flight: int = 1) -> Setting:

@@ -25,7 +25,7 @@ from experiments.studies.greeter.rates import (
 )
 
 ORIGINAL = "the original, C++"
-"""Name of the original's numbers, in the place where other rows have a transport. Figures colour rows by this name."""
+"""Name that rows with the original's numbers have in place of a transport. Figures colour rows by this name."""
 
 GRPC = "grpc"
 

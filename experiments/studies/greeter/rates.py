@@ -77,7 +77,7 @@ class Rates:
     response_us: Estimate
     """Mean time of a call."""
     wall_us: Estimate
-    """Wall-clock time for each reply to any client: 1 ÷ rate of the server."""
+    """Wall-clock time for each reply of the server: 1 ÷ rate of all clients together."""
     client_cpu_us: Estimate
     """Processor time of the clients' program for each reply, with all threads."""
     server_cpu_us: Estimate
@@ -97,8 +97,8 @@ class FromCold:
     first_us: Estimate
     """Time of the first call, without connecting."""
     as_timed_us: Estimate
-    """Time of connecting and of the first call together. The original's program measured this time, since it connects
-    within its first call."""
+    """Time of connecting and of the first call together. The original's program measured this time, since the program
+    connects within its first call."""
     rest_us: Estimate
     """Mean time of the other calls of a run."""
     first_over_rest: Estimate
@@ -139,8 +139,8 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 
 def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
-    """Sums over the windows that count in pairs, for an arm in a block: number of replies, response times, wall-clock
-    time, and the clients' processor time. Times are in ns."""
+    """Sums over an arm's windows in a block, without the windows that pairs leave out: number of replies, response
+    times, wall-clock time, and the clients' processor time. Times are in ns."""
     slices = block.slices
     own = ratios.used(judgement.sweep.limits, block) & (ratios.column(slices.arm) == place)
     columns = {"replies": slices.counts[ALL], "response_ns": slices.sums_ns[ALL]}

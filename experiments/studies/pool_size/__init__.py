@@ -1,4 +1,4 @@
-"""Number and kind of workers that a server needs: predicted from one client of one worker, then measured.
+"""Number and kind of workers that a server needs: predicted from measurements of one worker, then measured.
 
 ``design`` has the sweeps. ``prediction`` predicts from the demands of a request. ``beside`` compares predictions with
 measurements. ``answers`` has the answers, ``claims`` the card of claims, and ``figures`` has figures and tables.

@@ -1,6 +1,6 @@
 """Answers to the study's questions. Pure functions.
 
-An arm is one server under one load. A prediction is the queueing model's, and a measurement is the sweep's.
+An arm is one server under one load. The queueing model gives a prediction, and the sweep gives a measurement.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def lookups(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_lookups``, for its own report."""
+    """Answer of the part ``pool_lookups``, for the report of this part."""
     judged = compared(seen.main)
     to_ask = to_decide(seen.main, [each.comparison.name for each in judged])
     own = _lookups(seen.main)
@@ -53,7 +53,8 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 
 
 def one(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``pool_one``. The answer points to the table of arms, on whose values all predictions rest."""
+    """Answer of the part ``pool_one``. The answer points to the table of arms: all predictions rest on the values in
+    this table."""
     sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
     return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
 
@@ -224,8 +225,8 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences that compare the closed loops of two models, ``model`` and ``other``, under equal clients and work,
-    each with its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
+    """Sentences that compare the closed loops of two models, ``model`` and ``other``, with equal numbers of clients and
+    equal work. Each model has its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
     loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
     largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
     for (of, work, clients), each in largest.items():

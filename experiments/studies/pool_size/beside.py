@@ -1,20 +1,21 @@
 """Comparison of predictions with measurements: throughputs, the smallest sufficient pool or load, the gain of threads.
 
 An arm is one server under one load. The measurement of an arm is the median over blocks of its throughput, or of its
-99th percentile. A prediction is for a server with its cores to itself. Other programs may take the cores for a block or
-two; a median resists such blocks. Blocks that a gate refuses for an arm are left out of the arm's measurement.
+99th percentile. A prediction is for a server that shares its cores with no other program. Other programs may take the
+cores for a block or two; such blocks hardly change a median. Blocks that a gate refuses for an arm are left out of the
+arm's measurement.
 
-A prediction for an arm rests on other arms, the basis (``design.basis``), by medians over the same blocks. A hit is an
-arm whose measurement is near its prediction. Other predictions were written down before the sweep. These earlier
-predictions are of other minutes, in which a shared machine may be half as fast, or twice as fast. The earlier
-predictions give the rates of the open loops, and their hits are counted separately.
+A prediction for an arm is computed from medians of other arms, the basis (``design.basis``), over the same blocks. A
+hit is an arm whose measurement is near its prediction. Other predictions were written down before the sweep. These
+earlier predictions rest on measurements in other minutes, in which a shared machine may be half as fast, or twice as
+fast. The earlier predictions give the rates of the open loops. Hits of earlier predictions are counted separately.
 
-The error of an arm is measured ÷ foretold − 1. The smallest sufficient pool is the smallest measured pool whose
-throughput reaches ``USEFUL_SHARE`` of the highest throughput. The smallest sufficient number of clients is defined
-alike. Both are found twice: from the predictions, and from the measurements.
+The error of a prediction is measured value ÷ foretold value − 1. The smallest sufficient pool is the smallest measured
+pool whose throughput reaches ``USEFUL_SHARE`` of the highest throughput. The smallest sufficient number of clients is
+defined alike. Both numbers are found twice: from the predictions, and from the measurements.
 
-The gain of threads is the throughput of 16 threads ÷ the throughput of one thread. The requests have 1 ms of computing
-and longer and longer waits. The functions are pure.
+The gain of threads is the throughput of 16 threads ÷ the throughput of one thread. Each request computes for 1 ms and
+waits. The gain is measured for several lengths of this wait. The functions are pure.
 """
 
 import math
@@ -49,22 +50,23 @@ from experiments.studies.pool_size.design import (
 from experiments.studies.pool_size.prediction import Unmeasured, foretell
 
 THROUGHPUT_WITHIN = 0.10
-"""Largest error of the predicted throughput of a hit, as a share of the prediction."""
+"""Largest error with which a predicted throughput is a hit, as a share of the prediction."""
 
 TAIL_WITHIN = 0.25
-"""Largest error of the predicted 99th percentile of a hit, as a share of the prediction."""
+"""Largest error with which a predicted 99th percentile is a hit, as a share of the prediction."""
 
 NEAR = 0.05
 """Tolerance of the load in the claim on tails. The claim is about a load of ``advice.USUAL``, as a share of the
 foretold capacity. An open loop counts if its share differs from ``USUAL`` by less than the tolerance."""
 
 STEPS_MIN = 3
-"""Fewest pools, or numbers of clients, that test a prediction. With two, every prediction is within one step."""
+"""Least number of steps (pools, or numbers of clients) that tests a prediction. With two steps, every prediction is
+within one step of the measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Arm, with its prediction and its measurement."""
+    """Arm, with its two predictions and its measurement."""
 
     foretold: Foretold
     """Prediction for the arm from its basis (arms with one worker), in the sweep's blocks."""
@@ -83,7 +85,7 @@ class Beside:
 
     @property
     def model(self) -> str:
-        """Name of the arm's model: its event loop, its build of Python, its processes, or its executor."""
+        """Name of the arm's model, from the event loop, the build of Python, the processes, or else the executor."""
         return model_of(self.setting)
 
     @property
@@ -168,8 +170,8 @@ def grouped(every: Iterable[Beside], key: Callable[[Beside], Key]) -> dict[Key, 
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """Ascending steps: numbers of threads with equal numbers of clients, or numbers of clients on one pool. Each step
-    has a throughput, foretold and measured. The smallest sufficient step is the first with ``USEFUL_SHARE`` of the
-    highest throughput."""
+    has a throughput, foretold and measured. The smallest sufficient step is the first step whose throughput reaches
+    ``USEFUL_SHARE`` of the highest throughput."""
 
     what: str
     """Server and work of all steps, such as ``sockets, static pool: I/O 10 ms``."""
@@ -186,7 +188,8 @@ class Ladder:
     earliest: int
     """Index of the first step that can be sufficient, by the intervals of the measurements."""
     latest: int
-    """Index of the first step that is surely sufficient, by the intervals; the last index without such a step."""
+    """Index of the first step that is surely sufficient, by the intervals. The last index where no step is surely
+    sufficient."""
 
     @property
     def can_miss(self) -> bool:
@@ -238,8 +241,9 @@ def asked(seen: Seen) -> tuple[Setting, ...]:
 
 @lru_cache(maxsize=2)
 def told(seen: Seen) -> Mapping[Setting, Foretold]:
-    """Predictions by setting, in the sweep's order, for the settings that ``asked`` gives. Before the first block these
-    are the predictions that were written down before the sweep. The last two results are cached."""
+    """Predictions by setting, in the sweep's order, for the settings that ``asked`` gives. Before the first block is
+    measured, these are the predictions that were written down before the sweep. The results of the last two different
+    calls are cached."""
     if not seen.main.blocks:
         written = {each.setting: each for each in seen.foretold}
         return {each: written[each] for each in asked(seen)}
@@ -257,7 +261,8 @@ def _now(judgement: Judgement, setting: Setting) -> Foretold | None:
 
 @lru_cache(maxsize=2)
 def beside(seen: Seen) -> tuple[Beside, ...]:
-    """Every arm of the sweep that has a prediction, in the sweep's order. The last two results are cached."""
+    """Every arm of the sweep that has a prediction, in the sweep's order. The results of the last two different calls
+    are cached."""
     written = {each.setting: each for each in seen.foretold}
     return tuple(_beside(seen.main, foretold, written[setting]) for setting, foretold in told(seen).items())
 
@@ -322,7 +327,7 @@ class Gain:
     """Gain of threads for one work (kind of request): throughput with 16 threads ÷ throughput with one thread."""
 
     share: float
-    """Part of one worker's time for a request in which the request waits, from 0 to 1."""
+    """Time that a request waits in a worker ÷ whole time of the request in the worker, from 0 to 1."""
     foretold: float
     """Gain by the predictions."""
     measured: Estimate
@@ -346,5 +351,5 @@ def gains(seen: Seen) -> tuple[Gain, ...]:
 
 
 def begins(found: Sequence[Gain]) -> Gain | None:
-    """First gain of an ascending series whose whole interval is over 1 + ``BEGINS``; None without such a gain."""
+    """First gain in ``found`` whose whole interval is over 1 + ``BEGINS``; None without such a gain."""
     return next((each for each in found if each.measured.n > 1 and each.measured.low > 1 + BEGINS), None)

@@ -3,7 +3,7 @@
 The claims are common advice on Python's threads, and the accuracy that the model promises. The verdicts on comparisons
 decide a claim about pools. A claim about predicted throughputs counts arms (an arm is one server under one load). An
 arm counts as within the limit only where its whole interval is within the limit, and as outside only where its whole
-interval is outside. No claim is judged before the sweep is at a look.
+interval is outside. No claim is judged before the sweep is at a look (a declared number of blocks).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -130,13 +130,14 @@ def _closed(seen: Seen) -> list[Setting]:
 
 
 def _missed(number: int, noun: str) -> str:
-    """Sentence on this number of arms or comparisons without a value, after a space. Empty for 0."""
+    """Sentence that ``number`` arms or comparisons have no value. Begins with a space. Empty for 0."""
     return f" {counted(number, noun)} {'has' if number == 1 else 'have'} no value." if number else ""
 
 
 def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
-    """Number of ratios (measured ÷ foretold) whose whole interval is within ``within`` of 1; number of ratios whose
-    whole interval is farther from 1; and a sentence on both numbers. ``noun``: word for a ratio in the sentence."""
+    """Two numbers, and a sentence on them. The first number counts the ratios (measured ÷ foretold) whose whole
+    interval is within ``within`` of 1. The second number counts the ratios whose whole interval is farther from 1.
+    ``noun``: word for a ratio in the sentence."""
     low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)

@@ -12,11 +12,12 @@ the largest pool, and an open loop at shares of the foretold capacity. The main 
 are of the same minutes: a shared machine may be twice as fast in one minute as in another. The servers of a group start
 just before the turn of the group, since the sweep has more servers than may be alive at once.
 
-``pool_lookups`` measures the pure Lookup in slices, since the effects of the pool on a pure Lookup are small.
+``pool_lookups`` measures the pure Lookup in slices: the pool has a small effect on a pure Lookup, and slices show small
+effects.
 
-Server and load have a core each, except where the server can use a second core: work that hashes releases the GIL, a
-free-threaded Python has no GIL, and each of two processes has a GIL of its own. Such a server and its load are bound to
-no core.
+Server and load have a core each, except where the server can use a second core. Work that hashes releases the GIL, a
+free-threaded Python has no GIL, and each of two processes has its own GIL. Such a server and its load are bound to no
+core.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ HEADLINE = "headline"
 
 
 def model_of(of: Setting) -> str:
-    """Name of a setting's model, from its event loop, its build of Python, its processes, or else its executor."""
+    """Name of a setting's model, from the event loop, the build of Python, the processes, or else the executor."""
     name = label(of.text("transport"))
     if of["dispatch"] == "loop":
         return name
@@ -74,7 +75,7 @@ SMOKE_ROUNDS = 2
 The looks cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
 
 NOMINAL_HZ = 100.0
-"""Assumed capacity, in requests a second, of an open loop's server before there is a prediction. Estimates of the
+"""Assumed capacity, in requests a second, of an open loop's server before there is a prediction. Estimates of a run's
 duration do not depend on the rate."""
 
 BUSY = 64
@@ -118,17 +119,17 @@ class Row:
 
     @property
     def pooled(self) -> tuple[Arm, ...]:
-        """Arms of every pool size, with the most clients."""
+        """Arms, one for each pool size, with the largest number of clients."""
         return tuple(Arm(self.base.but(workers=pool, connections=self.clients[-1])) for pool in self.pools)
 
     @property
     def loaded(self) -> tuple[Arm, ...]:
-        """Arms of every number of clients, on the largest pool."""
+        """Arms, one for each number of clients, on the largest pool."""
         return tuple(Arm(self.base.but(workers=self.pools[-1], connections=each)) for each in self.clients)
 
 
 def with_work(of: Setting, work: Work) -> Setting:
-    """Setting of the server ``of`` with this work. Where the work hashes, neither server nor load is bound to a
+    """Setting of the server ``of`` with this work. If the work includes hashing, neither server nor load is bound to a
     core."""
     options = asdict(work)
     kept = {"store": SQLITE, "mix": "trade"} if options.pop("durable") else {}
@@ -193,8 +194,8 @@ PAPER = (
 
 
 def rows(scale: Scale) -> tuple[Row, ...]:
-    """Rows of a scale: ``PAPER``, ``QUICK`` or ``SMOKE``. Where no free-threaded Python is installed, rows that need it
-    are left out."""
+    """Rows of a scale: ``PAPER``, ``QUICK`` or ``SMOKE``. Where no free-threaded Python is installed, rows that need
+    such a Python are left out."""
     wanted = SMOKE if scale.rounds <= SMOKE_ROUNDS else PAPER if scale.whole else QUICK
     return tuple(row for row in wanted if row.model != NO_GIL or WITHOUT_GIL in scale.peers)
 
@@ -229,8 +230,8 @@ def pool_one(scale: Scale) -> Sweep:
 
 
 def _of_one(scale: Scale) -> Iterator[Group]:
-    """Groups of the arms on which predictions rest, for each model and placement of the scale: a worker with one
-    client, a busy worker, a worker that waits, and for durable trades a worker that commits."""
+    """Groups of the arms on which predictions rest, for each model and placement of the scale. An arm has a worker with
+    one client, a busy worker, a worker that waits, or for durable trades a worker that commits."""
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     for plain in dict.fromkeys(no_work(each) for each in wanted):
         yield Group((Arm(plain), busy(plain)))
@@ -245,8 +246,8 @@ def basis(of: Setting) -> tuple[Arm, ...]:
 
 
 def pool_lookups(scale: Scale) -> Sweep:
-    """Sweep of a Lookup with 8 and with 64 threads ÷ with one thread, on sockets and on gRPC, each with its own
-    executor."""
+    """Sweep that compares a Lookup with 8 and with 64 threads to a Lookup with one thread, on sockets and on gRPC, each
+    with its own executor."""
     groups, comparisons = list[Group](), list[Comparison]()
     for model in (SOCKETS, GRPC):
         alone = MODELS[model].but(connections=16, workers=1)
@@ -278,8 +279,8 @@ def busy(plain: Setting) -> Arm:
 
 
 def probes(plain: Setting) -> tuple[Arm, ...]:
-    """Arms of one worker whose requests wait. An event loop waits for many requests at once, so it also has an arm with
-    a busy worker."""
+    """Arms of one worker whose requests wait. On an event loop many requests wait at once, so an event loop also has
+    such an arm with a busy worker."""
     if plain["dispatch"] != "loop":
         return (Arm(plain.but(io_ms=PROBE_MS)),)
     waits = plain.but(io_ms=LOOP_PROBE_MS)

@@ -65,7 +65,8 @@ def effect(seen: Seen) -> Picture:
 
 
 def pools(every: Sequence[Beside]) -> Picture:
-    """Figure of the throughput over the pool's size, with a panel for each work, and a line for each model."""
+    """Figure of the throughput over the pool's size. Each work with three pools or more has a panel, and each model has
+    a line."""
     closed = [each for each in every if not each.is_open and each.model != AIO]
     panels = []
     for work, of_work in grouped(closed, lambda each: each.work).items():
@@ -115,7 +116,7 @@ def _load(own: Sequence[Beside]) -> str:
 
 def loop(every: Sequence[Beside]) -> Picture:
     """Figure of the throughput over the number of clients, for gRPC. Each model and work has its own panel, so that no
-    line hides another line."""
+    line hides another line. Works without an event loop are left out."""
     closed = [each for each in every if not each.is_open and each.setting.text("transport").startswith("grpc")]
     panels = []
     for work, of_work in grouped(closed, lambda each: each.work).items():
@@ -152,8 +153,8 @@ LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with four tables: predicted throughputs, predicted tails, the smallest sufficient pools and clients, and
-    demands."""
+    """Sections with tables: predicted throughputs, predicted tails, the smallest sufficient pools and clients, demands,
+    and the comparisons of pure Lookups if measured."""
     every = beside(seen)
     told = [
         Section("Prediction beside measurement", throughput_table(every)),

@@ -1,4 +1,4 @@
-"""Demands of a request at any setting, measured by one client of one worker, and the prediction from the demands.
+"""Demands of a request at any setting, from measurements of one worker, and the prediction from these demands.
 
 The queueing model is ``recommend.model``. The setting gives workers, clients, cores, processes and rate. A server that
 answers on an event loop has no pool: each request counts as one worker, and the server computes one request at a time.
@@ -8,19 +8,19 @@ A prediction rests on arms of the setting's kind of server (``design.basis``; an
 arm has one process with one worker. One arm has one client. The busy arm has enough connections to keep the worker
 busy. The waiting arm has one client, and its requests wait. These arms give
 
-- The transport's own processor time for a request, from the busy arm. A worker that sleeps between requests takes more.
-  For a request that computes, the time is from the arm with one client: there too, a single request follows each reply.
-- The processor time that a wait costs, and the delay with which a wait ends. An event loop waits for many requests at
-  once, so its processor time is from a busy arm that waits. There the timer ends in time, but the loop wakes late: on
-  an event loop this delay is outside a worker.
+- The transport's own processor time for a request, from the busy arm. A worker that sleeps between requests takes more
+  processor time. For a request that computes, the time is from the arm with one client, since in both cases one new
+  request comes after each reply.
+- The processor time that a wait costs, and the delay with which a wait ends. On an event loop many requests wait at
+  once, so there the processor time of a wait is from a busy arm whose requests wait. An event loop's timer ends in
+  time, but the loop wakes late. So on an event loop this delay is outside a worker.
 - The rest of the response time of one client, which is outside the worker.
 - The load's processor time, where the load runs on the server's cores.
 - For durable trades: the time for which a trader waits for the disk, and the processor time of a commit. While a group
   of trades is committed, the next group gathers. So half of the trades under way share a commit, and each trade costs
   its part of the commit.
 
-The time of the work itself is known: the setting asks for this time. No arm with a prediction is in this measurement.
-The functions are pure.
+The setting states the time of the work itself. None of these measured arms has a prediction. The functions are pure.
 """
 
 from collections.abc import Callable
@@ -148,7 +148,7 @@ def _response_s(judgement: Judgement, arm: Arm) -> float:
 
 
 def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], float | None]) -> float:
-    """Median over the blocks of a quantity of an arm. ``of``: gives the quantity in a block. Raises Unmeasured where no
+    """Median of an arm's quantity over the blocks. ``of``: gives the quantity in a block. Raises Unmeasured where no
     block has a value."""
     place = judgement.sweep.arms.index(arm)
     found = [each for block in judgement.blocks if (each := of(judgement.sweep, block, place)) is not None]

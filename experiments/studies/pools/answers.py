@@ -95,8 +95,8 @@ def _languages(seen: Seen) -> Answer:
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Sentence on the time of Rust ÷ Go at the document's numbers of connections, which the sweep by turns lacks. Empty
-    where the cells were not measured."""
+    """Sentence on time in Rust ÷ time in Go, from the cells. The cells have the document's numbers of connections; the
+    sweep by turns has only one connection for times. Empty where the cells were not measured."""
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     cells = seen.of(TableJudged)
     own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]
@@ -139,7 +139,8 @@ def _pool(cells: TableJudged) -> Answer:
 
 
 def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> Iterator[str]:
-    """Sentences, one for each quantity, with the ratios whose names begin with ``name``, in every measured language."""
+    """Sentences, one for each quantity. A sentence has a ratio for every measured language. ``name``: beginning of the
+    ratios' names."""
     for quantity in quantities:
         found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
         told = "; ".join(words(each) for each in found if each is not None)

@@ -1,10 +1,10 @@
 """The replication card: the document's nine conclusions, its stress test, and its closing sentence.
 
-Only verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED. With too few blocks a ratio has no verdict, and
-decides nothing. A cell is a fresh server under one load. A claim about every cell is confirmed where the verdict on
-each cell agrees with the claim; one cell that disagrees contradicts the claim. One ratio over all cells decides a claim
-about all cells together. For a claim with the word "far" or "much" this module sets a bound. A claim is NOT TESTABLE
-where a server that the claim needs is not built here.
+Verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED; for the claim on the stress test, errors and wrong
+keys decide. With too few blocks a ratio has no verdict, and decides nothing. A cell is a fresh server under one load. A
+claim about every cell is confirmed where the verdict on each cell agrees with the claim; one cell that disagrees
+contradicts the claim. One ratio over all cells decides a claim about all cells together. For a claim with the word
+"far" or "much" this module sets a bound. A claim is NOT TESTABLE where a server that the claim needs is not built here.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ class Measured:
 
 
 EXECUTORS = "executors"
-"""Part of the study ``stock`` that compares a thread for each request with pools."""
+"""Name of the part of the study ``stock`` that compares a thread for each request with pools."""
 
 POOL_SAVES = "A pool saves what creating a thread for each request costs (4)."
 
@@ -43,8 +43,8 @@ ALMOST = 0.9
 """Least share of the cells that confirms a claim with the words "almost always"."""
 
 FAR_LESS = 0.9
-"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust uses 0.89 times as much as
-its Go, the geometric mean of six cells."""
+"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust server uses 0.89 times as
+much as the Go server, as the geometric mean of six cells."""
 
 MUCH_LESS = 1 / 1.5
 """Largest ratio of memory that counts as much less. In the document's 36 pairs Rust takes at most 0.61 times as much as
@@ -64,8 +64,8 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    """Claim with its verdict. The text of a numbered conclusion ends with the size of a cell, since the document drew
-    these conclusions from its tables."""
+    """Claim with its verdict. The sentences on a numbered conclusion end with the size of a cell, since the document
+    drew these conclusions from its tables of cells."""
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
@@ -119,8 +119,10 @@ def _size(cells: TableJudged) -> str:
 def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float = 1.0) -> ClaimVerdict:
     """Verdict on a claim that all ratios lie under a bound (``wanted`` is LESS) or over a bound (``wanted`` is MORE).
 
-    CONFIRMED where all ratios lie on the claim's side of the bound. CONTRADICTED where one ratio is decided to lie on
-    the other side. A ratio with the verdict EQUIVALENT and an interval on the claim's side decides nothing.
+    CONFIRMED where each ratio has the verdict ``wanted``, and an interval on the claim's side of the bound.
+    CONTRADICTED where a ratio has the opposite verdict, or an interval on the other side of the bound. A ratio with the
+    verdict EQUIVALENT decides nothing where its interval lies on the claim's side. Otherwise this ratio contradicts the
+    claim.
     """
     return joined([_one_is(wanted, each, bound) for each in judged])
 
@@ -166,8 +168,8 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
 
 
 def _processor(name: str, wanted: Verdict) -> Callable[[Measured], Finding]:
-    """Function that judges a claim by the ratios of the share of the processor in both languages. The text also has the
-    ratios of processor time a request.
+    """Function that judges a claim by ratios of the share of the processor, one ratio in each language. The text also
+    has the ratios of processor time a request.
 
     ``name``: beginning of the ratios' names. ``wanted``: verdict that confirms the claim.
     """
@@ -191,8 +193,8 @@ def _go_leads_past_the_threads(of: Measured) -> Finding:
 
 
 def _pool_takes_memory(of: Measured) -> Finding:
-    """Finding on the claim that a larger pool takes more memory, and in Rust by a larger factor, from the growth of
-    memory in both languages. A larger factor in Go contradicts the claim."""
+    """Finding on the claim that a larger pool takes more memory, and that the factor is larger in Rust. The finding
+    rests on the growth of memory in both languages. A larger factor in Go contradicts the claim."""
     judged = rust, go = _each(of.cells, "pool_memory_mib")
     verdict = all_are(Verdict.MORE, judged)
     if rust is not None and go is not None and verdict == "CONFIRMED" and rust.seen.low <= go.seen.high:
@@ -228,16 +230,16 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
 
 
 def _by_turns(seen: Seen) -> str:
-    """Sentence on the time of Rust ÷ Go in the sweep by turns, where the load is not the limit. Empty where this ratio
-    was not measured."""
+    """Sentence on time in Rust ÷ time in Go, from the sweep by turns. There the load is not the limit. Empty where this
+    ratio was not measured."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
     return f"By turns, with 1 connection, which the document lacks, the load is no limit: {told}." if told else ""
 
 
 def _rust_is_faster(of: Measured) -> Finding:
-    """Finding on the claim that Rust answers sooner, from the ratio Rust ÷ Go of the time of a request in every cell.
-    As in the document, times are of client and server together."""
+    """Finding on the claim that Rust answers sooner. The finding rests on the ratio Rust ÷ Go of the time of a request,
+    in every cell. As in the document, times are of client and server together."""
     judged = _every_cell(of.cells, "response_ms")
     together = "; ".join(words(of.cells.judged.get(f"rust_go_response_ms_{verb}")) for verb in VERBS)
     broken = len(original.rust_not_faster("put"))

@@ -3,7 +3,7 @@
 A **cell** is a fresh server under one load. The document has 72 cells: two languages × six pools × three numbers of
 connections × GET and PUT. Python, with our static pool, is a third language here. A pinned cell has a core each for
 server and load. A free cell has all cores for both, for the claims about the share of the processor. In the profile
-``paper`` each cell is measured in both ways; other profiles have fewer free cells.
+``paper`` each cell is measured pinned and free; other profiles have fewer free cells.
 
 The **sweep** by turns has an A/A pair, and compares all languages side by side, and a debug build with a release build.
 Every load opens a connection for each request, as the original did. The load is our C client for HTTP/1.1, since ``ab``
@@ -62,7 +62,8 @@ POOLS = (2, 4, 8, 16, 32, 64)
 QUICK_POOLS = (2, 8, 64)
 
 FEW, MANY = 2, 64
-"""Numbers of threads in the smallest and the largest pool. Growth with the pool is largest ÷ smallest."""
+"""Numbers of threads in the smallest and the largest pool. Growth with the pool is the value with ``MANY`` ÷ the value
+with ``FEW``."""
 
 POOL = 8
 """Number of threads of every server in the sweep by turns."""
@@ -84,10 +85,10 @@ WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
 servers of a pair."""
 
 KEYS, SMOKE_KEYS = 10_000, 200
-"""Numbers of keys of each kind of request in the stress test; ``SMOKE_KEYS`` in a short scale."""
+"""Number of keys for each kind of request in the stress test; ``SMOKE_KEYS`` in a short scale."""
 
 STRESS_CONNECTIONS = 1000
-"""Number of connections of each kind of request in the stress test. All three kinds run at once."""
+"""Number of connections for each kind of request in the stress test. All three kinds run at once."""
 
 FIRST_READ, FIRST_NEW, FIRST_KNOWN = 10**6, 2 * 10**6, 3 * 10**6
 """First keys of the stress test's reads, new keys, and updates. A server begins with the keys 1 to 1000."""
@@ -120,7 +121,7 @@ def languages(scale: Scale) -> tuple[str, ...]:
 def pools(scale: Scale) -> Sweep:
     """Sweep by turns of Rust, Go and Python, and of debug ÷ release, for GET and PUT, with 8 threads.
 
-    Times are compared with 1 connection, and processor times with 100 connections.
+    The load is 1 connection for the comparisons of times, and 100 connections for the comparisons of processor times.
     """
     here, groups, comparisons = languages(scale), list[Group](), list[Comparison]()
     same, _, _ = twins(server(here[0], POOL, ONE, "get"), "same")
@@ -142,7 +143,8 @@ def pools(scale: Scale) -> Sweep:
 
 
 def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
-    """Comparisons of two languages. Rust ÷ Go and Go ÷ Python are headlines; Rust ÷ Python follows from these two."""
+    """Comparisons of the pairs of languages. Rust ÷ Go and Go ÷ Python are headlines; Rust ÷ Python follows from these
+    two."""
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
     executor = ("executor",) if "python" in (one, other) else ()  # a peer has its own pool, and none of our executors
@@ -153,7 +155,7 @@ def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
 def _both(
     name: str, title: str, above: Arm, below: Arm, differ: tuple[str, ...], family: str = HEADLINE
 ) -> Iterator[Comparison]:
-    """Comparisons of the time of a request with 1 connection, and of the server's processor time with 100."""
+    """Comparisons of the time of a request (1 connection), and of the server's processor time (100 connections)."""
     yield Comparison(name, f"{title}, {ONE} connection", above, below, differ, family=family)
     crowded = _crowded(above), _crowded(below)
     text = f"{title}, {AT} connections, processor time"
@@ -166,7 +168,7 @@ def _crowded(arm: Arm) -> Arm:
 
 
 def is_short(scale: Scale) -> bool:
-    """True where the scale has too few blocks for any verdict."""
+    """True where the scale has too few blocks for a verdict."""
     return scale.looks[-1] < BLOCKS_MIN
 
 
@@ -240,8 +242,8 @@ def _each_cell(cells: Cells) -> Iterator[CellRatio]:
 
 
 def _crossing(cells: Cells) -> Iterator[CellRatio]:
-    """Ratios Rust ÷ Go of the share of the processor with 2 threads and with 64 threads. With 1000 connections also of
-    the times of connecting and processing."""
+    """Ratios Rust ÷ Go of the share of the processor with 2 threads and with 64 threads. Also ratios of the times of
+    connecting and processing, with 1000 connections."""
     for pool in (FEW, MANY):
         above, below = _both_languages(cells, pinned=False, workers=pool)
         title = f"{pool} threads, all cores free: Rust ÷ Go"
@@ -269,8 +271,8 @@ def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
 
 
 def stress(scale: Scale) -> StressPlan:
-    """Plan of the stress test: 40,000 requests (800 in a short scale) of three kinds at once. The kinds are reads, new
-    keys, and two updates of each known key."""
+    """Plan of the stress test: 40,000 requests (800 in a short scale) to each server, of three kinds at once. The kinds
+    are reads, new keys, and two updates of each known key."""
     keys = SMOKE_KEYS if is_short(scale) else KEYS
     entity, at = '{"id":{id},"description":"entity {id}","value":0.5}', "/entities/{id}"
     update = '{"id":{id},"description":"update {turn} of {id}","value":{turn}.5}'

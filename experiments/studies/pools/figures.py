@@ -28,8 +28,8 @@ DRAWN = {
     "cpu_percent": ("processor", "Processor use of the server, all cores free", "Processor, % of a core", False),
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
-"""Figures by the column of tables 1 and 2 that they draw. An entry has a name, a title, the label of the axis, and True
-where our cells in the figure are pinned (False where they are free)."""
+"""Figures, by the column of tables 1 and 2 that a figure draws. An entry has a name, a title, the label of the axis,
+and True where our cells in the figure are pinned (False where they are free)."""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 
@@ -44,7 +44,7 @@ def pictures(seen: Seen) -> tuple[Picture, ...]:
             scale = Scale("Threads in the pool", unit, ticks, hollow=HOLLOW, columns=2)
             if quantity == "response_ms":  # with ten times the connections a request waits ten times as long
                 scale = replace(scale, shared="row")
-            if quantity == "memory_percent":  # servers differ tenfold, and a larger pool adds a third
+            if quantity == "memory_percent":  # memory differs tenfold between servers; a larger pool adds only a third
                 scale = replace(scale, log_y=True)
             panels = {verb: list(_panels(cells, quantity, verb, pinned)) for verb in VERBS}
             for verb, own in panels.items():
@@ -159,8 +159,8 @@ COLUMNS = {
 """Heads of the columns of tables 1 and 2 that follow language, pool, requests and connections, by quantity."""
 
 LITTLE = "N ÷ throughput, ms"
-"""Head of the column with N ÷ throughput. In a closed loop of N connections the mean time nearly equals this value
-(Little's law)."""
+"""Head of the column with N ÷ throughput, where N is the number of connections. In a closed loop the mean time nearly
+equals this value (Little's law)."""
 
 HEAD = ("language", "pool", "requests", "connections", *COLUMNS.values())
 
@@ -236,7 +236,7 @@ def _value(seen: TableJudged, cell: Cell, quantity: str) -> str:
 
 def ratio_table(judged: Iterable[CellJudged]) -> str:
     """Table of the declared ratios over several cells. Ratios of single cells are left out: the findings on claims
-    count their verdicts."""
+    count the verdicts on single cells."""
     lines = [
         (
             each.ratio.title,

@@ -175,7 +175,7 @@ def impossible_means() -> tuple[Row, ...]:
 
 
 def rust_not_faster(request: str) -> tuple[tuple[Row, Row], ...]:
-    """Pairs of rows in which Rust's 100,000 requests took longer than Go's. The total times decide, since some printed
+    """Pairs of rows in which Rust took longer than Go for 100,000 requests. The total times decide, since some printed
     means are misprints."""
     return tuple(pair for pair in pairs(request) if pair[0].total_s > pair[1].total_s)
 
@@ -191,7 +191,7 @@ def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
 
 
 def go_connects_later(request: str) -> tuple[int, ...]:
-    """Sizes of the pool for which connecting to Go took longer than connecting to Rust, with 1000 connections. The
+    """Sizes of the pool with which, at 1000 connections, connecting to Go took longer than connecting to Rust. The
     document's conclusion 8 says otherwise."""
     return tuple(
         rust.pool for rust, go in pairs(request) if rust.connections == 1000 and go.connect_ms > rust.connect_ms
@@ -199,6 +199,6 @@ def go_connects_later(request: str) -> tuple[int, ...]:
 
 
 def cpu_us(of: Row) -> float:
-    """Processor time of a request in µs, from the mean share of a core and the total time. The tables lack this
-    time."""
+    """Processor time of a request in µs, from the mean share of a core and the total time. The document's tables lack
+    this time."""
     return of.cpu_percent / 100 * of.total_s / REQUESTS * 1e6

@@ -2,8 +2,8 @@
 
 Each server is started as its documentation says (``experiments/services/grpc_servers.py``); a pool has eight threads.
 ``grpc_static``, our own server, runs the same generated servicer twice: on a pool of eight threads, and on the thread
-that reads the connections. h2load sends the same header block in every call. A client on grpc-go has a deadline and a
-new traceparent in each call. Server and load have a core each.
+that reads the connections. h2load sends the same header block in every call. The other load program, on grpc-go, sends
+a deadline and a new traceparent in each call. Server and load have a core each.
 
 In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a server's time is the
 server's calls a second ÷ grpcio's calls a second. A server is left out where its package is not installed.
@@ -28,8 +28,8 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
 """Levels of the load's factors, by load program."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections, by load program. With 256 connections to pygrpc-native h2load hangs at the end of some
-windows."""
+"""Numbers of connections, by load program. h2load has at most 64, since with 256 connections to pygrpc-native h2load
+hangs at the end of some windows."""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",
@@ -62,7 +62,7 @@ PEERS = ("pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
 """Names of the services whose packages may be missing here."""
 
 DROP_IN = (NATIVE, OWN_POOL, "grpc_static, the reading thread")
-"""Servers that run a servicer written for grpcio unchanged."""
+"""Names of the servers that run, without a change, a servicer that was written for grpcio."""
 
 
 def sweep(scale: Scale) -> Sweep:
@@ -96,7 +96,7 @@ def arm_of(server: str, connections: int, client: str) -> Arm:
 
 
 def times_name(server: str, connections: int, client: str) -> str:
-    """Name of the comparison of grpcio's time of a call with a server's time, under a load."""
+    """Name of the comparison of the time of a call on grpcio with the time on another server, under a load."""
     return f"{SERVERS[server].text('service')} {SERVERS[server].text('executor')} at {connections}, {client}"
 
 
@@ -107,7 +107,7 @@ def cost_name(connections: int, client: str) -> str:
 
 
 def _compared(name: str, above: Arm, below: Arm, measure: Measure) -> Comparison:
-    """Comparison of two servers under one load. Comparisons under one load are a family for Holm's correction."""
+    """Comparison of two servers under one load. Holm's correction covers all comparisons under one load."""
     differ = above.setting.unlike(below.setting)
     load = above.setting.whole("connections"), above.setting.text("client")
     what = "time" if measure == "response" else "processor time a call"

@@ -1,7 +1,8 @@
 """Processor time that a request costs a server, and processor time and memory that an idle server takes.
 
-``sweeps`` has the sweeps of the main part and of three further parts, and ``answers`` and ``split`` have the content of
-these parts. Each of the modules ``who_runs``, ``real_clients``, ``overload_curve`` and ``durable`` is a whole part.
+``sweeps`` has the sweeps of the main part and of three further parts, and ``answers`` and ``split`` have the answers,
+figures and tables of these parts. Each of the modules ``who_runs``, ``real_clients``, ``overload_curve`` and
+``durable`` is a whole part.
 """
 
 from experiments.studies.server_cost import answers, durable, overload_curve, real_clients, split, sweeps, who_runs

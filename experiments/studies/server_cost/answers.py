@@ -45,7 +45,7 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers of the part ``server_cost``: on gRPC ÷ sockets, and on the stock service ÷ a bare echo."""
+    """Answers of the part ``server_cost``: gRPC compared with sockets, and the stock service with a bare echo."""
     return _transport(seen.main), _service(seen.main)
 
 
@@ -123,8 +123,8 @@ def of_languages(seen: Seen) -> tuple[Picture, ...]:
 
 
 def languages(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the cost of gRPC's protocol and implementation, and on servers in Go and Rust ÷ our server in
-    Python."""
+    """Answers on the processor time that gRPC's protocol and implementation cost, and on servers in Go and Rust,
+    compared with our server in Python."""
     apart = "What does gRPC's protocol cost the server, and what does its implementation?"
     python = "What does Python cost: the same service in Go and in Rust?"
     said = {

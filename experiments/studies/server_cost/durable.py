@@ -1,7 +1,7 @@
 """Durable trades on sockets: a store on the disk, compared with the same server in memory and with a bare fdatasync.
 
-The load program is ``load.c``. Its traders (connections) wait for each reply, trade one stock, and send no request ids.
-Server and load have a core each. Stores lie in the working folder.
+The load program is ``load.c``. Its traders (connections) wait for each reply, all trade the same stock, and send no
+request ids. Server and load have a core each. Stores lie in the working folder.
 
 The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. For each request this server
 only writes two pages of a file, as a commit of one trade does. The server answers once the pages are on the disk. So
@@ -40,8 +40,8 @@ SYNC = "time with a bare fdatasync"
 _OTHER = ("service", "store")
 
 SYNCS = ".venv/bin/python -m experiments.peers.python.epoll_server --port 0 --fdatasync"
-"""Command of the server with a bare fdatasync, to be run in the project's folder. The command's paths are relative,
-since recordings keep the command."""
+"""Command of the server with a bare fdatasync, to be run in the project's folder. Recordings keep the command, so the
+command's paths are relative: the paths are then equal on every machine."""
 
 QUESTION = "What does a store on the disk cost a trade?"
 
@@ -69,7 +69,8 @@ def server(traders: int, **levels: str) -> Setting:
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of trades by 1, 16 and 64 traders: on the disk ÷ a bare fdatasync, and for 64 traders ÷ in memory."""
+    """Sweep that compares trades on the disk with a bare fdatasync, for 1, 16 and 64 traders, and with trades in
+    memory, for 64 traders."""
     kept = {each: Arm(server(each, store=SQLITE)) for each in TRADERS}
     syncs = {each: Arm(server(each, service=SYNCS)) for each in TRADERS}
     memory = Arm(server(64))
@@ -110,7 +111,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 def _tail(judgement: Judgement) -> Iterator[str]:
     """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync. Empty where one
-    of both is unknown."""
+    of the two times is unknown."""
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)

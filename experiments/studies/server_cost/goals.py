@@ -2,7 +2,8 @@
 
 A goal is a bound on a measured value. The goal is met, or missed, where the whole interval of the value lies on one
 side of the bound. Where the interval contains the bound, the goal is open, and the text names the side on which the
-value lies. A goal has no state where a gate refuses its comparison, or before the sweep is at a declared look.
+value lies. A single value has no interval, and decides alone. A goal has no state where a gate refuses its comparison,
+or before the sweep is at a look (a declared number of blocks).
 """
 
 import math

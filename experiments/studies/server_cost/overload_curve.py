@@ -1,8 +1,8 @@
 """Overload: calls that a server answers in time, at rates from half of its capacity to ten times its capacity.
 
 Each call computes for 0.5 ms, and its client gives up after 90 ms. Calls are due at a constant rate, whether or not
-earlier calls were answered (an open loop). grpc-go sends the calls of gRPC, and the lean client sends the calls of
-sockets. Server and load have a core each.
+earlier calls were answered (an open loop). A client on grpc-go loads the servers on gRPC, and the lean client loads the
+server on sockets. Server and load have a core each.
 
 A server's peak is its throughput in the same block with 16 calls at a time in a closed loop. The offered load is the
 rate of the calls that were sent. Answers give the offered load, and the rate of calls answered within 90 ms, as
@@ -44,7 +44,7 @@ TIMES = (0.5, 0.8, 1.0, 1.4, 2.0, 5.0, 10.0)
 
 CAPACITIES_HZ: Mapping[str, float] = {"sockets": 1_700.0, "grpc_static": 1_550.0, "grpc": 1_400.0}
 """Approximate capacities of the servers in calls a second, by transport. A call costs a little more than the 500 µs
-that it computes."""
+that the call computes."""
 
 CLOSED = 16
 """Number of connections of the closed loop. A connection has one call under way at a time."""
@@ -57,7 +57,8 @@ _GRPC = _OWN.but(transport="grpc", executor="thread-pool")
 
 SERVERS = (_SOCKETS, _OWN, _GRPC)
 """Settings of the servers as started, with the connections of the open loop. On gRPC there are 32 connections. A
-connection carries at most 64 calls at a time, the limit of our servers; grpc-go holds further calls back."""
+connection carries at most 64 calls at a time, the limit of our servers; the client on grpc-go holds further calls back.
+"""
 
 LATE_MARK, LATE_NOTE = "†", "† The load itself was late at this rate: the number tells less of the server."
 
@@ -75,7 +76,7 @@ class Overload:
     in_time: Estimate
     """Rate of the calls that were answered within the deadline."""
     is_late: bool
-    """True where the load sent calls late."""
+    """True where the load sent calls late, or not at the due rate."""
 
 
 def sweep(scale: Scale) -> Sweep:

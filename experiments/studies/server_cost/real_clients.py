@@ -1,8 +1,10 @@
-"""Comparison of our gRPC server ``grpc_static`` with other servers, for clients whose header blocks differ by call.
+"""Comparison of our gRPC server ``grpc_static`` with other servers, for clients whose header blocks differ from call to
+call.
 
 The load program is on grpc-go. A load is 32 connections with one call at a time, or 4 connections with 16 calls at a
-time. All calls of a load are of one kind: equal calls, calls with a token, with a deadline of 2 s, with a new W3C
-traceparent for each call, or with long metadata that changes in part. Server and load have a core each.
+time. All calls of a load are of one kind. The kinds are equal calls, and calls with a token, with a deadline of 2 s,
+with a new W3C traceparent for each call, or with long metadata. A part of the long metadata changes from call to call.
+Server and load have a core each.
 
 In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time of a call ÷
 our server's time is our calls a second ÷ the other server's calls a second. The other servers are a plain server on
@@ -203,7 +205,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 def table(judgement: Judgement) -> str:
     """Table with a row for each load and kind of call: calls a second on ``grpc_static`` and on plain grpcio, the ratio
-    of both, and processor time a call."""
+    of these two rates, and processor time a call on each server."""
     heads = (*(f"{each}, calls a second" for each in SERVERS), "ratio")
     heads += tuple(f"{each}, processor time a call, µs" for each in SERVERS)
 
@@ -216,8 +218,8 @@ def table(judgement: Judgement) -> str:
 
 
 def others_table(judgement: Judgement) -> str:
-    """Table with a row for each load and kind of call, and three columns for each server in another language: the
-    server's calls a second, the ratio of ``grpc_static`` to the server, and the server's processor time a call."""
+    """Table with a row for each load and kind of call. Each server in another language has three columns: the server's
+    calls a second, the ratio of ``grpc_static`` to the server, and the server's processor time a call."""
     told = ("calls a second", "grpc_static ÷ it", "processor time a call, µs")
     heads = tuple(f"{name}, {what}" for name in OTHERS for what in told)
 

@@ -1,8 +1,8 @@
 """Shares of a request's processor time: the kernel, the interpreter, the protocol, protobuf, the service.
 
 The servers take turns in a block, and the shares are computed for each block. The difference of two arms is computed
-from the mean of one arm and the ratio of both arms; the ratio is typical of pairs of neighbouring slices. The functions
-are pure. The shares are
+from the mean of one arm and the typical ratio of the two arms in neighbouring slices. The functions are pure. The
+shares are
 
 - kernel: the processor time of a Lookup in the kernel, sampled by clock ticks.
 - interpreter: the processor time of the null server outside the kernel. The null server is one thread of Python that
@@ -13,8 +13,8 @@ are pure. The shares are
   reply of a Lookup belong to the service.
 - protocol: the rest, that is, framing or HTTP/2, the protocol's checks, and the executor.
 
-Python code beyond the null server's counts as protocol. grpcio, whose protocol is in C, may spend less in Python than
-the null server.
+Python code that the null server lacks counts as protocol, unless the code is in protobuf or service. grpcio, whose
+protocol is in C, may spend less time in Python than the null server.
 """
 
 import math
@@ -194,8 +194,8 @@ def _cost_us(judgement: Judgement, block: Block, arm: Arm) -> float | None:
 
 
 def _ratio(judgement: Judgement, block: Block, above: Arm, below: Arm) -> float | None:
-    """Ratio of two arms' processor times in a block, above ÷ below, typical of pairs. None without a whole pair, or
-    where a gate refuses an arm."""
+    """Typical ratio of two arms' processor times over the pairs of slices in a block, above ÷ below. None without a
+    whole pair, or where a gate refuses an arm."""
     if _cost_us(judgement, block, above) is None or _cost_us(judgement, block, below) is None:
         return None
     differ = above.setting.unlike(below.setting)

@@ -1,9 +1,9 @@
 """Sweeps of the study ``server_cost`` for the processor time of a request, and the plan for servers alone.
 
-One lean client with 16 kept connections loads each server. gRPC is measured on two executors: on the static pool, where
-gRPC differs from sockets in the transport alone, and on the ``ThreadPoolExecutor`` that users of gRPC have. On the
-usual executor of each transport a Lookup is compared with the echo service. Pairs with a ratio near 1 have four times
-as many slices.
+One lean client with 16 kept-alive connections loads each server. gRPC is measured on two executors. On the static pool
+gRPC differs from sockets in the transport alone. The ``ThreadPoolExecutor`` is the executor that users of gRPC have. On
+the usual executor of each transport a Lookup is compared with the echo service. Comparisons with a ratio near 1 have
+four times as many slices as other comparisons.
 
 The part ``split`` divides the processor time into shares (``split.py``), on three servers with the same executor. The
 part ``languages`` compares our stock service with stock services in Go and Rust. The part ``options`` measures our
@@ -46,8 +46,8 @@ NULL_SERVER = SOCKETS.but(service=NULL)
 sends a constant in the thinnest framing."""
 
 HELD = {"sockets": (1_000, 10_000), "grpc": (1_000,)}
-"""Numbers of idle connections to a server alone, by transport. A connection on gRPC takes ten times the memory of one
-on sockets."""
+"""Numbers of idle connections to a server alone, by transport. A connection on gRPC takes ten times the memory of a
+connection on sockets."""
 
 REPETITIONS = 5
 """Number of times that a server alone is started and measured."""
@@ -113,7 +113,7 @@ def languages(scale: Scale) -> Sweep:
 
 
 def options(scale: Scale) -> Sweep:
-    """Sweep of the processor time of a Lookup on sockets with one of four options ÷ without any option."""
+    """Sweep of the processor time of a Lookup on sockets: with one of four options ÷ without options."""
     same, plain, again = twins(SOCKETS, "same")
     token, tls = Arm(SOCKETS.but(access=TOKEN)), Arm(SOCKETS.but(access=TLS))
     metrics, store = Arm(SOCKETS.but(metrics=True)), Arm(SOCKETS.but(store=SQLITE))

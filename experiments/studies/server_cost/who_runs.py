@@ -38,11 +38,13 @@ CLIENT = "load.c"
 come."""
 
 EXECUTOR = "static-pool"
-"""Executor of the two servers of the A/A pair. The pair is measured only with the largest number of connections."""
+"""Executor of the two servers of the A/A pair. The two servers are compared only with the largest number in
+``CONNECTIONS``."""
 
 TOGETHER = 4
-"""Number of executors in a group. The server in C and the second server of the A/A pair fill the group. The comparisons
-of each further executor are a family of their own, since ten blocks could decide no larger family."""
+"""Number of executors in a group. The other two places of a group are for the server in C and the second server of the
+A/A pair. The comparisons of each further executor are a family of their own, since ten blocks could decide no larger
+family."""
 
 ROUNDS = 3
 """Number of rounds in a block. Each round has a window of every arm."""
@@ -116,8 +118,8 @@ def sections(seen: Seen) -> tuple[Section, ...]:
 
 
 def table(seen: Seen) -> str:
-    """Table with a row for each executor, and two columns for each number of connections: the executor's share of C's
-    throughput, and p99.9 ÷ median of its response times."""
+    """Table with a row for each executor. Each number of connections has two columns: the executor's share of C's
+    throughput, and the p99.9 ÷ the median of the executor's response times."""
     lines, found = [], points(seen.main.sweep, seen.main.blocks)
     for executor in EXECUTORS:
         cells = [executor]

@@ -1,6 +1,6 @@
 """Study of socket APIs in C: Berkeley sockets, ZeroMQ, nanomsg and its successor NNG.
 
-The study has two metrics: response time, at two rates and two sizes, and throughput. ``design`` has the document's
+The study has two metrics: response time (at two rates and two sizes) and throughput. ``design`` has the document's
 numbers and the sweeps. ``answers`` and ``claims`` have the sentences, and ``wording`` has the values and words that
 both share. ``figures`` has the graphs, and a table of the document's faults.
 """

@@ -62,13 +62,13 @@ ON_BINDINGS = "What does a library cost from Python, beside C and beside sockets
 
 
 def patterns(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``socket_patterns``: exclusive pair ÷ request-reply."""
+    """Answer of the part ``socket_patterns``: time with the pattern pair ÷ time with the pattern request-reply."""
     return (_compared("Does an exclusive pair answer sooner than request-reply?", seen.main),)
 
 
 def bindings(seen: Seen) -> tuple[Answer, ...]:
-    """Answer of the part ``socket_bindings``: libraries from Python ÷ the same libraries in C, and ÷ sockets in
-    Python."""
+    """Answer of the part ``socket_bindings``: libraries called from Python, compared with the same libraries in C and
+    with sockets in Python."""
     return (_compared(ON_BINDINGS, seen.main),)
 
 
@@ -156,8 +156,8 @@ def _lines() -> Answer:
 
 
 def timer_table(seen: Seen) -> str:
-    """Table by API, rate and size: time by the document's timer, time that the receiver takes to answer, and response
-    time at the client."""
+    """Table with a row for each API, rate and size: time by the document's timer, time that the receiver takes to
+    answer, and response time at the client."""
     found = []
     for cell in GRAPHS:
         for api in APIS:
@@ -180,8 +180,8 @@ def _shown(found: Estimate | None, unit: float) -> str:
 
 
 def throughput_table(seen: Seen) -> str:
-    """Table by API: throughput in messages a second and in MB/s, and the numbers of messages in the slowest and in the
-    fastest second."""
+    """Table with a row for each API: throughput in messages a second and in MB/s, the numbers of messages in the
+    slowest and in the fastest second, and the number of counted seconds."""
     found = []
     for api in APIS:
         at = throughput_of(api)

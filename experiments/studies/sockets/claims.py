@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the receivers' counts, or from counted
-lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A claim about an API that is
-not built here is NOT TESTABLE too. Response time at the client decides the claims on means in the graphs, since the
-document's own timer mostly counts idle time.
+CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the numbers of messages that receivers
+counted, or from counted lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A
+claim about an API that is not built here is NOT TESTABLE too. Response time at the client decides the claims on means
+in the graphs, since the document's own timer mostly counts idle time.
 """
 
 import math
@@ -38,11 +38,11 @@ from experiments.studies.sockets.wording import (
 Cell = tuple[float, int]
 
 ALIKE = (0.8, 1.25)
-"""Bounds of the ratio of two APIs that count as alike. The document gives no bounds."""
+"""Two APIs count as alike if the ratio of the APIs lies between these bounds. The document gives no bounds."""
 
 MUCH_MORE = 1.5
-"""Least ratio of two APIs' spreads at which the samples of one API vary much more. A reader of a graph sees such a
-ratio at a glance. The document gives no bound."""
+"""Least ratio of the spreads of two APIs that counts as "varies much more". A reader of a graph sees such a ratio at a
+glance. The document gives no bound."""
 
 LEVEL = 0.05
 
@@ -83,7 +83,7 @@ def _nanomsg_is_best(cell: Cell) -> Callable[[Seen], Finding]:
 
 
 def _messages(judgement: Judgement, cell: Cell) -> str:
-    """Sentence on the number of messages that each API sent at a rate and size, here and in the thesis."""
+    """Sentence on the number of messages that each API sent at a rate and size, here and in the document."""
     arms, own = judgement.sweep.arms, [Arm(of(api, *cell)) for api in _THREE]
     counts = [
         sum(block.arms[arms.index(arm)].answered[ALL].times.count for block in judgement.blocks) if arm in arms else 0
@@ -93,9 +93,9 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
-    """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The thesis measures
-    the variation by its timer at the receiver. The spread of an API is the distance of each block's mean from the
-    median over all blocks.
+    """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The document measures
+    the variation by its timer at the receiver. The spread of an API in a block is the distance of the block's mean from
+    the median over all blocks.
 
     The claim is CONFIRMED where the interval over blocks shows that ZeroMQ's spread is over 1.5 times the spread of
     each other API. The text also has the spread at the client.
@@ -163,8 +163,8 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Finding on the effect of the message size, from the ratio of 100 KB ÷ 10 KB. The value of a block is the mean of
-    six log-ratios: of the document's three APIs at both rates."""
+    """Finding on the effect of the message size, from the ratio of times, 100 KB ÷ 10 KB. The value of a block is the
+    mean of six log-ratios: of the document's three APIs at both rates."""
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -210,8 +210,8 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """Finding NOT TESTABLE on intervals that cross zero. The document's intervals cross zero because of the document's
-    way to compute them. So no measurement of ours can decide this claim."""
+    """Finding NOT TESTABLE on the claim on intervals that cross zero. The document's intervals cross zero because of
+    the way in which the document computes intervals. So no measurement of ours can decide this claim."""
     found = crossing(seen.main)
     if found is None:
         return "NOT TESTABLE", ABSENT
@@ -234,7 +234,7 @@ def _fewer_lines(api: str) -> Callable[[Seen], Finding]:
 
 
 def _performance(seen: Seen) -> Finding:
-    """Finding on the document's ranking by performance, from response times: CONFIRMED where Berkeley sockets and
+    """Finding on the document's ranking by performance, from response times. CONFIRMED where Berkeley sockets and
     nanomsg differ by less than a quarter, and ZeroMQ takes more time than both."""
     pairs = {("zeromq", BASE): Verdict.SLOWER, ("nanomsg", "zeromq"): Verdict.FASTER}
     text = " ".join(standing(seen.main, *pair) for pair in (("nanomsg", BASE), *pairs))

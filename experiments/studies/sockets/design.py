@@ -11,7 +11,8 @@ lasts a quarter of a second, so that a pause of the machine spoils a short windo
 report their own measurements: the time by the original's timer, the true times, and the throughput.
 
 The counted lines of code are the lines of the peers in C between ``step: NAME`` and ``end``, without blank lines and
-comments. The study measures the same peers, so each peer checks every error.
+comments. The study also measures these peers, so each peer checks every error, and the counted lines include the
+checks.
 """
 
 import re
@@ -146,7 +147,7 @@ GRAPH_RATE_HZ = 50.0
 
 
 def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
-    """Comparisons at one rate and size: ZeroMQ, nanomsg and NNG ÷ Berkeley sockets; nanomsg ÷ ZeroMQ; NNG ÷
+    """Comparisons at one rate and size: ZeroMQ, nanomsg and NNG with Berkeley sockets; nanomsg with ZeroMQ; NNG with
     nanomsg."""
     asked = [("zeromq", BASE, HEADLINE), ("nanomsg", BASE, HEADLINE), ("nanomsg", "zeromq", "further")]
     asked += [("nng", BASE, SUCCESSOR), ("nng", SUCCESSOR_OF, SUCCESSOR)]
@@ -165,8 +166,8 @@ def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
 
 
 def patterns(scale: Scale) -> Sweep:
-    """Sweep that compares the pattern pair with the pattern request-reply, in a closed loop. The sweep has the APIs
-    with a socket type for each pattern."""
+    """Sweep that compares the pattern pair with the pattern request-reply, in a closed loop. The sweep has the APIs of
+    ``PATTERN_APIS`` that are built."""
     groups: list[Group] = []
     comparisons: list[Comparison] = []
     for api in (api for api in PATTERN_APIS if api in apis(scale)):
@@ -206,8 +207,8 @@ def bindings(scale: Scale) -> Sweep:
 
 
 def received(scale: Scale) -> DeliveryPlan:
-    """Plan of the runs that receivers report on: the times by the original's timer and the true times, at every rate
-    and size; and the throughput of messages without replies."""
+    """Plan of the runs that receivers report on. Some runs measure the times by the original's timer and the true
+    times, at every rate and size. Other runs measure the throughput of messages without replies."""
     long = _is_long(scale)
     timed_s, timed_blocks = (scale.rounds, None) if long else (1, TIMED_BLOCKS)
     cells = [DeliveryCell(of(api, *cell), timed_s, timed_blocks) for api in apis(scale) for cell in GRAPHS]

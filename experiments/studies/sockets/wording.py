@@ -95,7 +95,7 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
     """Mean response time, in µs, of each window of an arm in a block, without the windows that plain means leave out.
-    Empty where a gate refuses the arm in the block. ``block``: place of the block in the judgement."""
+    Empty where a gate refuses the arm in the block. ``block``: index of the block in the judgement."""
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return []
@@ -139,7 +139,7 @@ def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting)
 
 def _deviations(judgement: Judgement, of: Setting) -> dict[int, float]:
     """Mean absolute deviation of an arm's window means in a block from the median over all blocks, on the log scale, by
-    the place of the block."""
+    the index of the block."""
     by_block = [np.log(window_means_us(judgement, block, of)) for block in range(len(judgement.blocks))]
     filled = {place: block for place, block in enumerate(by_block) if len(block)}
     median = float(np.median(np.concatenate([*filled.values()]))) if filled else 0.0

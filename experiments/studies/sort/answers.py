@@ -105,8 +105,8 @@ FALLING = (
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """Sentences, one for each mechanism, on the one-off cost of a run: the cost that would explain the fall of the
-    document's mean, and the cost that was measured here."""
+    """Sentences, two for each mechanism, on the one-off cost of a run. One cost would explain the fall of the
+    document's mean; the other cost was measured here."""
     for mechanism in MECHANISMS:
         if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):
             falls_us = MEAN_US[mechanism, MERGE, CALLS[0]] - MEAN_US[mechanism, MERGE, CALLS[2]]

@@ -24,7 +24,7 @@ from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US,
 from experiments.studies.sort.measured import CONFIDENCE, NO_GO, Measured, as_original, measured
 
 HALF_AS_LONG_AGAIN = 1.5
-"""Ratio that the document's table exceeds at N = 100: merge sort's mean ÷ quicksort's mean."""
+"""Ratio of means, merge sort ÷ quicksort. At N = 100 the document's table has a larger ratio."""
 
 BY_ALGORITHM = ("algorithm_grpc", "algorithm_net_rpc")
 BY_MECHANISM = ("mechanism_merge", "mechanism_quick")
@@ -125,8 +125,8 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
-    """Finding on gRPC ÷ net/rpc by the number of calls, the N that was measured. CONFIRMED where the ratio is larger
-    after every step to ten times the calls."""
+    """Finding on the claim that gRPC ÷ net/rpc grows with N, where N is the number of calls, as the document measured.
+    CONFIRMED where the ratio is larger after every step to ten times the calls."""
     ratios = {
         f"{ALGORITHMS[each]} {calls:,}": cold_runs.mechanisms_ratio(found.cold, each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
@@ -137,8 +137,8 @@ def _more_so_with_calls(found: Measured) -> Finding:
 
 
 def _more_so_with_length(found: Measured) -> Finding:
-    """Finding on gRPC ÷ net/rpc by the length of the array, the N of the document's conclusion. CONFIRMED where the
-    ratio is larger after every step to ten times the length."""
+    """Finding on the claim that gRPC ÷ net/rpc grows with N, where N is the length of the array, as in the document's
+    conclusion. CONFIRMED where the ratio is larger after every step to ten times the length."""
     names = {(each, length): f"mechanism_{each}_{length}" for each, length in product(ALGORITHMS, LENGTHS)}
     ratios = {
         f"{ALGORITHMS[each]} {length:,}": next((one.typical for one in found.found(name) if _is_decided(one)), None)

@@ -81,10 +81,11 @@ LONG_CALLS = 200
 """Number of calls in a window with long arrays. Such a call takes up to 2 ms."""
 
 RUNS = {100: 18, 1000: 3, 10000: 2}
-"""Number of cold runs of a cell in a block, by N. Few calls have more runs, since their mean varies more."""
+"""Number of cold runs of a cell in a block, by N. Cells with few calls have more runs, since a mean of few calls varies
+more."""
 
 SAME_LENGTH = 1000
-"""Length of the array that the A/A pairs of ``sort_array_len`` sort, in numbers."""
+"""Number of elements in the array that the A/A pairs of ``sort_array_len`` sort."""
 
 
 @cache

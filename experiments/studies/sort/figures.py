@@ -188,8 +188,8 @@ def _same(found: Measured) -> Picture:
 
 
 AS_DOCUMENT = " *"
-"""Mark of a mean in a table. A marked run connected as the document's run on this mechanism did: before the first call,
-or within the first call."""
+"""Mark of a mean in a table. A marked mean is of runs that connect as the document's runs on this mechanism do: before
+the first call, or within the first call."""
 
 
 def sections(seen: Seen) -> Sequence[Section]:

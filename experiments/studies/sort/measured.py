@@ -26,7 +26,7 @@ NO_GO = "Go's servers were not measured here: `make peers` builds them."
 
 CONFIDENCE = 0.99
 """Confidence level of the ratios of cold runs. The level is high, since several ratios of the same runs decide claims.
-Means and fits have 95 %, as elsewhere."""
+The intervals of means and fits have 95 %, as elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,5 +167,5 @@ def _by_block(rows: Sequence[ColdRow], of: Setting, calls: int, column: str) -> 
 
 
 def _ratio(above: Mapping[int, float], below: Mapping[int, float]) -> Estimate | None:
-    """Ratio above ÷ below of two means, over the blocks that have both means. None without such a block."""
+    """Ratio of two means, above ÷ below, over the blocks that have both means. None without such a block."""
     return geometric_interval((above[at] / below[at] for at in sorted(above.keys() & below.keys())), CONFIDENCE)

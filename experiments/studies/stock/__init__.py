@@ -1,4 +1,4 @@
-"""Comparison of raw sockets with a hand-written pool, and of gRPC, for a stock-trading service.
+"""Comparison of two transports for a stock-trading service: raw sockets with a hand-written pool, and gRPC.
 
 The study has four questions: (1) the time of a Lookup on sockets and on gRPC; (2) the latency as clients are added; (3)
 the time of a Lookup and of a Trade, and the cost of the lock; (4) the latency with more clients than threads in the

@@ -1,8 +1,8 @@
 """Answers to the four questions of the study. Each answer has a sentence, a number and limits.
 
 ``sweeps`` declares the comparisons, and the verdicts on them choose the sentences. In a closed loop N clients have N
-requests under way, so that the mean latency is N ÷ throughput (Little's law). The answer on growth says so. The cost of
-the lock comes from the part ``lock_waits``, which is measured after the main part.
+requests under way, so that the mean latency is N ÷ throughput (Little's law). The answer on growth states this law. The
+cost of the lock comes from the part ``lock_waits``, which is measured after the main part.
 """
 
 from collections.abc import Iterator
@@ -119,8 +119,9 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence for a comparison in which the load was the limit with the most clients. The sentence names the largest
-    number of clients up to which the load was not the limit.
+    """Sentence for a comparison in which the load was the limit under the largest number of clients. The sentence names
+    the largest number of clients up to which the load was not the limit. If there is no such number, the sentence says
+    that the load was the limit with fewer clients too.
 
     Empty for other comparisons, and where no number of clients between the least and the most was measured.
     """
@@ -145,8 +146,8 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
 
 
 def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
-    """Sentences on servers whose latency grew by less than the number of clients. By Little's law such a server answers
-    more requests a second. Each sentence has the growth of the throughput."""
+    """Sentences on servers whose latency grew by a smaller factor than the number of clients. By Little's law such a
+    server answers more requests a second. Each sentence has the growth of the throughput."""
     for judged in deciding:
         rulings = judged.as_clients_see_it.rulings
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
@@ -221,7 +222,8 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
-    """Sentence on the average number of the pool's threads at work. Empty where the server stamped no stages."""
+    """Sentence on the average number of the pool's threads at work. Empty where the server stamped no stages, and where
+    the comparison ``past_pool`` has no ruling."""
     judged = judgement.judged.get("past_pool")
     at_once = at_work(staged, Arm(FIGURES["figure_5"].but(clients=2 * POOL)))
     if judged is not None and judged.rulings and at_once is not None:

@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep that is at a declared look. Claims on
-starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged at every step from
-one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has no look. There the
-interval of the difference of two waits is compared with 5 % of the latency.
+CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep that is at a look (a declared number of
+blocks). Claims on starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged
+at every step from one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has
+no look. There the interval of the difference of two waits is compared with 5 % of the latency.
 
 A claim is NOT TESTABLE where no measurement here decides the claim, and NOT MEASURED where the results of the claim's
 part are absent. The document's milliseconds are context: they are of another machine and another program.
@@ -38,7 +38,7 @@ RISING = {
     "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
     "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-"""Figures in which, as the document says, latency rises, by the figure's name. An entry has the name of the comparison
+"""Figures of which the document says that latency rises, by the figure's name. An entry has the name of the comparison
 that begins the finding's text, and the figure in words."""
 
 
@@ -95,8 +95,8 @@ def _no_lock_needed(_: Parts) -> Finding:
 
 
 def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
-    """Function that judges every step from one number of clients to the next. CONFIRMED where latency rises at every
-    step, CONTRADICTED where latency falls or stays the same at a step.
+    """Function that judges the claim that latency rises in a figure. CONFIRMED where latency rises at every step from
+    one number of clients to the next, CONTRADICTED where latency falls or stays the same at a step.
 
     ``figure``: name of the figure. ``growth``: name of the comparison with which the text begins.
     """
@@ -139,7 +139,7 @@ def _constant_up_to_the_pool(parts: Parts) -> Finding:
 
 
 def _trade_is_like_lookup(parts: Parts) -> Finding:
-    """Finding on the claim that a Trade takes as long as a Lookup, from Trade ÷ Lookup on gRPC: CONTRADICTED only where
+    """Finding on the claim that a Trade takes as long as a Lookup, from Trade ÷ Lookup on gRPC. CONTRADICTED only where
     the whole interval is over 5 % away from 1."""
     text = brief(parts["stock"], "trade")
     for judged in found(parts["stock"], "trade"):

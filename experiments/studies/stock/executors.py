@@ -1,4 +1,5 @@
-"""Executors on both transports, Lookup and Trade at random. An executor decides which thread runs a request.
+"""Executors on both transports, under a random mix of Lookup and Trade. An executor decides which thread runs a
+request.
 
 Both transports have the static pool, the thread pool and a thread for each task. Leader/followers need a transport
 whose threads read from connections, such as sockets: grpcio's server reads with its own threads. Each executor is

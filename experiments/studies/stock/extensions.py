@@ -52,7 +52,7 @@ sentence."""
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on Trade on sockets, compared with Lookup on sockets and with Trade on gRPC."""
+    """Answers on the time of a Trade on sockets, compared with a Lookup on sockets and with a Trade on gRPC."""
     return (
         *told_of(
             seen.main,
@@ -105,8 +105,8 @@ def lock_strategies(seen: Seen) -> tuple[Answer, ...]:
 
 
 def client_kind(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the client's share of the latency, and on sockets ÷ gRPC (question 1) by the lean client, which adds
-    little latency."""
+    """Answers on the client's share of the latency, and on sockets ÷ gRPC (question 1) under the lean client. This
+    client adds little latency."""
     return (
         *told_of(
             seen.main,
@@ -211,7 +211,7 @@ def told_of(
     factor: str | None = None,
     further: tuple[str, ...] = (),
 ) -> tuple[Answer, ...]:
-    """Answers to a question, from the comparisons that decide the part. A question with ``{}`` is asked of each
+    """Answers to a question, from the headline comparisons of the part. A question with ``{}`` is asked of each
     transport.
 
     ``said``: gives the texts for both arms of a comparison. ``factor``: only comparisons whose arms differ in this
@@ -249,8 +249,9 @@ def _tally(judgement: Judgement, names: Sequence[str]) -> str:
 
 
 def _largest(deciding: Iterable[Judged]) -> tuple[Judged, ...]:
-    """Comparison with the ratio farthest from 1, among the comparisons with the verdict FASTER or SLOWER. Empty without
-    such a comparison."""
+    """Of the comparisons with the verdict FASTER or SLOWER, the comparison with the ratio farthest from 1. Empty
+    without such a comparison.
+    """
     different = [each for each in deciding if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
     return (max(different, key=lambda each: abs(math.log(each.typical.value))),) if different else ()
 

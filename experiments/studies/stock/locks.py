@@ -111,8 +111,8 @@ def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
 
 
 def _others(waits: tuple[LockWait, ...]) -> Iterator[str]:
-    """Sentences, one for each strategy other than the mutex. A sentence has the longest wait of a request type, and
-    names the request types that take no lock."""
+    """Sentences, one for each strategy under which a request took a lock; the mutex is left out. A sentence has the
+    longest wait of a request type, and names the request types that take no lock."""
     for locking in dict.fromkeys(wait.locking for wait in waits if wait.locking != MUTEX):
         own = [wait for wait in waits if wait.locking == locking]
         longest = max(own, key=lambda wait: wait.wait_us)

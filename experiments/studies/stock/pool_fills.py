@@ -3,7 +3,7 @@
 A dictionary lookup under Python's GIL never fills a pool. A request that waits fills the pool: each thread holds one
 request for 10 ms. The part ``pool_fills`` measures both dispatch models on sockets, each with kept connections and with
 a new connection for each request. The part also measures gRPC on a ``ThreadPoolExecutor`` of 5 threads. The part
-``past_pool`` measures kept connections with a task for each request, at 1, 5 and 10 clients alone. ``run stock`` runs
+``past_pool`` measures kept connections with a task for each request, only at 1, 5 and 10 clients. ``run stock`` runs
 ``past_pool`` for question 4.
 
 Each client is a connection of one load process. So all clients begin together, and a short window suffices. The load
@@ -232,8 +232,8 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
-    """Arms of a comparison's line in ascending order of clients, from the comparison's fewest clients to its most: 1 to
-    the pool's size for ``TO_POOL``, and the pool's size to twice this size for ``PAST_POOL``."""
+    """Arms of a comparison's line in ascending order of clients, from the comparison's fewest clients to the most. For
+    ``TO_POOL`` these are 1 and the pool's size, and for ``PAST_POOL`` the pool's size and twice this size."""
     least, most = (1, POOL) if name.startswith(TO_POOL) else (POOL, 2 * POOL)
     own = by_clients(judgement, LINES[_line(name)], "connections")
     return [arm for arm in own if least <= arm.connections <= most]

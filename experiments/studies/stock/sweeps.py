@@ -43,7 +43,8 @@ POOLS = (1, 3, 5, 10)
 MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
-"""Number of times that a round repeats an A/A pair. The ratio of such a pair is near 1, and so needs many slices."""
+"""Number of times that a round measures an A/A pair, in parts other than the main part. The ratio of such a pair is
+near 1, so a verdict needs many slices."""
 
 INNER_EVERY = 3
 """Number of rounds from one measurement of an inner point to the next. Inner points have no verdict."""
@@ -91,7 +92,7 @@ POOLED = ("figure_4", "figure_5")
 """Names of the figures that also show the number of threads that ran the requests."""
 
 STAGED = tuple(Arm(base.but(workers=POOL, clients=n)) for base in (GRPC, SOCKETS) for n in (1, POOL, 2 * POOL))
-"""Arms of the figure of stages: 1 client, as many clients as the small pool has threads, and twice as many."""
+"""Arms of the figure of stages: 1 client, as many clients as the small pool has threads, and twice this number."""
 
 
 def figure_arms(figure: str, scale: Scale) -> list[Arm]:
@@ -102,7 +103,7 @@ def figure_arms(figure: str, scale: Scale) -> list[Arm]:
 
 
 def stock(scale: Scale) -> Sweep:
-    """Sweep of the main part: five figures, four questions."""
+    """Sweep of the main part, for five figures and four questions."""
     few, most = min(scale.clients), max(scale.clients)
     grpc, sockets = (Arm(each.but(clients=few)) for each in (GRPC, SOCKETS))
     grpc_most, sockets_most, static_most = (Arm(each.but(clients=most)) for each in (GRPC, SOCKETS, STATIC))
@@ -270,7 +271,8 @@ def _both_ends(scale: Scale) -> Sequence[int]:
 
 
 def lock_strategies(scale: Scale) -> Sweep:
-    """Sweep of every locking strategy ÷ the mutex, on sockets with the most clients, Lookup and Trade mixed."""
+    """Sweep that compares every locking strategy with the mutex, on sockets with the most clients, Lookup and Trade
+    mixed."""
     arms = {each: Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS}
     mutex, how = arms["mutex"], f"sockets, {clients_of(max(scale.clients))}, Lookup and Trade"
     comparisons = [
@@ -282,8 +284,8 @@ def lock_strategies(scale: Scale) -> Sweep:
 
 
 def client_kind(scale: Scale) -> Sweep:
-    """Sweep of the lean client ÷ the transport's own client on each transport; and of sockets ÷ gRPC by the lean
-    client."""
+    """Sweep that compares the lean client with the transport's own client, on each transport, and sockets with gRPC
+    under the lean client."""
     bases, title = (GRPC, SOCKETS, STATIC), "lean ÷ own client"
     groups, comparisons = _at_both_ends(bases, scale, "client", ("lean", "library"), title)
     sockets, static, grpcio = (Arm(each.but(client="lean")) for each in THREE)
@@ -315,7 +317,8 @@ def dispatch(scale: Scale) -> Sweep:
 
 
 def connection_policy(scale: Scale) -> Sweep:
-    """Sweep of a new connection for each request ÷ kept-alive connections, on both transports, in windows."""
+    """Sweep that compares a new connection for each request with kept-alive connections, on both transports, in
+    windows."""
     levels, title = ("per-request", "kept-alive"), "a connection for each request ÷ kept-alive"
     groups, comparisons = _at_both_ends((GRPC, SOCKETS), scale, "connection", levels, title)
     return in_windows("connection_policy", groups, comparisons, scale, Windows(0.1, 0.4))
@@ -354,7 +357,7 @@ def _with_same(
     groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
 ) -> tuple[list[Group], list[Comparison]]:
     """Groups and comparisons, with an added A/A pair for each transport. The pair has the setting of the lower arm of
-    the transport's first comparison. ``times``: number of times that a round repeats a pair."""
+    the transport's first comparison. ``times``: number of times that a round measures a pair."""
     below: dict[str, Setting] = {}
     for each in comparisons:
         below.setdefault(each.below.setting.text("transport"), each.below.setting)
@@ -370,8 +373,8 @@ def in_slices(
     scale: Scale,
     inner: Sequence[Arm] = (),
 ) -> Sweep:
-    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs. ``inner``: arms that only figures need,
-    measured in every third round."""
+    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs, unless the sweep has such pairs. ``inner``:
+    arms that only figures need, measured in every third round."""
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = tuple(arm for group in groups for arm in group.arms)

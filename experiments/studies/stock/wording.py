@@ -117,7 +117,8 @@ def threads_ran(staged: Judgement, arm: Arm) -> int | None:
 
 
 def at_work(staged: Judgement, arm: Arm) -> float | None:
-    """Average number of threads that held a request at once. None where the server stamped nothing.
+    """Average number of threads that held a request at the same time. None where the server stamped nothing, or where
+    no latency is known.
 
     By Little's law this average is the number of clients × the share of the latency for which a thread holds the
     request.
@@ -181,5 +182,5 @@ def server(arm: Arm) -> str:
 
 
 def confidence(judgement: Judgement) -> str:
-    """Sentence on the interval in brackets behind a ratio."""
+    """Sentence on the meaning of the interval in brackets after a ratio."""
     return f"The ratio's {percent(judgement.confidence)} interval over blocks stands in brackets."
