@@ -20,14 +20,15 @@ the reply: the client reads on another core while the server's thread returns fr
 The clock is ``time.perf_counter_ns``. On Linux this clock is CLOCK_MONOTONIC, like the clock of ``time.monotonic_ns``.
 All processes share this clock, so a client's times can be compared with the server's times.
 
-Each thread has a ``Stamper``, which holds the times of one request; ``begin`` clears the times of the last request. An
-ended request is one row of 72 bytes: 137 MiB for two million requests. The process reserves the memory at the start,
-and gets each page of memory at the first write to the page. So no memory is moved or enlarged while requests wait. A
-timeline adds some 1.4 µs of processor time to a request on sockets without contention, and 2 to 3 µs on two busy cores.
+Each thread has a ``Stamper``, which holds the times of one request; ``begin`` clears the times of the previous request.
+An ended request is one row of 72 bytes: two million requests need 137 MiB. The process reserves the memory at the
+start, and gets each page of memory at the first write to the page. So no memory is moved or enlarged while requests
+wait. On the sockets transport, a timeline adds some processor time to a request: 1.4 µs without contention, and 2 to 3
+µs on two busy cores.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
-- ``stamps.npy``  an array of int64: a row for each request, in the order in which they ended, with the columns
+- ``stamps.npy``  an array of int64: a row for each request, in the order of their ends, with the columns
   ``COLUMNS``. A row of zeros is a request that was ending when the file was written.
 - ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
   service does not have) and ``left_out``.

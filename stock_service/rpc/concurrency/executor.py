@@ -59,8 +59,8 @@ class Executor(Protocol):
         """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks.
 
         Raises Unavailable after ``stop``. ``leader-followers`` may run the tasks on the calling thread if this thread
-        is its ``reader``: then the call blocks while the tasks run. Such a call may also raise a BaseException that
-        only the executor's reader catches, and the caller must stop reading.
+        is its ``reader``: then the call blocks while the tasks run. Such a call may also raise a BaseException, after
+        which the caller must stop reading. Only the executor's reader catches this exception.
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:

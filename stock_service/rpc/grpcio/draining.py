@@ -6,7 +6,8 @@ reply is lost. ``stop`` waits for the whole grace if a connection does not answe
 the server first calls ``drain``, and calls ``stop`` when no call is under way. The steps of ``drain``:
 
 1. Close the listening socket, once grpcio has accepted the connections of the listen backlog. grpcio cannot close only
-   the listening socket. So ``drain`` puts a socket without clients behind the socket's descriptor.
+   the listening socket. So ``drain`` makes the listening socket's descriptor refer to another socket, which has no
+   clients.
 2. Serve calls until no call is under way and no byte is unread or unsent, for ``SERVING_S`` at most.
 3. Then refuse further calls with a fault, and finish the calls under way. ``stop`` later closes idle connections.
 
@@ -36,12 +37,13 @@ REFUSING_S = 0.5
 
 QUIET_S = 0.05
 """Seconds without a call under way and without a running thread, after which the server counts as drained. gRPC core
-needs this time to make a call from read bytes.
+needs this time to make a call from bytes that it has read.
 """
 
 RESTLESS_S = 0.5
 """Seconds without a call under way after which the server counts as drained even if another thread of the process runs
-or waits for a core. Such a thread may be making a call from read bytes, so the time is longer than ``QUIET_S``.
+or waits for a core. Such a thread may be making a call from bytes that it has read, so the time is longer than
+``QUIET_S``.
 """
 
 LAST_S = 0.1
@@ -58,7 +60,7 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _TCP = (socket.AF_INET, socket.AF_INET6)
 
 _TCP_INFO_WAITING = 24
-"""Offset, in a listening socket's TCP_INFO, of the number of connections that wait to be accepted (tcp(7),
+"""Offset in bytes, in a listening socket's TCP_INFO, of the number of connections that wait to be accepted (tcp(7),
 ``tcpi_unacked``).
 """
 

@@ -13,18 +13,19 @@ make room for a new connection. So clients that connect and send nothing keep no
 current or very recent request stays open.
 
 **Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
-connections may be limited. The age varies by a tenth, so that connections that began together do not end together. At
-this age the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with
-the next reply in HTTP/1.1. In the sockets protocol the server answers the requests read before, and then sends a
-*goodbye*. This last frame tells the client that no later request was begun. After the grace the server closes the
-connection.
+connections may be limited. Each connection has its own age limit, varied by a tenth, so that connections that began
+together do not end together. At this age the server tells the client to use another connection: by GOAWAY in HTTP/2,
+and by ``Connection: close`` with the next reply in HTTP/1.1. In the sockets protocol the server answers the requests
+read before, and then sends a *goodbye*. This last frame tells the client that no later request was begun. After the
+grace the server closes the connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
-replies that clients do not take, and the bytes of a handshake or half a record in TLS. The largest frame limits each
-connection alone; a thousand connections together would hold too much. Over the budget, the server closes the connection
-that holds the most bytes, and then the next, until the budget is kept. So a connection that holds few bytes stays open,
-even if many connections hold many bytes. Of connections that hold equally many bytes, the server closes the connection
-that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each connection.
+replies that clients do not take, and, with TLS, the bytes of a handshake or of a partial record. The limit of a frame's
+size bounds the bytes of one connection, but a thousand connections together would hold too much. Over the budget, the
+server closes the connection that holds the most bytes, and then the next, until the budget is kept. So a connection
+that holds few bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes,
+the server closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each
+connection.
 """
 
 import math
@@ -71,8 +72,8 @@ class Lingering:
     """Time when bytes last came; ``since_ns`` before any bytes."""
 
     def may_end(self, now_ns: int) -> bool:
-        """Returns True if no byte has come for ``QUIET_S``, or the half-close was ``LINGER_S`` ago. Then the connection
-        may be closed once all bytes are acknowledged.
+        """Returns True if no byte has come for ``QUIET_S``, or if ``LINGER_S`` have passed since the half-close. Then
+        the connection may be closed once all bytes are acknowledged.
         """
         return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
 
@@ -323,7 +324,7 @@ class Connections(Generic[Request]):
 
     def cut(self, connection: ServedConnection[Request]) -> None:
         """Ends a connection whose client has gone. If a worker still has a request of the connection, the connection is
-        closed after the request.
+        closed once the worker has ended the request.
         """
         connection.cut()
         if connection.stream.done:

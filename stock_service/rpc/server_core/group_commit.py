@@ -51,7 +51,8 @@ def polling_behind(poll: Poll) -> Poll:
     """Wraps ``poll``. The result also waits, for ``PAUSE_S`` at most, until the requests of the last commit have sent
     their replies.
 
-    So the server reads the next requests of these clients together, and these requests share the next commit.
+    So the server reads the next requests of all clients that got these replies together, and these requests share the
+    next commit.
 
     The epoll must be level-triggered, since the result polls twice, and drops the events of the first poll.
     """
@@ -70,8 +71,8 @@ class GroupCommit:
     """Counter of one batch's tasks. The task that ends last starts the write to the disk.
 
     If a batch is a single task, the thread that ran the task also writes, unless this thread is the reading thread. So
-    no other thread must be woken. Otherwise the catalog's own thread writes. So a thread that still has work never
-    waits for the disk.
+    the thread need not wake another thread. Otherwise the catalog's own thread writes. So a thread that still has work
+    never waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:

@@ -36,7 +36,9 @@ from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READIN
 _IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
-"""Largest number of events that one call of epoll returns. An accept or a stop waits for these events at most."""
+"""Largest number of events that one call of epoll returns. An accept or a stop waits at most until these events are
+handled.
+"""
 
 
 class _Ending:
