@@ -1,9 +1,9 @@
 """Choice of the cores that a server's threads run on: ``--cpus``.
 
 The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores, and
-each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Only work
-that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the
-server all cores while the server is faster on all cores:
+each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one core. Only
+work that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives
+the server all cores while the server is faster on all cores:
 
 - When the server's threads have used the whole core, or have waited for the core, the server tries all cores until the
   next look.

@@ -1,9 +1,9 @@
 """The process contract: rules that every server process of this project keeps, with any service and transport.
 
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``. Logs go to standard error.
-- After SIGTERM or SIGINT the health's status becomes NOT_SERVING, and the server serves for ``--drain-s`` more. Then
-  the server accepts no more connections, closes idle connections at once, and finishes accepted requests within
-  ``--grace-s``. The exit code is 0, or 1 if the time was too short or a file could not be written.
+- After SIGTERM or SIGINT the health's status becomes NOT_SERVING, and the server continues to serve for ``--drain-s``
+  seconds. Then the server accepts no more connections, closes idle connections at once, and finishes accepted requests
+  within ``--grace-s``. The exit code is 0, or 1 if the time was too short or a file could not be written.
 - A second signal, or a failure of the server, ends the process at once with exit code 1.
 - After a bad option or file the server prints one line, and exits with 2.
 

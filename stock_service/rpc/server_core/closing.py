@@ -16,8 +16,8 @@ current or very recent request stays open.
 connections may be limited. Each connection has its own age limit, varied by a tenth, so that connections that began
 together do not end together. At this age the server tells the client to use another connection: by GOAWAY in HTTP/2,
 and by ``Connection: close`` with the next reply in HTTP/1.1. In the sockets protocol the server answers the requests
-read before, and then sends a *goodbye*. This last frame tells the client that no later request was begun. After the
-grace the server closes the connection.
+that were read before this age, and then sends a *goodbye*. This last frame tells the client that no later request was
+begun. After the grace the server closes the connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
 replies that clients do not take, and, with TLS, the bytes of a handshake or of a partial record. The limit of a frame's
@@ -101,8 +101,8 @@ class LingeringClose(Generic[Request]):
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close the
-        connection, and at most ``LINGER_S``. Thread-safe.
+        """Notes that the server stops. A client that has all its replies then gets a time to close the connection: half
+        of ``grace_s``, ``LINGER_S`` at most. Thread-safe.
         """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 

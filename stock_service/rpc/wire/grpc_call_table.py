@@ -194,7 +194,7 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """Returns the part of any reply that the windows allow now. The endpoint holds the rest of the reply."""
+        """Returns the part of a reply that the windows allow now. The endpoint holds the rest of the reply."""
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
@@ -252,9 +252,9 @@ class CallTable:
         The GOAWAY has the number of the last call that the server has seen. The server begins no call with a higher
         number, so a client may send such a call again.
 
-        RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and to accept calls for one more round trip. Only
-        ``GrpcSession.retire`` does so, for an old connection. A drain takes only the bytes that had arrived when the
-        drain began. So the end of the drain does not depend on a client.
+        RFC 9113, 6.8, recommends to send first a GOAWAY with 2^31 - 1, and to accept calls for one more round trip.
+        Only ``GrpcSession.retire`` follows this recommendation, for an old connection. A drain takes only the bytes
+        that had arrived when the drain began. So the end of the drain does not depend on a client.
         """
         self.say_goaway(self.last, _DRAINING)
         unasked = [

@@ -2,9 +2,9 @@
 
 ``header_blocks.py`` calls ``part`` once for each new field, and then ``Heads.head`` once for each new block, with the
 parts of the block's fields. A block may break the rules of HTTP/2 (RFC 9113, 8.2 and 8.3): then the head's
-``malformed`` has the fault, and the session resets the stream. The server refuses a block that is no gRPC call with an
-HTTP status. The server refuses an unsupported call with a gRPC status. Sources: gRPC's ``PROTOCOL-HTTP2.md`` and
-``compression.md``.
+``malformed`` has the fault, and the session resets the stream. If a block is no gRPC call, the server refuses the
+request with an HTTP status. If the server does not support a call, the server refuses the call with a gRPC status.
+Sources: gRPC's ``PROTOCOL-HTTP2.md`` and ``compression.md``.
 """
 
 import binascii

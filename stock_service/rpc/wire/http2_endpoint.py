@@ -1,10 +1,10 @@
 """The part of HTTP/2 that client and server share: bytes in, bytes out, no I/O and no clock.
 
 ``Endpoint`` decodes received frames one by one. The endpoint handles the frames of the connection itself: SETTINGS,
-PING, WINDOW_UPDATE. It also joins the pieces of a header block, and removes padding. The endpoint returns every other
-frame, as an ``Event``, to the owner of the streams: a client's codec or a server's session. ``outgoing`` gathers the
-bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow. Later the
-endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
+PING, WINDOW_UPDATE. The endpoint also joins the pieces of a header block, and removes padding. The endpoint returns
+every other frame, as an ``Event``, to the owner of the streams: a client's codec or a server's session. ``outgoing``
+gathers the bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow.
+Later the endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
 
 Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a fault
 of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
@@ -27,7 +27,8 @@ least one stream.
 """
 
 ANSWERS_MAX = 1000
-"""Largest number of PING and SETTINGS frames between two calls of ``take_outgoing``. An honest peer sends fewer."""
+"""Largest number of PING and SETTINGS frames between two calls of ``take_outgoing``. An honest peer sends fewer frames.
+"""
 
 _HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")

@@ -206,7 +206,7 @@ class ServedStream(Generic[Request]):
     def idle_since_ns(self) -> int:
         """Time of the last event, for a connection without a request under way; 0 for any other connection.
 
-        A client that only watches (open calls, no request) also has such a time: the server may close its connection.
+        A connection with only watches (open calls, no request) also has such a time, and so may be closed.
         """
         settled = self.state is READING and self.received == self.answered and not self.unsent
         return self._active_ns if settled and not (self._session and self._session.held) else 0
@@ -243,7 +243,7 @@ class ServedStream(Generic[Request]):
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes sent bytes that are no reply. ``unsent``: some bytes wait. ``moved``: some were of held replies."""
+        """Notes sent bytes, except of new replies. ``unsent``: some wait. ``moved``: some belong to held replies."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
