@@ -31,8 +31,7 @@ class Health:
         return not self._stopping and not self._sick()
 
     def stop(self) -> None:
-        """Changes the status to NOT_SERVING for good, and reports the change to all Watch calls. May be called again.
-        """
+        """Changes the status to NOT_SERVING for good, and notifies all Watch calls. May be called again."""
         self._stopping = True
         self._tell()
 

@@ -104,7 +104,8 @@ class HttpNull:
         self._decoder = request_decoder(heads, REPLY_BYTES_MAX)
 
     def feed(self, data: bytes) -> bytes | None:
-        """Takes received bytes, and returns a response for each request that the bytes complete; None for wrong bytes.
+        """Takes received bytes; returns a response for each request that the bytes complete. Returns None for wrong
+        bytes.
         """
         try:
             return self._response * len(self._decoder.feed(data))
