@@ -119,7 +119,9 @@ class PermissionDenied(Fault):
 
 
 class Overloaded(Fault):
-    """Fault of a request at a limit of the server, or with a full disk of the server. The request had no effect."""
+    """Fault of a request that exceeds a limit of the server, or comes while the server's disk is full. The request had
+    no effect.
+    """
 
     code = FaultCode.RESOURCE_EXHAUSTED
 

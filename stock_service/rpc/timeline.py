@@ -72,7 +72,7 @@ _CHUNK_BYTES = 1 << 20
 """Number of bytes that ``write`` compresses at a time."""
 
 _COMPRESSION = 1
-"""Level of compression: the fastest level, since a stopping server writes the file."""
+"""Level of compression: the fastest level, so that the server, which writes the file at its stop, ends soon."""
 
 
 class Timeline:

@@ -26,8 +26,8 @@ class Waiting(BaseException):
 
 
 Flush = Callable[[bool], object]
-"""Function that starts the work that requests wait for. With True the calling thread does the work, and blocks. With
-False another thread does the work. Thread-safe.
+"""Function that starts the work that requests wait for. With the argument True, the calling thread does the work, and
+blocks. With False, another thread does the work. Thread-safe.
 """
 
 

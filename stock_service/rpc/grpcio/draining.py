@@ -28,8 +28,8 @@ import time
 from collections.abc import Callable, Iterator
 
 SERVING_S = 1.0
-"""Longest time, in seconds, for which the drain serves calls on accepted connections. 1,200 calls at once take a third
-of this time.
+"""Longest time, in seconds, for which the drain serves calls on accepted connections. The server answers 1,200
+simultaneous calls in a third of this time.
 """
 
 REFUSING_S = 0.5

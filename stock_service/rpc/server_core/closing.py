@@ -130,7 +130,8 @@ class LingeringClose(Generic[Request]):
         self._close(connection)
 
     def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads and drops bytes of a half-closed connection. Closes the connection if the client has ended."""
+        """Reads and drops bytes of a half-closed connection. Closes the connection if the client has ended its sending.
+        """
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
@@ -257,7 +258,7 @@ class BufferedBytes(Generic[Request]):
 
 
 class Connections(Generic[Request]):
-    """The open connections of a server. Closes connections at their limits. Only the reading thread uses it.
+    """The open connections of a server. Closes connections at their limits. Only the reading thread uses this object.
 
     Only this class closes connections. So no descriptor can be closed, and its number reused, while other code uses the
     descriptor.

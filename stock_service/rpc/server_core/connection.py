@@ -259,7 +259,7 @@ class ServedConnection(Generic[Request]):
     def end(self, by_client: bool) -> None:
         """Ends the reading: the client has ended its sending, or the server is stopping and has read all arrived bytes.
 
-        At the server's stop a session tells the client, and the reading continues while the session holds replies.
+        At the server's stop a session informs the client. The reading continues while the session holds replies.
         """
         if self._session is not None and by_client:
             with self._lock:

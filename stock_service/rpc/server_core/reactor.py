@@ -367,7 +367,7 @@ def _serving(
     timeline: Timeline | None,
 ) -> Serve[Request]:
     """Makes the function that answers one request and sends the reply, as a task of the executor. With a timeline, a
-    request that waits for the disk keeps its thread: the thread writes the request's times.
+    request that waits for the disk keeps its thread, since the thread records the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)

@@ -139,7 +139,7 @@ class Endpoint:
         return data
 
     def grant(self) -> None:
-        """Sends a WINDOW_UPDATE of the connection for the ``received`` bytes, once they are half of the window."""
+        """Sends the connection's WINDOW_UPDATE for the ``received`` bytes, once these bytes are half of the window."""
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0

@@ -119,7 +119,7 @@ class _Watches:
         self._health.stop()
 
     def close(self) -> None:
-        """Makes the thread end after it has sent all changes. Does not wait for this end."""
+        """Makes the thread end after the thread has sent all changes. Does not wait for this end."""
         self._thread.shutdown(wait=False)
 
     def _change(self, *sends: Callable[[Any], None]) -> None:

@@ -3,7 +3,8 @@
 A connection has one call at a time: HTTP/1.1 answers in order, so a second reply would wait for the first reply.
 Abandoning a call ends the use of the connection.
 
-A call names a method by its path, with a message in protobuf; or by a route such as ``PUT /entities/5``, in JSON.
+A call names a method by the method's path, with a message in protobuf; or by a route such as ``PUT /entities/5``, with
+a message in JSON.
 """
 
 from stock_service.rpc.errors import InvalidRequest, Unavailable
