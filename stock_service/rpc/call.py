@@ -1,7 +1,7 @@
 """``Call``: a request as the argument of a service's method, with the facts that the transport knows about the request.
 
 A transport makes a ``Call`` only for a method that wants a ``Call`` (``Method.wants_call``). Any other method gets only
-the request, and saves the time of making a ``Call``. Left out: data that only one transport has, since a method that
+the request, so that no time is spent on a ``Call``. Left out: data that only one transport has, since a method that
 needs such data would run only on this transport.
 """
 

@@ -151,8 +151,8 @@ class NotBegun(Unavailable):
 
 
 class Unauthenticated(Fault):
-    """Fault of a request without a credential that the method needs, or with an unknown credential. The request had no
-    effect.
+    """Fault of a request with an unknown credential, or of a request without a credential if the method needs a
+    credential. The request had no effect.
     """
 
     code = FaultCode.UNAUTHENTICATED

@@ -49,7 +49,7 @@ now_ns = time.monotonic_ns
 
 
 class Tally:
-    """Counter without a lock in ``add``. Thread-safe."""
+    """Counter whose method ``add`` takes no lock. Thread-safe."""
 
     def __init__(self) -> None:
         self.add: Callable[[], int] = count().__next__  # atomic in CPython
@@ -57,7 +57,7 @@ class Tally:
         self._looks = 0  # number of calls of ``add`` by ``value``
 
     def value(self) -> int:
-        """Returns the number of calls of ``add``, without the calls by ``value`` itself."""
+        """Returns the number of calls of ``add``. The calls by ``value`` itself do not count."""
         with self._lock:
             number = self.add() - self._looks
             self._looks += 1

@@ -55,11 +55,11 @@ class Route:
 class Method(Generic[Request, Response]):
     """One method of a service: the types of request and response, and the function from a request to a response.
 
-    ``function`` may raise a Fault, and must be thread-safe. With ``wants_call``, ``function`` gets the ``Call`` as its
-    second argument. ``route`` is the method's address on HTTP, with messages in JSON. ``on_loop`` is for a ``function``
-    that waits: a coroutine function with the same effect, so that an event loop serves other calls during the wait.
-    Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a server with
-    access control.
+    ``function`` may raise a Fault, and must be thread-safe. If ``wants_call`` is True, ``function`` gets the ``Call``
+    as its second argument. ``route`` is the method's address on HTTP, with messages in JSON. ``on_loop`` is for a
+    ``function`` that waits: a coroutine function with the same effect, so that an event loop serves other calls during
+    the wait. Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a server
+    with access control.
     """
 
     request_type: type[Request]
@@ -133,8 +133,9 @@ class StreamMethod(Generic[Request, Response]):
     was sent.
 
     ``function`` may be a generator. If the client ends the call early, the thread that notices this end closes the
-    generator. The generator must then end quickly. With ``talks`` a client may send several requests in one call; the
-    server answers the requests one after the other. ``right`` is the right that a caller needs, as for a ``Method``.
+    generator. The generator must then end quickly. If ``talks`` is True, a client may send several requests in one
+    call; the server answers the requests one after the other. ``right`` is the right that a caller needs, as for a
+    ``Method``.
     """
 
     request_type: type[Request]

@@ -14,8 +14,9 @@ request that takes several locks, ``asked`` is the time of the first lock, and `
 ``waited`` is the sum of the waits. So the time between two locks belongs to no stage: the sum of the stages is smaller
 than the total by this time.
 
-``handled`` is the last time that is certainly before the client has the reply. ``replied`` may be after the client has
-the reply: the client reads on another core while the server's thread returns from the system call.
+``handled`` is the latest of these times that is certainly earlier than the reply's arrival at the client. ``replied``
+may be after the client has the reply: the client reads on another core while the server's thread returns from the
+system call.
 
 The clock is ``time.perf_counter_ns``. On Linux this clock is CLOCK_MONOTONIC, like the clock of ``time.monotonic_ns``.
 All processes share this clock, so a client's times can be compared with the server's times.

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 
 
 class Waiting(BaseException):
-    """Raised out of the handler of a request that must wait. Waiting is a BaseException, so that handlers which catch
-    ``Exception`` do not catch Waiting.
+    """Exception that leaves the handler of a request that must wait. Waiting is a BaseException, so that handlers which
+    catch ``Exception`` do not catch Waiting.
     """
 
 

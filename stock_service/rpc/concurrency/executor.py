@@ -50,7 +50,9 @@ class Executor(Protocol):
 
     @property
     def busy(self) -> int:
-        """Number of threads that run a task: ``under_way`` without the tasks that wait. The number is nearly exact."""
+        """Number of threads that run a task: ``under_way`` less the number of tasks that wait. The number is nearly
+        exact.
+        """
 
     def execute(self, task: Task) -> None:
         """Gives ``task`` to a thread. Never blocks. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
@@ -77,7 +79,7 @@ class Executor(Protocol):
 
 
 def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
-    """Implements ``Executor.execute_all`` for an executor that takes tasks one by one, by its ``execute``."""
+    """Implements ``Executor.execute_all`` for an executor whose method ``execute`` takes one task at a time."""
     for number, task in enumerate(tasks):
         try:
             execute(task)

@@ -41,7 +41,7 @@ look costs some 50 µs, since the lookout takes the GIL from the leader: a hundr
 """
 
 NEAR_S = 0.002
-"""Longest time, in seconds, since the last batch, within which the leader itself runs the next batch. With more time
+"""Largest time, in seconds, between two batches. After a longer time, followers run the second batch. With more time
 between batches, the lookout would wake for each batch. Waking the lookout costs as much as waking a follower, so the
 leader would save nothing.
 """
@@ -60,8 +60,8 @@ _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, N
 
 
 class Deposed(BaseException):
-    """Raised in the old leader when another thread has become the leader. Deposed is a BaseException, so that code
-    which catches ``Exception`` does not catch Deposed.
+    """Exception in the old leader, raised when another thread has become the leader. Deposed is a BaseException, so
+    that code which catches ``Exception`` does not catch Deposed.
     """
 
 

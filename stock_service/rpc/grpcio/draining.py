@@ -69,9 +69,10 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
     """Drains the server on a port by the steps in the module's docstring. Returns True if all steps ended within
     ``grace_s``. Blocks.
 
-    ``under_way`` returns the number of accepted calls whose reply is not sent, without refused calls. ``refuse`` makes
-    the server refuse new calls; ``drain`` may call ``refuse`` twice. If the process has no free descriptor for these
-    steps, the drain refuses new calls at once, finishes the calls under way, and leaves the listening socket open.
+    ``under_way`` returns the number of accepted calls whose reply is not sent; refused calls do not count. ``refuse``
+    makes the server refuse new calls; ``drain`` may call ``refuse`` twice. If the process has no free descriptor for
+    these steps, the drain refuses new calls at once, finishes the calls under way, and leaves the listening socket
+    open.
     """
     until_s = time.monotonic() + grace_s
     try:
@@ -157,8 +158,8 @@ def _state(task: str) -> bytes:
 
 
 def _close_listeners(port: int) -> None:
-    """Closes the listening sockets on a port. gRPC core keeps their descriptors, which then are descriptors of sockets
-    without clients.
+    """Closes the listening sockets on a port. gRPC core keeps their descriptors, which then refer to sockets without
+    clients.
     """
     for descriptor, each in _sockets(port):
         if _listens(each):

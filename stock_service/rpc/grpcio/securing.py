@@ -88,7 +88,7 @@ class Renewing:
         self._tls, self._given = tls, given
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        """Returns grpcio's configuration with the new certificate; None for a certificate without a change."""
+        """Returns grpcio's configuration with the new certificate; None if the certificate has not changed."""
         pems = self._tls.pems
         if pems == self._given:
             return None

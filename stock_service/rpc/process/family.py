@@ -215,8 +215,8 @@ class _Family:
             self._stop(known=False)
 
     def _stop(self, known: bool = True) -> None:
-        """Begins the stop of all running children, once. Kills a child that is not ready. With ``known`` False, kills
-        all children: no client knows the server yet.
+        """Begins the stop of all running children, once. Kills a child that is not ready. If ``known`` is False, kills
+        all children, since no client knows the server yet.
         """
         if self._deadline_s is not None:
             return

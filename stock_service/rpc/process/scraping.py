@@ -52,8 +52,8 @@ _OPEN = ("ESTABLISHED", "CLOSE_WAIT")
 
 
 def metrics_at(address: Address, insecure: bool) -> Metrics:
-    """Makes the metrics for an endpoint at an address. Raises UsageError for an address that is not allowed, or without
-    the library.
+    """Makes the metrics for an endpoint at an address. Raises UsageError if the address is not allowed, or if the
+    library is missing.
     """
     shown = shown_address(address)
     if not is_loopback(address[0]) and not insecure:

@@ -119,8 +119,8 @@ def timeline_for(options: argparse.Namespace) -> Timeline | None:
 
 
 def metrics_for(options: argparse.Namespace) -> Metrics | None:
-    """Makes the metrics for ``--metrics``; None without this option. Raises UsageError for a bad address, or without
-    the library.
+    """Makes the metrics for ``--metrics``; None without this option. Raises UsageError if the address is bad, or if the
+    library is missing.
     """
     if options.metrics is None:
         return None
@@ -360,14 +360,14 @@ def _raise_descriptor_limit(connections_max: int) -> None:
 
 
 def _watch_signals(stopping: threading.Event, twice: bool) -> None:
-    """Main function of the thread that waits for signals. Sets ``stopping`` at the first signal. With ``twice``, ends
-    the process at once at the second signal.
+    """Main function of the thread that waits for signals. Sets ``stopping`` at the first signal. If ``twice`` is True,
+    ends the process at once at the second signal.
 
     A child process (``family.py``) waits for one signal only. A signal to every process comes to a child twice: once
     directly, and once from the parent. At a real second signal the parent kills the child.
 
-    A thread waits for the signals, and not a signal handler. Python runs a handler in the main thread, between two
-    instructions. So a handler would run late if the signal came just as the main thread began to wait.
+    The server uses a thread for the signals, and not a signal handler. Python runs a handler in the main thread,
+    between two instructions. So a handler would run late if the signal came just as the main thread began to wait.
     """
     signal.sigwait(STOPPING)
     stopping.set()

@@ -45,7 +45,8 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.wire.served_stream import ENDING, PAUSED, READING, Overdue
 
 QUIET_S = 0.1
-"""Seconds without a byte from a client after which the server expects no more bytes: the round trip of a far network.
+"""Seconds without a byte from a client after which the server expects no more bytes: the round-trip time to a distant
+client.
 """
 
 LINGER_S = 1.0
@@ -130,8 +131,7 @@ class LingeringClose(Generic[Request]):
         self._close(connection)
 
     def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads and drops bytes of a half-closed connection. Closes the connection if the client has ended its sending.
-        """
+        """Reads and drops bytes of a half-closed connection. Closes the connection if no more bytes can come."""
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
@@ -218,8 +218,8 @@ request, and of TLS.
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """Returns the budget in bytes: the larger of ``buffered_bytes_max``, and the memory of one largest request plus
-    ``CARRIER_BYTES``.
+    """Returns the budget in bytes: ``buffered_bytes_max``, or the memory of a request of the largest size plus
+    ``CARRIER_BYTES``, if this sum is larger.
 
     An unfinished request takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
     """

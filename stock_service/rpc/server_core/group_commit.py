@@ -1,4 +1,4 @@
-"""Group commit: the requests of a batch share one write to the disk, and wait for this write without a thread.
+"""Group commit: the requests of a batch share one write to the disk, and use no thread while they wait for this write.
 
 A request that waits leaves its thread, by the exception ``Waiting``. After the write, the server calls the request's
 method again, which then returns the reply (``rpc/waiting.py``).

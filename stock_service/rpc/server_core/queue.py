@@ -191,7 +191,7 @@ class Turns(Generic[Request]):
         self.shed(connection, now_ns)
 
     def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Refuses a connection's requests that have waited too long. Returns True if any request was refused."""
+        """Refuses a connection's requests that have waited too long. Returns True if a request was refused."""
         any_late = False
         while late := self._late(connection, now_ns):
             self._refuse(connection, late, now_ns)

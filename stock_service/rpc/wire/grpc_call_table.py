@@ -40,8 +40,8 @@ class CallTable:
         self.early: dict[int, None] = {}
         """Calls that the server ended before the client did, by stream: frames of such a call may be on their way."""
         self.costs: dict[int, int] = {}
-        """Number of additional credits (``patience.py``) that a call with a costly header block costs if the call
-        fails, by stream.
+        """By stream: number of additional credits (``patience.py``) that a call costs, because of a costly header
+        block, if the call fails.
         """
         self.ready: list[GrpcRequest] = []
         """Requests of kept calls that waited for the answer to an earlier message of the call, and may now begin."""
@@ -59,7 +59,7 @@ class CallTable:
         self.answered = 0
         """Number of answered requests."""
         self.sent_bytes = 0
-        """Number of DATA bytes of all replies, without usual replies that the windows allowed at once."""
+        """Number of DATA bytes of all replies. A usual reply that the windows allowed at once does not count."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
         """Returns the call of a stream if the call is half or kept; otherwise None."""
@@ -84,7 +84,7 @@ class CallTable:
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """Takes the next message of each kept call whose last answer was sent. Returns the requests.
+        """Takes the next message of each kept call whose previous answer was sent. Returns the requests.
 
         Widens the stream's flow-control window by the size of each taken message, unless the client has ended the call.
         """

@@ -106,8 +106,8 @@ class Heads:
     """Factory of one connection's heads. ``kinds`` has the kind of each method of the server, by the method's path.
 
     Calls of one client often differ only in their last metadata, such as the number of a trace. So the factory
-    remembers the last valid head without the metadata at its end. If the next block begins with the same parts, the
-    factory copies the remembered head, and adds the new metadata.
+    remembers the latest valid head, without the metadata at the head's end. If the next block begins with the same
+    parts, the factory copies the remembered head, and adds the new metadata.
     """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
@@ -245,8 +245,8 @@ def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
 
 
 def _timeout_ms(value: bytes | None) -> int:
-    """Decodes ``grpc-timeout`` to milliseconds, rounded up, at least 1. Returns 0 without a value, and -1 for a value
-    that is no time limit.
+    """Decodes ``grpc-timeout`` to milliseconds, rounded up, at least 1. Returns 0 if ``value`` is None, and -1 for a
+    value that is no time limit.
     """
     if value is None:
         return 0

@@ -60,7 +60,7 @@ _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
 """Number of decompressed bytes that cost one credit, and nanoseconds that decompressing these bytes takes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""*Toil* is work of the server without a request, counted in credits. A client that owes more than ``TOIL_LEAST``
+"""*Toil* is work of the server that brings no request, counted in credits. A client that owes more than ``TOIL_LEAST``
 credits *toils*: the server reads its bytes in small pieces. Each call pays back ``TOIL_A_CALL`` credits, since honest
 clients also send WINDOW_UPDATE and PING. A client owes ``TOIL_MOST`` credits at most.
 """

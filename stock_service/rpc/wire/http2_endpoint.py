@@ -183,9 +183,7 @@ class Endpoint:
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """Takes the frames of a body that the peer's windows allow now. With the last frame come the bytes ``after``
-        the body.
-        """
+        """Takes the frames of a body that the peer's windows allow now. The bytes ``after`` follow the last frame."""
         total = len(held.body)
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
         self.send_window -= stop - held.at

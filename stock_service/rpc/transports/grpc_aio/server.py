@@ -43,8 +43,8 @@ from stock_service.rpc.transports.grpc_aio.waiting import Waits, settle
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
-"""Coroutine function that grpcio calls for a method. A handler may raise any exception before ``AioServer._handler``
-wraps the handler.
+"""Coroutine function that grpcio calls for a method. Until ``AioServer._handler`` wraps a handler, the handler may
+raise any exception.
 """
 
 _WHOLE = "a call whose message is there"

@@ -78,7 +78,7 @@ class GrpcServer:
         return drained and ended
 
     def _under_way(self) -> int:
-        """Returns the number of calls that wait for a thread or have begun, without watches and reflection."""
+        """Returns the number of calls that wait for a thread or have begun. Watches and reflection do not count."""
         return len(self._pool.waiting) + len(self._handlers.under_way)
 
 
