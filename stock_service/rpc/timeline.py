@@ -15,8 +15,7 @@ request that takes several locks, ``asked`` is the time of the first lock, and `
 than the total by this time.
 
 ``handled`` is the latest of these times that is certainly earlier than the reply's arrival at the client. ``replied``
-may be after the client has the reply: the client reads on another core while the server's thread returns from the
-system call.
+may be later than this arrival: the client reads on another core while the server's thread returns from the system call.
 
 The clock is ``time.perf_counter_ns``. On Linux this clock is CLOCK_MONOTONIC, like the clock of ``time.monotonic_ns``.
 All processes share this clock, so a client's times can be compared with the server's times.

@@ -41,9 +41,9 @@ look costs some 50 µs, since the lookout takes the GIL from the leader: a hundr
 """
 
 NEAR_S = 0.002
-"""Largest time, in seconds, between two batches. After a longer time, followers run the second batch. With more time
-between batches, the lookout would wake for each batch. Waking the lookout costs as much as waking a follower, so the
-leader would save nothing.
+"""Largest time, in seconds, between two batches. After a longer time, followers run the second batch: otherwise the
+lookout would have to wake for this batch. Waking the lookout costs as much as waking a follower, so the leader would
+save nothing.
 """
 
 PATIENCE_S = 0.0002

@@ -84,7 +84,7 @@ class Store(Protocol):
         """Makes changes wait from now on. Returns True once no write is under way, False if a write takes too long."""
 
     def go_on(self) -> None:
-        """Ends ``hold``: the store writes the waiting changes, and later changes at once."""
+        """Ends ``hold``: the store writes the waiting changes, and writes later changes at once."""
 
     def lend(self) -> bool:
         """Makes changes wait, and closes the file, so that another process may open the file. If a write takes too
@@ -92,8 +92,8 @@ class Store(Protocol):
         """
 
     def take_back(self) -> None:
-        """Ends ``lend``: opens the file again, and writes the waiting and later changes. The process that had the file
-        must have ended.
+        """Ends ``lend``: opens the file again, and writes the waiting changes and all later changes. The process that
+        had the file must have ended.
         """
 
     def give_away(self) -> None:

@@ -71,8 +71,8 @@ _SPARE_DESCRIPTORS = 64
 
 
 def add_server_options(parser: Parser, transport: str | None) -> None:
-    """Adds every option of a server on a transport, for any service. With None, adds only the options that all
-    transports have.
+    """Adds every option of a server on a transport, for any service. If ``transport`` is None, adds only the options
+    that all transports have.
     """
     known = None if transport is None else load(transport)
     port, executor = (None, None) if known is None else (known.DEFAULT_PORT, known.DEFAULT_EXECUTOR)

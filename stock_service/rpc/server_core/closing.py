@@ -8,9 +8,9 @@ once the client's kernel has acknowledged all bytes and no byte has come for ``Q
 send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all bytes, the
 server closes the connection after the read timeout. A stopping server closes the connection after the grace.
 
-**Idle eviction.** At the limit of connections, the server closes the connection that was idle for the longest time, to
-make room for a new connection. So clients that connect and send nothing keep no other client out. A connection with a
-current or very recent request stays open.
+**Idle eviction.** If the number of connections is at its limit, the server closes the connection that was idle for the
+longest time, to make room for a new connection. So clients that connect and send nothing keep no other client out. A
+connection with a current or very recent request stays open.
 
 **Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
 connections may be limited. Each connection has its own age limit, varied by a tenth, so that connections that began

@@ -122,7 +122,7 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
-        """Main function of the reading thread, until the drain has closed all connections, or the grace is over."""
+        """Main function of the reading thread. Ends when the drain has closed all connections, or the grace is over."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
         batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None

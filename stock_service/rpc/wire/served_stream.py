@@ -78,11 +78,11 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def outgoing(self) -> Sized:
-        """Container that is empty if ``take_outgoing`` would return no bytes. Every read gives the same object."""
+        """Container that is empty if ``take_outgoing`` would return no bytes. Always the same object."""
 
     @property
     def held(self) -> Sized:
-        """Replies whose rest must wait, for example for a flow-control window. Every read gives the same object."""
+        """Replies whose rest must wait, for example for a flow-control window. Always the same object."""
 
     @property
     def held_bytes(self) -> int:
@@ -90,7 +90,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def ready(self) -> Sized:
-        """Container that is empty if ``take_ready`` would return no requests. Every read gives the same object."""
+        """Container that is empty if ``take_ready`` would return no requests. Always the same object."""
 
     @property
     def occupied(self) -> bool:
@@ -243,7 +243,7 @@ class ServedStream(Generic[Request]):
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes sent bytes, except of new replies. ``unsent``: some wait. ``moved``: some belong to held replies."""
+        """Notes sent bytes that are no new reply. ``unsent``: some wait. ``moved``: some belong to held replies."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
@@ -347,7 +347,7 @@ class ServedStream(Generic[Request]):
             self._blocked_ns = 0  # the client may have cancelled the calls of held replies
 
     def end(self, by_client: bool = False) -> None:
-        """Stops the reading; answers the requests read before. ``by_client``: the client has ended its sending."""
+        """Stops the reading; read requests are still answered. ``by_client``: the client has ended its sending."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
