@@ -59,7 +59,7 @@ going_on = threading.Lock()
 def in_one_go() -> Iterator[None]:
     """Holds ``going_on`` while a group of requests resumes, so that a reading thread can wait for the whole group.
 
-    The reading thread waits only to save time. Without its wait, each reply would bring a new request to the reading
+    The reading thread waits only to save time. Without this wait, each reply would bring a new request to the reading
     thread. For each such request, the reading thread and the resuming thread would take the GIL from each other. If two
     groups resume at the same time, the reading thread waits for only one group. Never blocks. Thread-safe.
     """

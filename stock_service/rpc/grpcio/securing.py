@@ -69,7 +69,7 @@ def add_port(server: Server, options: ServeOptions) -> int:
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
-    """Makes grpcio's credentials of a server, which read the certificate again at each handshake."""
+    """Makes grpcio's credentials of a server. The credentials ask for a renewed certificate at each handshake."""
     given, demands = tls.pems, tls.files.client_authority is not None
     renewing = Renewing(tls, given)
     return grpc.dynamic_ssl_server_credentials(_configuration(given), renewing, demands)  # type: ignore[arg-type]  # None

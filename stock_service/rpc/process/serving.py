@@ -144,9 +144,9 @@ def run(
     usage, ends the program with ``refuse``.
 
     ``timeline`` is the result of ``timeline_for`` if the service also records times; None to make a timeline here.
-    ``metrics`` is the result of ``metrics_for`` if the service also counts; None to make the metrics here. ``note`` is
-    a line to print on standard error once the server serves. ``hand_over`` is the result of ``take_over``; None for a
-    server without hand-overs.
+    ``metrics`` is the result of ``metrics_for`` if the service also counts requests; None to make the metrics here.
+    ``note`` is a line to print on standard error once the server serves. ``hand_over`` is the result of ``take_over``;
+    None for a server without hand-overs.
     """
     try:
         prepare(options)

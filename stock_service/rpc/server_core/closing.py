@@ -97,7 +97,7 @@ class LingeringClose(Generic[Request]):
         """The half-closed connections. Other code may only read this field."""
         self.next_look_ns = 0
         """Time from which ``look`` searches the half-closed connections again."""
-        # the remaining connections of a look that took too long, some closed meanwhile; None without such a look
+        # connections that a long look left for the next call, perhaps closed since then; None: no such look
         self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
@@ -372,8 +372,8 @@ class Connections(Generic[Request]):
                 connection.bytes.half_close()  # tells the client not to wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection that holds too many bytes, and sends a fault before: INTERNAL if some of its requests may
-        have begun, else RESOURCE_EXHAUSTED.
+        """Closes a connection that holds too many bytes. First sends a fault: INTERNAL if some of its requests may have
+        begun, otherwise RESOURCE_EXHAUSTED.
         """
         if connection.events < 0:  # the connection was cut before, and closes when its last request ends
             return

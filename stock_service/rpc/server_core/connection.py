@@ -387,7 +387,7 @@ def task(
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # or the request was begun
+        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # a begun request goes on
             looks = connection.answer(request, answer(request, arrived_ns, connection.peer))
             if ended is not None:
                 ended()

@@ -25,8 +25,8 @@ PAUSE_S = 0.002
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """Wraps ``serve`` for requests that may wait: the result serves a request once more when its wait is over. The
-    result is thread-safe.
+    """Wraps ``serve`` for requests that may wait: the result serves a request once more when the request's wait is
+    over. The result is thread-safe.
     """
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:

@@ -169,8 +169,8 @@ class Turns(Generic[Request]):
         """Yields the connections in the order of their turns, until no connection waits. ``room`` is the number of
         requests that the server may begin.
 
-        A turn has an equal part of ``room``, and not one request, since looking after a connection costs the same time
-        for one request and for several requests.
+        In a turn the server may begin an equal part of ``room``, and not only one request, since looking after a
+        connection costs the same time for one request and for several requests.
         """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:

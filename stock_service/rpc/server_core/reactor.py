@@ -342,8 +342,8 @@ class RequestServer(Generic[Request]):
                 refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
 
     def _drain(self, now_ns: int) -> None:
-        """Begins the drain: accepts the backlog, closes the listening socket, and reads the requests that have arrived.
-        Closes idle connections.
+        """Begins the drain: accepts the connections of the listen backlog, closes the listening socket, and reads the
+        requests that have arrived. Closes idle connections.
         """
         self._accept(BACKLOG + 1, now_ns)
         self._ending.draining = True
@@ -352,7 +352,7 @@ class RequestServer(Generic[Request]):
         for connection in list(self._connections.by_fd.values()):
             state = connection.stream.state
             if state is CLOSED or (connection.retired and state is ENDING):
-                continue  # closed in this loop, to free bytes; or old and ending, which needs all coming bytes
+                continue  # closed by this loop, to free bytes; or old and ending: all later bytes are read
             arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)

@@ -256,7 +256,7 @@ class Endpoint:
     def _take_continuation(self, flags: int, stream: int, payload: bytes) -> Event | None:
         if not self.block_stream:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a CONTINUATION of nothing")
-        if not payload and not flags & http2.END_HEADERS:  # costs the sender little, and would have no end
+        if not payload and not flags & http2.END_HEADERS:  # such frames cost the sender little, and may come for ever
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a CONTINUATION without a byte")
         self._block += payload
         self.toil += 15  # an honest peer's header block has at most three or four CONTINUATION frames

@@ -22,8 +22,8 @@
 | all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; no new requests |
 | BROKEN | no request is in flight | CLOSED | closes the connection |
 
-LEAVING is necessary because a kernel that closes a connection with unread bytes resets the connection, which destroys
-replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
+LEAVING is necessary: if a connection is closed with unread bytes, the kernel resets the connection, and the reset
+destroys replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
 
 Only the reading thread writes ``received``. The answering threads write ``answered``, one at a time, under the owner's
 lock. The reading thread computes ``received - answered`` without this lock. So the reading thread may see too many
