@@ -144,8 +144,9 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes each half-closed connection if all bytes are acknowledged and ``may_end`` is True. Unless the server
-        is stopping, also closes a connection whose bytes are not acknowledged within the read timeout.
+        """Closes each half-closed connection whose bytes are all acknowledged, if ``may_end`` is True or the time of
+        ``stop`` is over. Unless the server is stopping, also closes a connection whose bytes are not acknowledged
+        within the read timeout.
 
         Does nothing before ``next_look_ns``. A look that takes longer than ``CLOSING_NS`` continues at the next call,
         with the remaining connections.
