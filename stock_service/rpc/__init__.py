@@ -1,1 +1,1 @@
-"""Code that carries requests, and knows no stocks: services, executors, transports, the process contract."""
+"""Code that carries requests of any service: services, executors, transports, the process contract."""

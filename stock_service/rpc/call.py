@@ -1,8 +1,8 @@
-"""``Call``: a request, with the facts that the transport knows about the request, for a service's method.
+"""``Call``: a request as the argument of a service's method, with the facts that the transport knows about the request.
 
 A transport makes a ``Call`` only for a method that wants a ``Call`` (``Method.wants_call``). Any other method gets only
-the request, and needs no time for a ``Call``. Left out: data that only one transport has, since a method that needs
-such data would run only on this transport.
+the request, so that no time is spent on a ``Call``. Left out: data that only one transport has, since a method that
+needs such data would run only on this transport.
 """
 
 from dataclasses import dataclass
@@ -17,10 +17,11 @@ NO_METADATA: Metadata = ()
 
 
 class ReplyMetadata:
-    """Metadata that a method sends with its reply or fault. Names are in lower case. The name of a value in bytes ends
-    in ``-bin``.
+    """Metadata that a method sends with its reply or fault. Names are in lower case. A name ends in ``-bin`` if its
+    value is bytes.
 
-    The method may append pairs until its return. A status' details are the trailing ``grpc-status-details-bin``.
+    The method may append pairs until the method returns. The details of a gRPC status are a pair in ``trailing`` with
+    the name ``grpc-status-details-bin``.
     """
 
     __slots__ = ("initial", "trailing")
@@ -32,7 +33,7 @@ class ReplyMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, and facts about the request. Immutable, and so thread-safe."""
+    """A request, and facts about the request. Immutable, and so thread-safe, except for the lists in ``reply``."""
 
     payload: bytes
     """Encoded request."""

@@ -1,13 +1,13 @@
-"""A blocking client over any ``Codec``: one connection, one call at a time, with few system calls for a call.
+"""A blocking client over any ``Codec``: one connection, one call at a time, with few system calls for each call.
 
-A call is one send and, mostly, one receive. Bytes that the protocol itself must send after a reply go with the next
-request. An example: grpc-go sends a PING before every reply, and the client must answer the PING. The timeouts are the
-kernel's (SO_RCVTIMEO, SO_SNDTIMEO). The client sets a timeout only when its value changes. Python's own timeouts would
-add a system call, poll(2), to every send and receive.
+A call is one send and, mostly, one receive. After a reply the protocol itself may have bytes to send: the client sends
+these bytes together with the next request. An example: grpc-go sends a PING before every reply, and the client must
+answer the PING. The timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO). The client sets a timeout only when its value
+changes. Python's own timeouts would add a system call, poll(2), to every send and receive.
 
 Left out: reading between calls. A server that pings an idle connection gets no answer before the next call. For
-example, a stopping grpcio server does so. If the server has closed the connection by then, the next call raises
-Unavailable. The load generator's connections (``clients/load/send/lanes.py``) also read between calls.
+example, a stopping grpcio server pings idle connections. If the server closes the connection before the next call, the
+next call raises Unavailable. The load generator's connections (``clients/load/send/lanes.py``) also read between calls.
 """
 
 import socket
@@ -123,8 +123,8 @@ class CodecConnection:
             self._socket = None
 
     def _last(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
-        """Sends the protocol's bytes, and returns a reply or raises a fault. Closes the connection if no further call
-        is possible.
+        """Sends the protocol's own bytes. Then returns ``reply``, or raises ``reply`` if it is a Fault. Closes the
+        connection if no further call is possible.
         """
         self._send(outgoing)
         if isinstance(reply, Unavailable) or not self._codec.room():
@@ -144,7 +144,9 @@ class CodecConnection:
             pass
 
     def _farewell(self) -> None:
-        """Sends the codec's last bytes, which tell the server the reason, without waiting. Closes the connection."""
+        """Sends the codec's last bytes, which tell the server the reason of the close. Never blocks. Closes the
+        connection.
+        """
         assert self._socket is not None
         try:
             self._socket.send(self._codec.take_outgoing(), socket.MSG_DONTWAIT)

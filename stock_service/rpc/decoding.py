@@ -1,8 +1,8 @@
 """Decoder of protobuf messages that recognises enum numbers over 32 bits.
 
 An enum field holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. So protobuf reads 2^32 + 1 as
-1, and an unknown side becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The service refuses
-``NO_MEMBER`` like any other number that is not in the enum.
+1, and an unknown value of the field ``side`` becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The
+service refuses ``NO_MEMBER`` like any other number that is not in the enum.
 
 Left out: enum fields that are repeated, in a oneof, or in a nested message; and other fields of 32 bits.
 """
@@ -49,8 +49,8 @@ def _is_enum(field: FieldDescriptor) -> bool:
 
 
 def _varints(payload: bytes) -> dict[int, int]:
-    """Returns the last number of each field by the field's number, not cut to 32 bits. The message ``Empty`` has no
-    fields, so a decoded ``Empty`` keeps every number as an unknown field.
+    """Returns the last value of each integer field, not cut to 32 bits, by the field's number. The message ``Empty``
+    has no fields, so a decoded ``Empty`` keeps every number as an unknown field.
     """
     sent = UnknownFieldSet(Empty.FromString(payload))
     fields = (sent[index] for index in range(len(sent)))

@@ -119,7 +119,9 @@ class PermissionDenied(Fault):
 
 
 class Overloaded(Fault):
-    """Fault of a request at a limit of the server, or with a full disk of the server. The request had no effect."""
+    """Fault of a request that exceeds a limit of the server, or comes while the server's disk is full. The request had
+    no effect.
+    """
 
     code = FaultCode.RESOURCE_EXHAUSTED
 
@@ -149,8 +151,8 @@ class NotBegun(Unavailable):
 
 
 class Unauthenticated(Fault):
-    """Fault of a request without a credential that the method needs, or with an unknown credential. The request had no
-    effect.
+    """Fault of a request with an unknown credential, or of a request without a credential if the method needs a
+    credential. The request had no effect.
     """
 
     code = FaultCode.UNAUTHENTICATED

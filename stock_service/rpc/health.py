@@ -3,7 +3,7 @@
 The status is NOT_SERVING while the server drains or stops, and while the service reports itself as sick. The stock
 service is sick while its store accepts no change: until a restart, or until the database can be reached again. A full
 disk does not make the service sick, since the disk may have room again for the next trade. The gRPC transports also
-answer the method Watch, which reports each change of the status at once.
+answer the method Watch, which reports each change of the status to the client at once.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ class Health:
         return not self._stopping and not self._sick()
 
     def stop(self) -> None:
-        """Changes the status to NOT_SERVING for good, and tells the watches. May be called again."""
+        """Changes the status to NOT_SERVING for good, and notifies all Watch calls. May be called again."""
         self._stopping = True
         self._tell()
 
     def changed(self) -> None:
-        """Tells the watches that ``sick`` may return another value now. Does not block."""
+        """Reports to all Watch calls that ``sick`` may return another value now. Does not block."""
         self._tell()
 
     def tell(self, tell: Callable[[], object]) -> None:

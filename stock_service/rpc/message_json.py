@@ -9,8 +9,8 @@ range, and for a number that is not finite. msgspec parses the text, and checks 
 ``_shape`` makes from a descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` searches
 for the wrong field only after msgspec or protobuf has refused a text, so that reading a valid text stays fast.
 
-Left out: maps, extensions, protobuf's well-known types, and a check for a name that comes twice in one object, where
-the last value counts.
+Left out: maps, extensions, protobuf's well-known types, and a check for a name that comes twice in one object: the last
+value counts.
 """
 
 import math
@@ -70,7 +70,7 @@ _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
-"""Patterns of numbers in a path."""
+"""Patterns of numbers in a path: ``_WHOLE`` for an integer, ``_DECIMAL`` for a floating-point number."""
 
 
 def to_json(message: Message) -> bytes:
@@ -84,7 +84,7 @@ def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) 
     """Decodes a JSON text to a message of the type ``kind``. An empty text counts as ``{}``. Raises InvalidRequest.
 
     ``variables`` has further fields, as texts from an HTTP path. The JSON may leave these fields out. If the JSON has
-    such a field, both values must be equal.
+    such a field, its value must be equal to the value in the path.
     """
     descriptor = cast(Descriptor, kind.DESCRIPTOR)
     shape = _shape(descriptor)
@@ -201,8 +201,8 @@ def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _members(descriptor: Descriptor) -> list[tuple[str, bool, bool]]:
-    """Returns for each field its name, True for a field with presence, and True for a floating-point field. Raises
-    TypeError for a map field.
+    """Returns three values for each field: the field's name; True if the field has presence, otherwise False; True if
+    the field is a floating-point field, otherwise False. Raises TypeError for a map field.
     """
     _shape(descriptor)
     return [(field.name, field.has_presence, field.type in _FLOATS) for field in descriptor.fields]

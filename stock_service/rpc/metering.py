@@ -1,7 +1,8 @@
-"""Methods as functions of bytes that also count their requests, for a server with metrics (``Method.answer``).
+"""Conversion of methods to functions of bytes, which also count requests, for a server with metrics
+(``Method.answer``).
 
-A counting function repeats the code of the function without counts, and does not call that function: one more function
-call would cost more than the counting.
+A counting function repeats the code of the function without counts, and does not call the function without counts: one
+more function call would cost more than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -89,7 +90,8 @@ def metered_stream(
     decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
     """Makes a function of a ``Call`` from a method with several replies. The function counts the method's requests. A
-    request ends after the last reply. No clock measures the time of a request. ``decode`` raises InvalidRequest.
+    request counts as ended after its last reply. No clock measures the time of a request. ``decode`` raises
+    InvalidRequest.
     """
 
     def answer(call: Call) -> Iterator[bytes]:

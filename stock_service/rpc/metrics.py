@@ -1,6 +1,6 @@
 """Metrics of a running server: requests, waits, refusals.
 
-A server without metrics uses other functions, so its requests do not pay for metrics. With metrics, counting a reply
+A server without metrics uses other functions, so its requests spend no time on metrics. With metrics, counting a reply
 takes one call of a C function. A clock measures only one request in ``ONE_IN``: its wait for a thread, its wait for the
 catalog's lock, and the time in its handler. The number of such a request is a multiple of ``ONE_IN``, so a steady load
 is sampled evenly.
@@ -43,13 +43,13 @@ UNKNOWN = "UNKNOWN"
 """Outcome of a request whose reply has a status without a name."""
 
 CANCELLED = "CANCELLED"
-"""Outcome of a request with several replies whose client did not take the last reply."""
+"""Outcome of a request whose client did not take the last of several replies."""
 
 now_ns = time.monotonic_ns
 
 
 class Tally:
-    """Counter without a lock in ``add``. Thread-safe."""
+    """Counter whose method ``add`` takes no lock. Thread-safe."""
 
     def __init__(self) -> None:
         self.add: Callable[[], int] = count().__next__  # atomic in CPython
@@ -57,7 +57,7 @@ class Tally:
         self._looks = 0  # number of calls of ``add`` by ``value``
 
     def value(self) -> int:
-        """Returns the number of calls of ``add``, without the calls by ``value`` itself."""
+        """Returns the number of calls of ``add``. The calls by ``value`` itself do not count."""
         with self._lock:
             number = self.add() - self._looks
             self._looks += 1
@@ -69,7 +69,7 @@ class Meter:
 
     def __init__(self, outcomes: Mapping[int, str], observe: Observe) -> None:
         """``outcomes`` has the name of each status of the method's replies; empty for replies without a status.
-        ``observe`` takes the time in the method's handler.
+        ``observe`` takes the time, in seconds, that a request spends in the method's handler.
         """
         self.observe = observe
         self.by_status = bool(outcomes)
@@ -77,7 +77,9 @@ class Meter:
         self._faults: defaultdict[str, Tally] = defaultdict(Tally)  # by the name of the fault's code
         self._lock = Lock()  # guards _faults
         self.begin: Callable[[], int] = count().__next__
-        """Function that returns the number of a request that begins, or resumes after a wait without a thread."""
+        """Function that returns the next number for a request. Call this function when a request begins, or resumes
+        after a wait without a thread.
+        """
         self.ended: Mapping[object, Callable[[], int]]
         """Functions that count a reply, by the reply's status. A method without statuses has one function, under None.
         """
@@ -111,15 +113,15 @@ class Meter:
 class Metrics:
     """The metrics of one server, in a ``registry`` of prometheus-client. Thread-safe.
 
-    ``Meter`` counts requests, because ``Tally.add`` takes 0.04 µs, and prometheus-client's ``Counter.inc`` 0.32 µs,
-    more than all other counting of a request. All other metrics are prometheus-client's own.
+    ``Meter`` counts requests with ``Tally.add``, which takes 0.04 µs. prometheus-client's ``Counter.inc`` takes 0.32
+    µs, which is more than all other counting of a request takes. All other metrics are prometheus-client's own.
     """
 
     def __init__(self) -> None:
         """Imports prometheus-client, which a server without metrics does not need. Raises ModuleNotFoundError."""
         from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # one more series for each, with the server's start
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # else each metric has one more series: its start
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self.meters: dict[str, Meter] = {}

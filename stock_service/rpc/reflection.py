@@ -25,7 +25,9 @@ REFLECTION = tuple(f"/{service}/ServerReflectionInfo" for service in (_V1ALPHA, 
 
 
 def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
-    """Makes reflection's method, by both paths, for a server of the service. The method needs the right TRADER."""
+    """Makes the method of reflection, for a server of the service. The result has the method under both paths. The
+    method needs the right TRADER.
+    """
     names = sorted((service_name, HEALTH, _V1ALPHA))
 
     def reflect(asked: ServerReflectionRequest, _: Call) -> Iterator[ServerReflectionResponse]:

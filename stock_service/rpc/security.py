@@ -8,13 +8,13 @@ Reading the file is the only I/O.
     certificate = "desk"         # common name of the caller's client certificate
 
 A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``). The default
-is ADMIN: so only an admin may call a new method until its right is declared. ``Guard`` refuses a path without a right
-in its table. The check uses the method that the server has found for a request, and never the path in the request's
-bytes.
+is ADMIN: so only an admin may call a new method until its right is declared. ``Guard`` has a table of the rights that
+paths need, and refuses a path that is not in this table. The check uses the method that the server has found for a
+request, and never the path in the request's bytes.
 
 The service neither stores nor compares a token, but only the token's SHA-256. No error of this module contains a token
-or a part of a token. A cache of request heads keeps a head with a token under a digest of the head (``concealed``). The
-decoded head has only the token's digest.
+or a part of a token. In a cache of request heads, the key of a head with a token is a digest of the head
+(``concealed``). The decoded head has only the token's digest.
 """
 
 import re

@@ -1,8 +1,8 @@
 """An RPC service, independent of any transport.
 
-A ``Service`` maps the full names of methods to methods. A transport serves any service, and imports none. A ``Method``
-has the types of its messages, so a transport needs only the method's name to decode and encode. A transport gives a
-method the bytes of a protobuf message; a transport that speaks JSON first converts JSON to these bytes
+A ``Service`` maps the full names of methods to methods. A transport serves any service, and imports no service. A
+``Method`` has the types of its messages, so a transport needs only the method's name to decode and encode. A transport
+gives a method the bytes of a protobuf message; a transport that speaks JSON first converts JSON to these bytes
 (``message_json.py``). Only this module decodes messages, so undecodable bytes are INVALID_ARGUMENT on every transport.
 """
 
@@ -55,11 +55,11 @@ class Route:
 class Method(Generic[Request, Response]):
     """One method of a service: the types of request and response, and the function from a request to a response.
 
-    ``function`` may raise a Fault, and must be thread-safe. With ``wants_call``, ``function`` gets the ``Call`` as its
-    second argument. ``route`` is the method's address on HTTP, with messages in JSON. ``on_loop`` is for a ``function``
-    that waits: a coroutine function with the same effect, so that an event loop serves other calls during the wait.
-    Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a server with
-    access control.
+    ``function`` may raise a Fault, and must be thread-safe. If ``wants_call`` is True, ``function`` gets the ``Call``
+    as its second argument. ``route`` is the method's address on HTTP, with messages in JSON. ``on_loop`` is for a
+    ``function`` that waits: a coroutine function with the same effect, so that an event loop serves other calls during
+    the wait. Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a server
+    with access control.
     """
 
     request_type: type[Request]
@@ -129,11 +129,13 @@ class Method(Generic[Request, Response]):
 
 @dataclass(frozen=True, slots=True)
 class StreamMethod(Generic[Request, Response]):
-    """A method that answers a request with several replies. The server asks for a reply once the last reply was sent.
+    """A method that answers a request with several replies. The server asks for the next reply once the previous reply
+    was sent.
 
-    ``function`` may be a generator. If the client leaves, the thread that notices the end closes the generator: the
-    generator must then end quickly. With ``talks`` a client may send several requests in one call; the server answers
-    the requests one after the other. ``right`` is the right that a caller needs, as for a ``Method``.
+    ``function`` may be a generator. If the client ends the call early, the thread that notices this end closes the
+    generator. The generator must then end quickly. If ``talks`` is True, a client may send several requests in one
+    call; the server answers the requests one after the other. ``right`` is the right that a caller needs, as for a
+    ``Method``.
     """
 
     request_type: type[Request]
@@ -197,8 +199,8 @@ class Service:
 
 
 def _strict_decoder(request_type: type[Request]) -> Callable[[bytes], Request]:
-    """Makes a decoder that raises InvalidRequest. ``answer`` does without this decoder, to save a function call for a
-    request.
+    """Makes a decoder that raises InvalidRequest. ``answer`` does not use this decoder, to save one function call for
+    each request.
     """
     decode: Callable[[bytes], Request] = decoder(request_type)
 

@@ -14,20 +14,21 @@ request that takes several locks, ``asked`` is the time of the first lock, and `
 ``waited`` is the sum of the waits. So the time between two locks belongs to no stage: the sum of the stages is smaller
 than the total by this time.
 
-``handled`` is the last time that is certainly before the client has the reply. ``replied`` may be after the client has
-the reply: the client reads on another core while the server's thread returns from the system call.
+``handled`` is the latest of these times that is certainly earlier than the reply's arrival at the client. ``replied``
+may be later than this arrival: the client reads on another core while the server's thread returns from the system call.
 
 The clock is ``time.perf_counter_ns``. On Linux this clock is CLOCK_MONOTONIC, like the clock of ``time.monotonic_ns``.
 All processes share this clock, so a client's times can be compared with the server's times.
 
-Each thread has a ``Stamper``, which holds the times of one request; ``begin`` clears the times of the last request. An
-ended request is one row of 72 bytes: 137 MiB for two million requests. The process reserves the memory at the start,
-and gets each page of memory at the first write to the page. So no memory is moved or enlarged while requests wait. A
-timeline adds some 1.4 µs of processor time to a request on sockets without contention, and 2 to 3 µs on two busy cores.
+Each thread has a ``Stamper``, which holds the times of one request; ``begin`` clears the times of the previous request.
+An ended request is one row of 72 bytes: two million requests need 137 MiB. The process reserves the memory at the
+start, and gets each page of memory at the first write to the page. So no memory is moved or enlarged while requests
+wait. On the sockets transport, a timeline adds some processor time to a request: 1.4 µs without contention, and 2 to 3
+µs on two busy cores.
 
 The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 
-- ``stamps.npy``  an array of int64: a row for each request, in the order in which they ended, with the columns
+- ``stamps.npy``  an array of int64: a row for each request, in the order of their ends, with the columns
   ``COLUMNS``. A row of zeros is a request that was ending when the file was written.
 - ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
   service does not have) and ``left_out``.
@@ -71,7 +72,7 @@ _CHUNK_BYTES = 1 << 20
 """Number of bytes that ``write`` compresses at a time."""
 
 _COMPRESSION = 1
-"""Level of compression: the fastest level, since a stopping server writes the file."""
+"""Level of compression: the fastest level, so that the server, which writes the file at its stop, ends soon."""
 
 
 class Timeline:

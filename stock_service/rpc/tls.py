@@ -111,7 +111,7 @@ class ClientCredentials:
 
 
 NO_CREDENTIALS = ClientCredentials()
-"""Credentials of a connection without TLS, token and metadata."""
+"""Credentials of a connection without TLS, without a token and without metadata."""
 
 
 def read_token(file: Path) -> str:

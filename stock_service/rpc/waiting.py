@@ -1,4 +1,4 @@
-"""Requests that wait for an event, such as a write to the disk, without a thread.
+"""Requests that wait for an event, such as a write to the disk, and use no thread during the wait.
 
 The protocol between server, handler and catalog:
 
@@ -20,14 +20,14 @@ from contextlib import contextmanager
 
 
 class Waiting(BaseException):
-    """Raised out of the handler of a request that must wait. Waiting is a BaseException, so that handlers which catch
-    ``Exception`` do not catch Waiting.
+    """Exception that leaves the handler of a request that must wait. Waiting is a BaseException, so that handlers which
+    catch ``Exception`` do not catch Waiting.
     """
 
 
 Flush = Callable[[bool], object]
-"""Function that starts the work that requests wait for. With True the calling thread does the work, and blocks. With
-False another thread does the work. Thread-safe.
+"""Function that starts the work that requests wait for. With the argument True, the calling thread does the work, and
+blocks. With False, another thread does the work. Thread-safe.
 """
 
 
@@ -59,9 +59,9 @@ going_on = threading.Lock()
 def in_one_go() -> Iterator[None]:
     """Holds ``going_on`` while a group of requests resumes, so that a reading thread can wait for the whole group.
 
-    The wait only saves time. Without the wait, each reply would bring a new request to the reading thread, and the two
-    threads would take the GIL from each other each time. If two groups resume at the same time, the reading thread
-    waits for only one group. Never blocks. Thread-safe.
+    The reading thread waits only to save time. Without this wait, each reply would bring a new request to the reading
+    thread. For each such request, the reading thread and the resuming thread would take the GIL from each other. If two
+    groups resume at the same time, the reading thread waits for only one group. Never blocks. Thread-safe.
     """
     held = going_on.acquire(blocking=False)
     try:

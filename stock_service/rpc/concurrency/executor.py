@@ -50,7 +50,9 @@ class Executor(Protocol):
 
     @property
     def busy(self) -> int:
-        """Number of threads that run a task: ``under_way`` without the tasks that wait. The number is nearly exact."""
+        """Number of threads that run a task: ``under_way`` less the number of tasks that wait. The number is nearly
+        exact.
+        """
 
     def execute(self, task: Task) -> None:
         """Gives ``task`` to a thread. Never blocks. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
@@ -59,8 +61,8 @@ class Executor(Protocol):
         """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks.
 
         Raises Unavailable after ``stop``. ``leader-followers`` may run the tasks on the calling thread if this thread
-        is its ``reader``: then the call blocks while the tasks run. Such a call may also raise a BaseException that
-        only the executor's reader catches, and the caller must stop reading.
+        is its ``reader``: then the call blocks while the tasks run. Such a call may also raise a BaseException, after
+        which the caller must stop reading. Only the executor's reader catches this exception.
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
@@ -77,7 +79,7 @@ class Executor(Protocol):
 
 
 def execute_each(execute: Callable[[Task], None], tasks: Sequence[Task]) -> int:
-    """Implements ``Executor.execute_all`` for an executor that takes tasks one by one, by its ``execute``."""
+    """Implements ``Executor.execute_all`` for an executor whose method ``execute`` takes one task at a time."""
     for number, task in enumerate(tasks):
         try:
             execute(task)

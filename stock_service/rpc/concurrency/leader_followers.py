@@ -20,8 +20,9 @@ The choice of the threads that run a batch:
 | on a Python without a GIL, or from a thread that is not the leader | followers |
 
 At most ``workers`` tasks run at a time. The pool has one thread more than ``workers``, since one thread always reads.
-So the server reads on during a slow request, even with one worker; these later requests wait for this worker. At most
-``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the static pool.
+So the server continues to read during a slow request, even with one worker. The requests that it then reads wait for
+the worker. At most ``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the
+static pool.
 
 Left out: reading by threads that this executor does not start (grpcio's threads, connection dispatch).
 """
@@ -40,9 +41,9 @@ look costs some 50 µs, since the lookout takes the GIL from the leader: a hundr
 """
 
 NEAR_S = 0.002
-"""Longest time, in seconds, since the last batch, within which the leader itself runs the next batch. With more time
-between batches, the lookout would wake for each batch. Waking the lookout costs as much as waking a follower, so the
-leader would save nothing.
+"""Largest time, in seconds, between two batches. After a longer time, followers run the second batch: otherwise the
+lookout would have to wake for this batch. Waking the lookout costs as much as waking a follower, so the leader would
+save nothing.
 """
 
 PATIENCE_S = 0.0002
@@ -59,8 +60,8 @@ _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, N
 
 
 class Deposed(BaseException):
-    """Raised in the old leader when another thread has become the leader. Deposed is a BaseException, so that code
-    which catches ``Exception`` does not catch Deposed.
+    """Exception in the old leader, raised when another thread has become the leader. Deposed is a BaseException, so
+    that code which catches ``Exception`` does not catch Deposed.
     """
 
 
@@ -74,7 +75,7 @@ class LeaderFollowers:
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers, self.limit = workers, workers + queue_limit
         # Guards all fields below. Leaders, also old ones, use _last_ns and _spread_until_ns, take tasks of _batch, and
-        # read _leader and _busy, all without the lock. With an old value one more task runs, which _running counts.
+        # read _leader and _busy, all without the lock. An old value lets one more task run, which _running counts.
         self._lock = Lock()
         self._tasks: deque[Task] = deque()  # tasks for followers
         self._running = 0  # number of threads that run tasks; a leader that runs a batch is one of them
@@ -95,7 +96,9 @@ class LeaderFollowers:
 
     @property
     def under_way(self) -> int:
-        """Number of tasks that run or wait for a thread; up to one too many while the leader runs a batch."""
+        """Number of tasks that run or wait for a thread. The number may be too large by one while the leader runs a
+        batch.
+        """
         return len(self._tasks) + len(self._batch) + self._running
 
     @property
@@ -112,7 +115,7 @@ class LeaderFollowers:
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Runs ``tasks`` on the calling thread if this thread is the leader and requests are short. Otherwise queues
-        the tasks for followers. The module's table has the choice.
+        the tasks for followers. The table in the module's docstring shows the choice.
 
         Returns the number of accepted tasks: the queue had no room for the other tasks. Blocks while the caller runs
         tasks. Raises Deposed if another thread has become the leader meanwhile, and Unavailable after ``stop``.
@@ -182,7 +185,8 @@ class LeaderFollowers:
         """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release the
         locks, to wake the followers.
 
-        Takes no more locks than followers that may run tasks: a needless wake-up would delay the lookout's next look.
+        Takes no more locks than further tasks may run at the same time: a needless wake-up would delay the lookout's
+        next look.
         """
         count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
@@ -192,8 +196,8 @@ class LeaderFollowers:
         return woken
 
     def _wake_lookout(self) -> "Lock | None":
-        """Makes the lookout look at the leader. Returns the lock of a lookout that sleeps, which the caller must
-        release; otherwise None.
+        """Makes the lookout look at the leader. If the lookout sleeps, returns the lookout's lock, which the caller
+        must release. Otherwise returns None.
         """
         if self._watched:
             return None
@@ -294,7 +298,7 @@ class LeaderFollowers:
 
     def _follow(self) -> None:
         """Runs tasks as a follower, and becomes the leader if a slow request delays the leader. Returns when the pool
-        has stopped, or when this thread led at the end of the reading.
+        has stopped, or when the reading has ended while this thread was the leader.
         """
         awake = Lock()
         awake.acquire()
@@ -348,7 +352,7 @@ class LeaderFollowers:
 
 
 class _Reading:
-    """Reading of a server's connections, which passes from one leader to the next leader (``Reader``)."""
+    """Job of reading a server's connections (``Reader``). One leader hands over the job to the next leader."""
 
     def __init__(self, live: Callable[[], object], read: Callable[[], object], end: Callable[[], object]) -> None:
         self.thread = Thread(target=live, name="leader-first")

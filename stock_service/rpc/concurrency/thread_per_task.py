@@ -13,8 +13,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 class ThreadPerTask:
     """Executor that runs each task at once, on a thread of its own. Thread-safe.
 
-    At most ``workers + queue_limit`` tasks run at a time. So the limit of accepted tasks is the limit of a pool with
-    the same two numbers.
+    At most ``workers + queue_limit`` tasks run at a time. So the limit of accepted tasks is equal to the limit of a
+    pool with the same two arguments.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:

@@ -1,5 +1,6 @@
-"""An executor on the standard library's ``ThreadPoolExecutor``, which most grpcio servers use, with a limit
-of tasks."""
+"""An executor on the standard library's ``ThreadPoolExecutor``, which most grpcio servers use. The executor limits the
+number of tasks.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,8 +1,8 @@
 """Code that the gRPC transports share, for clients and servers, so that no transport imports another transport.
 
 Reading the attribute ``connect`` of a gRPC transport imports grpcio. The lean client's codec, and the answers of the
-null server (which answers every request with an equal reply), do not need grpcio. Left out: gRPC without grpcio, which
-is in ``wire``.
+null server (which sends the same reply to every request), do not need grpcio. Left out: gRPC without grpcio, which is
+in ``wire``.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ _NOT_CONNECTED = {
     grpc.StatusCode.UNAVAILABLE: ": it cannot be reached",
     grpc.StatusCode.DEADLINE_EXCEEDED: " within {:g} s",
 }
-"""Statuses of a call without a connection, each with the end of the fault's text."""
+"""Statuses of a call without a connection, each with the last words of the fault's text."""
 
 
 class GrpcConnection:

@@ -6,7 +6,8 @@ reply is lost. ``stop`` waits for the whole grace if a connection does not answe
 the server first calls ``drain``, and calls ``stop`` when no call is under way. The steps of ``drain``:
 
 1. Close the listening socket, once grpcio has accepted the connections of the listen backlog. grpcio cannot close only
-   the listening socket. So ``drain`` puts a socket without clients behind the socket's descriptor.
+   the listening socket. So ``drain`` makes the listening socket's descriptor refer to another socket, which has no
+   clients.
 2. Serve calls until no call is under way and no byte is unread or unsent, for ``SERVING_S`` at most.
 3. Then refuse further calls with a fault, and finish the calls under way. ``stop`` later closes idle connections.
 
@@ -27,8 +28,8 @@ import time
 from collections.abc import Callable, Iterator
 
 SERVING_S = 1.0
-"""Longest time, in seconds, for which the drain serves calls on accepted connections. 1,200 calls at once take a third
-of this time.
+"""Longest time, in seconds, for which the drain serves calls on accepted connections. The server answers 1,200
+simultaneous calls in a third of this time.
 """
 
 REFUSING_S = 0.5
@@ -36,12 +37,13 @@ REFUSING_S = 0.5
 
 QUIET_S = 0.05
 """Seconds without a call under way and without a running thread, after which the server counts as drained. gRPC core
-needs this time to make a call from read bytes.
+needs this time to make a call from bytes that it has read.
 """
 
 RESTLESS_S = 0.5
 """Seconds without a call under way after which the server counts as drained even if another thread of the process runs
-or waits for a core. Such a thread may be making a call from read bytes, so the time is longer than ``QUIET_S``.
+or waits for a core. Such a thread may be making a call from bytes that it has read, so the time is longer than
+``QUIET_S``.
 """
 
 LAST_S = 0.1
@@ -58,7 +60,7 @@ _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _TCP = (socket.AF_INET, socket.AF_INET6)
 
 _TCP_INFO_WAITING = 24
-"""Offset, in a listening socket's TCP_INFO, of the number of connections that wait to be accepted (tcp(7),
+"""Offset in bytes, in a listening socket's TCP_INFO, of the number of connections that wait to be accepted (tcp(7),
 ``tcpi_unacked``).
 """
 
@@ -67,9 +69,10 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
     """Drains the server on a port by the steps in the module's docstring. Returns True if all steps ended within
     ``grace_s``. Blocks.
 
-    ``under_way`` returns the number of accepted calls whose reply is not sent, without refused calls. ``refuse`` makes
-    the server refuse new calls; ``drain`` may call ``refuse`` twice. If the process has no free descriptor for these
-    steps, the drain refuses new calls at once, finishes the calls under way, and leaves the listening socket open.
+    ``under_way`` returns the number of accepted calls whose reply is not sent; refused calls do not count. ``refuse``
+    makes the server refuse new calls; ``drain`` may call ``refuse`` twice. If the process has no free descriptor for
+    these steps, the drain refuses new calls at once, finishes the calls under way, and leaves the listening socket
+    open.
     """
     until_s = time.monotonic() + grace_s
     try:
@@ -155,8 +158,8 @@ def _state(task: str) -> bytes:
 
 
 def _close_listeners(port: int) -> None:
-    """Closes the listening sockets on a port. gRPC core keeps their descriptors, which then are descriptors of sockets
-    without clients.
+    """Closes the listening sockets on a port. gRPC core keeps their descriptors, which then refer to sockets without
+    clients.
     """
     for descriptor, each in _sockets(port):
         if _listens(each):

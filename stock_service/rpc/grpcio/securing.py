@@ -69,7 +69,7 @@ def add_port(server: Server, options: ServeOptions) -> int:
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
-    """Makes grpcio's credentials of a server, which read the certificate again at each handshake."""
+    """Makes grpcio's credentials of a server. The credentials ask for a renewed certificate at each handshake."""
     given, demands = tls.pems, tls.files.client_authority is not None
     renewing = Renewing(tls, given)
     return grpc.dynamic_ssl_server_credentials(_configuration(given), renewing, demands)  # type: ignore[arg-type]  # None
@@ -88,7 +88,7 @@ class Renewing:
         self._tls, self._given = tls, given
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        """Returns grpcio's configuration with the new certificate; None for a certificate without a change."""
+        """Returns grpcio's configuration with the new certificate; None if the certificate has not changed."""
         pems = self._tls.pems
         if pems == self._given:
             return None

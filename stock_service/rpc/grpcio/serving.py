@@ -53,7 +53,7 @@ _FOR_EVER_S = 1e12
 
 
 def quieten() -> None:
-    """Stops grpcio's log lines about metadata that is not UTF-8, which have a traceback for each request.
+    """Stops grpcio's log lines about metadata that is not UTF-8. Each request with such metadata would log a traceback.
 
     grpcio reads such metadata as Latin-1, and the service needs no such metadata. Each logger of grpcio gets a filter,
     since each logger may write such a line. May be called again.
@@ -161,12 +161,12 @@ def core_options(options: ServeOptions) -> list[tuple[str, int]]:
     """Converts the limits of ``options`` to options of gRPC core.
 
     By default, the core cancels some calls at random while over 1,000 calls wait for grpcio, and every further call
-    over 3,000. The clients get no reason. So these options set both limits to the largest number of calls that can
-    come: the executor then refuses calls with a reason.
+    while over 3,000 calls wait. The clients get no reason. So these options set both limits to the largest number of
+    calls that can come: the executor then refuses calls with a reason.
     """
     calls_max = min(options.connections_max * options.pipeline_max, _CORE_MAX)
     ages = [
-        ("grpc.max_connection_age_ms", int(options.connection_age_s * 1000)),  # gRPC core varies it by a tenth
+        ("grpc.max_connection_age_ms", int(options.connection_age_s * 1000)),  # gRPC core varies this time by a tenth
         ("grpc.max_connection_age_grace_ms", int(options.connection_grace_s * 1000)),
     ]
     return [

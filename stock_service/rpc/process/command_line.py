@@ -32,8 +32,8 @@ _UNKNOWN = "unrecognized arguments: "
 """Beginning of argparse's message for arguments that no option takes."""
 
 CONNECTS = re.compile(r"postgre\w*:\S|password\s*=|//\S*@", re.IGNORECASE)
-"""Pattern of the beginning of a database's connection string, which may have a password. Without quotes the string may
-be several words on the command line, and so may the password.
+"""Pattern of the beginning of a database's connection string, which may have a password. If the user omits quotes, the
+string, and even the password alone, may be several words on the command line.
 """
 
 _CHOICES_MAX = 200

@@ -1,14 +1,15 @@
 """Choice of the cores that a server's threads run on: ``--cpus``.
 
 The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores, and
-each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one. Only work
-that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the
-server all cores while the server is faster on all cores:
+each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one core. Only
+work that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives
+the server all cores while the server is faster on all cores:
 
 - When the server's threads have used the whole core, or have waited for the core, the server tries all cores until the
   next look.
-- In one second, threads that hold the GIL compute for one second at most, all together. A larger sum, outside the
-  kernel, means that threads have released the GIL. While the sum is ``GAINS`` or more, the server stays on all cores.
+- All threads together can hold the GIL for at most one second in each second. So a larger sum of the threads' processor
+  times, outside the kernel, means that threads have released the GIL. While the sum in a second is ``GAINS`` or more,
+  the server stays on all cores.
 - If the sum is less than ``GAINS``, the server returns to one core. The next try comes after ``AGAIN_S``. After each
   failed try this time doubles, up to ``AGAIN_MOST_S``.
 - If other processes use the server's core, and another core is idle, the server moves to the idle core.
@@ -37,8 +38,8 @@ FULL = 0.9
 """Share of the time for which the threads must compute, or wait for the core, before the server tries all cores."""
 
 GAINS = 1.2
-"""Processor seconds outside the kernel, in one second, from which the server is faster on all cores. A number over 1
-means that the work releases the GIL.
+"""Number of processor seconds, outside the kernel, that the threads use in one second. From this number on, the server
+counts as faster on all cores. A number over 1 means that the work releases the GIL.
 """
 
 AGAIN_S = 1.0

@@ -44,7 +44,7 @@ _TOKEN_BYTES = 32
 """Number of random bytes of a token. Nobody can guess 256 bits."""
 
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-"""Time before now from which certificates are valid, since the clocks of other machines may be late."""
+"""Certificates are valid from this length of time before now, since the clocks of other machines may be slow."""
 
 
 _SIGNS_CERTIFICATES = x509.KeyUsage(

@@ -1,13 +1,14 @@
 """A server of several processes on one port. A parent process starts the child processes, and keeps the process
 contract for all children.
 
-The kernel gives each new connection to one of the children, by a hash of both addresses (SO_REUSEPORT in socket(7)). A
-child is a new interpreter with the parent's command line and two more options: the port, and the shared memory.
+The kernel gives each new connection to one of the children, by a hash of the client's and the server's address
+(SO_REUSEPORT in socket(7)). A child is a new interpreter with the parent's command line and two more options: the port,
+and the shared memory.
 
 - The parent prints its ready line once all children serve. The parent starts the first child, waits until the child is
   ready, and then starts the other children. So only one child reports a bad option.
 - The parent passes SIGTERM and SIGINT on to the children. Each child is in its own session, so Ctrl-C reaches only the
-  parent. The parent kills a child that is not ready: this child has accepted nothing.
+  parent. The parent kills a child that is not ready, since this child has accepted no request.
 - At a second signal the parent kills all children at once, and exits with 1. A signal that somebody sends to every
   process counts as one signal, since a child handles only its first signal.
 - If a child ends by itself, the parent logs one line, stops the other children as after a signal, and exits with 1.
@@ -214,8 +215,8 @@ class _Family:
             self._stop(known=False)
 
     def _stop(self, known: bool = True) -> None:
-        """Begins the stop of all running children, once. Kills a child that is not ready. With ``known`` False, kills
-        all children: no client knows the server yet.
+        """Begins the stop of all running children, once. Kills a child that is not ready. If ``known`` is False, kills
+        all children, since no client knows the server yet.
         """
         if self._deadline_s is not None:
             return

@@ -1,6 +1,6 @@
 """Start of a program that the kernel kills when its parent process ends, even if SIGKILL ends the parent.
 
-On Linux a process can ask the kernel to kill the process itself when its parent ends (``PR_SET_PDEATHSIG`` in
+On Linux a process can ask the kernel to kill the process when the process's parent ends (``PR_SET_PDEATHSIG`` in
 prctl(2)). So the parent starts this file instead of the program. This file asks the kernel, and then becomes the
 program: execve(2) keeps the setting, the process and its cores. The method works for a program in any language, and
 takes some 20 ms.

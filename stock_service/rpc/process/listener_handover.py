@@ -58,7 +58,8 @@ _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
 """Default of ``answer_s``: seconds for which a server waits for a message of the other server. Reading a large store
-takes less time. But in step 3 the new server waits for ``store`` for the time that the old server takes to end.
+takes less time. But in step 3 the new server waits longer for the message ``store``: for the time that the old server
+takes to end.
 """
 
 _KILLED_S = 5.0
@@ -68,7 +69,7 @@ _AGAIN_S = 1.0
 """Pause, in seconds, after the old server could not accept the connection of a new server."""
 
 _MESSAGE_BYTES_MAX = 16384
-"""Largest size of a message, in bytes. The first message has a path, of at most 4096 bytes."""
+"""Largest size of a message, in bytes. The first message contains a path, which has at most 4096 bytes."""
 
 _TAKE, _STORE, _SERVES = b"!", b"store", b"serves"
 
@@ -85,7 +86,7 @@ class Store(Protocol):
         """Makes changes wait from now on. Returns True once no write is under way, False if a write takes too long."""
 
     def go_on(self) -> None:
-        """Ends ``hold``: the store writes the waiting changes, and later changes at once."""
+        """Ends ``hold``: the store writes the waiting changes, and writes later changes at once."""
 
     def lend(self) -> bool:
         """Makes changes wait, and closes the file, so that another process may open the file. If a write takes too
@@ -93,8 +94,8 @@ class Store(Protocol):
         """
 
     def take_back(self) -> None:
-        """Ends ``lend``: opens the file again, and writes the waiting and later changes. The process that had the file
-        must have ended.
+        """Ends ``lend``: opens the file again, and writes the waiting changes and all later changes. The process that
+        had the file must have ended.
         """
 
     def give_away(self) -> None:
@@ -107,7 +108,7 @@ class HandOver:
 
     path: Path
     serves: str
-    """Transport, address and store of this server. The next server must have the same three."""
+    """Text with the transport, address and store of this server. The next server's text must be equal."""
     end_s: float
     """Longest time that this server takes to end, in seconds."""
     answer_s: float

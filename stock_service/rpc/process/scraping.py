@@ -2,8 +2,8 @@
 
 The endpoint has its own thread with an event loop. The endpoint answers each HTTP request once the request is whole, so
 no request waits for a slow client. A client must send the whole request within ``SCRAPE_S``, and then take the answer
-within ``SCRAPE_S``. With more than ``CONNECTIONS_MAX`` connections, the endpoint closes the connection that has used
-most of its time. A stopping server does not wait for connections of the endpoint.
+within ``SCRAPE_S``. With more than ``CONNECTIONS_MAX`` connections, the endpoint closes the connection whose time limit
+ends first. A stopping server does not wait for connections of the endpoint.
 
 The endpoint shows numbers and the names of methods and outcomes, and no content of requests. The endpoint counts the
 server's connections at each request. Only this machine may reach the endpoint, unless ``--insecure`` is given, since
@@ -52,8 +52,8 @@ _OPEN = ("ESTABLISHED", "CLOSE_WAIT")
 
 
 def metrics_at(address: Address, insecure: bool) -> Metrics:
-    """Makes the metrics for an endpoint at an address. Raises UsageError for an address that is not allowed, or without
-    the library.
+    """Makes the metrics for an endpoint at an address. Raises UsageError if the address is not allowed, or if the
+    library is missing.
     """
     shown = shown_address(address)
     if not is_loopback(address[0]) and not insecure:
@@ -133,7 +133,7 @@ class Scraped:
 
     async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves one connection: answers its request once the request is whole. With too many connections, first closes
-        the connection that has used most of its time.
+        the connection whose time limit ends first.
         """
         if len(self._open) >= CONNECTIONS_MAX:
             first = next(iter(self._open))

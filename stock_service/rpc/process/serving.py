@@ -1,9 +1,9 @@
 """The process contract: rules that every server process of this project keeps, with any service and transport.
 
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``. Logs go to standard error.
-- After SIGTERM or SIGINT the health's status becomes NOT_SERVING, and the server serves for ``--drain-s`` more. Then
-  the server accepts no more connections, closes idle connections at once, and finishes accepted requests within
-  ``--grace-s``. The exit code is 0, or 1 if the time was too short or a file could not be written.
+- After SIGTERM or SIGINT the health's status becomes NOT_SERVING, and the server continues to serve for ``--drain-s``
+  seconds. Then the server accepts no more connections, closes idle connections at once, and finishes accepted requests
+  within ``--grace-s``. The exit code is 0, or 1 if the time was too short or a file could not be written.
 - A second signal, or a failure of the server, ends the process at once with exit code 1.
 - After a bad option or file the server prints one line, and exits with 2.
 
@@ -71,8 +71,8 @@ _SPARE_DESCRIPTORS = 64
 
 
 def add_server_options(parser: Parser, transport: str | None) -> None:
-    """Adds every option of a server on a transport, for any service. With None, adds only the options that all
-    transports have.
+    """Adds every option of a server on a transport, for any service. If ``transport`` is None, adds only the options
+    that all transports have.
     """
     known = None if transport is None else load(transport)
     port, executor = (None, None) if known is None else (known.DEFAULT_PORT, known.DEFAULT_EXECUTOR)
@@ -119,8 +119,8 @@ def timeline_for(options: argparse.Namespace) -> Timeline | None:
 
 
 def metrics_for(options: argparse.Namespace) -> Metrics | None:
-    """Makes the metrics for ``--metrics``; None without this option. Raises UsageError for a bad address, or without
-    the library.
+    """Makes the metrics for ``--metrics``; None without this option. Raises UsageError if the address is bad, or if the
+    library is missing.
     """
     if options.metrics is None:
         return None
@@ -144,9 +144,9 @@ def run(
     usage, ends the program with ``refuse``.
 
     ``timeline`` is the result of ``timeline_for`` if the service also records times; None to make a timeline here.
-    ``metrics`` is the result of ``metrics_for`` if the service also counts; None to make the metrics here. ``note`` is
-    a line to print on standard error once the server serves. ``hand_over`` is the result of ``take_over``; None for a
-    server without hand-overs.
+    ``metrics`` is the result of ``metrics_for`` if the service also counts requests; None to make the metrics here.
+    ``note`` is a line to print on standard error once the server serves. ``hand_over`` is the result of ``take_over``;
+    None for a server without hand-overs.
     """
     try:
         prepare(options)
@@ -360,14 +360,14 @@ def _raise_descriptor_limit(connections_max: int) -> None:
 
 
 def _watch_signals(stopping: threading.Event, twice: bool) -> None:
-    """Main function of the thread that waits for signals. Sets ``stopping`` at the first signal. With ``twice``, ends
-    the process at once at the second signal.
+    """Main function of the thread that waits for signals. Sets ``stopping`` at the first signal. If ``twice`` is True,
+    ends the process at once at the second signal.
 
     A child process (``family.py``) waits for one signal only. A signal to every process comes to a child twice: once
     directly, and once from the parent. At a real second signal the parent kills the child.
 
-    A thread waits for the signals, and not a signal handler. Python runs a handler in the main thread, between two
-    instructions. So a handler would run late if the signal came just as the main thread began to wait.
+    The server uses a thread for the signals, and not a signal handler. Python runs a handler in the main thread,
+    between two instructions. So a handler would run late if the signal came just as the main thread began to wait.
     """
     signal.sigwait(STOPPING)
     stopping.set()

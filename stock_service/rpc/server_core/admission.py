@@ -1,29 +1,30 @@
 """Admission control: limits on the wait of a request, and on the number of tasks that the executor gets. No I/O.
 
 A request's wait begins when the connection becomes readable again, after the server had read all earlier bytes. While
-the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading thread, and the
-server begins requests of one connection after the other. This is a connection's *turn* (``queue.py``).
+the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading thread. The server
+then begins some requests of one connection, in the connection's *turn* (``queue.py``). Then the next connection has its
+turn.
 
-- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and the delay
-  target's form for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last
-  ``INTERVAL_MS`` is a burst, which drains by itself. Any other queue is a standing queue: longer waits do not shorten
-  this queue. In a standing queue the server refuses a request whose wait is over both the target and a quarter of the
-  client's time limit. In a burst the server refuses a request whose wait is over both the target and a third of the
-  time limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
+- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and in CoDel's
+  variant for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS``
+  is a burst, which drains by itself. Any other queue is a standing queue: longer waits do not shorten this queue. In a
+  standing queue the server refuses a request whose wait is over both the target and a quarter of the client's time
+  limit. In a burst the server refuses a request whose wait is over both the target and a third of the time limit. A
+  request without a time limit counts as a request with the limit ``UNSAID_MS``.
 - **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the executor's
   measured rate of tasks. The other requests stay in the server's queue, where the server can still refuse these
   requests, and where each connection has its turn. While no requests wait, the executor gets enough tasks for
   ``BURST_MS``.
 - **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
   task. If tasks compute, more threads end no more tasks under the GIL, and only keep the GIL from the reading thread.
-  So the number of threads that get a task falls by a quarter while the executor computes all the time that reading
-  leaves. Otherwise the number grows by a quarter. The number does not fall again before the executor has ended the
-  surplus tasks.
+  So the number of threads that get a task falls by a quarter while the executor computes for nearly all the time that
+  the reading thread does not use. Otherwise the number grows by a quarter. The number does not fall again before the
+  executor has ended the surplus tasks.
 """
 
 INTERVAL_MS = 100
-"""Time in milliseconds. A queue that was empty within this time counts as a burst. The time is CoDel's interval, the
-round trip of a far network.
+"""Time in milliseconds. A queue that was empty within this time counts as a burst. The time is CoDel's interval: the
+round-trip time to a distant client.
 """
 
 UNSAID_MS = 4000
@@ -52,16 +53,16 @@ RAN_MS = 1
 """Shortest time, in milliseconds, from which ``Ahead.ran`` computes the rate at which the executor runs tasks."""
 
 MEASURED_TASKS = 8
-"""Smallest number of tasks given at once whose time is measured. With fewer tasks, reading the clock would cost a large
-part of the time.
+"""Smallest number of tasks in a batch whose running time is measured. With fewer tasks, reading the clock would cost a
+large part of this time.
 """
 
 FIRST_RATE = 10
 """Assumed number of tasks that the executor ends in a millisecond, before the first measurement."""
 
 COMPUTES = 0.9
-"""Ratio of the executor's processor time to the time that reading leaves. From this ratio on, tasks count as tasks that
-only compute.
+"""Ratio of the executor's processor time to the time during which the reading thread does not compute. From this ratio
+on, tasks count as tasks that only compute.
 """
 
 COMPUTES_MOST = 1.2
@@ -159,7 +160,9 @@ class Ahead:
         return self.threads + max(self.tasks, self.threads) - under_way
 
     def ran(self, tasks: int, took_ns: int) -> None:
-        """Notes that the executor, which had no tasks, got ``tasks`` tasks, and had begun all after ``took_ns``."""
+        """Notes that the executor, which had no tasks, got ``tasks`` tasks, and had begun all these tasks after
+        ``took_ns`` nanoseconds.
+        """
         if took_ns >= RAN_MS * _MS:
             self._measured(tasks / took_ns)
 
@@ -170,8 +173,8 @@ class Ahead:
 
     @property
     def lasting(self) -> float:
-        """Number of tasks that the executor ends in a millisecond, which is the reading thread's shortest sleep. 0
-        before the first measurement.
+        """Number of tasks that the executor ends in a millisecond; 0 before the first measurement. A millisecond is the
+        reading thread's shortest sleep.
         """
         return self._rate * _MS
 

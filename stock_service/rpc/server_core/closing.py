@@ -8,23 +8,24 @@ once the client's kernel has acknowledged all bytes and no byte has come for ``Q
 send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all bytes, the
 server closes the connection after the read timeout. A stopping server closes the connection after the grace.
 
-**Idle eviction.** At the limit of connections, the server closes the connection that was idle for the longest time, to
-make room for a new connection. So clients that connect and send nothing keep no other client out. A connection with a
-current or very recent request stays open.
+**Idle eviction.** If the number of connections is at its limit, the server closes the connection that was idle for the
+longest time, to make room for a new connection. So clients that connect and send nothing keep no other client out. A
+connection with a current or very recent request stays open.
 
 **Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
-connections may be limited. The age varies by a tenth, so that connections that began together do not end together. At
-this age the server tells the client to use another connection: by GOAWAY in HTTP/2, and by ``Connection: close`` with
-the next reply in HTTP/1.1. In the sockets protocol the server answers the requests read before, and then sends a
-*goodbye*. This last frame tells the client that no later request was begun. After the grace the server closes the
-connection.
+connections may be limited. Each connection has its own age limit, varied by a tenth, so that connections that began
+together do not end together. At this age the server tells the client to use another connection: by GOAWAY in HTTP/2,
+and by ``Connection: close`` with the next reply in HTTP/1.1. In the sockets protocol the server answers the requests
+that were read before this age, and then sends a *goodbye*. This last frame tells the client that no later request was
+begun. After the grace the server closes the connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
-replies that clients do not take, and the bytes of a handshake or half a record in TLS. The largest frame limits each
-connection alone; a thousand connections together would hold too much. Over the budget, the server closes the connection
-that holds the most bytes, and then the next, until the budget is kept. So a connection that holds few bytes stays open,
-even if many connections hold many bytes. Of connections that hold equally many bytes, the server closes the connection
-that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each connection.
+replies that clients do not take, and, with TLS, the bytes of a handshake or of a partial record. The limit of a frame's
+size bounds the bytes of one connection, but a thousand connections together would hold too much. Over the budget, the
+server closes the connection that holds the most bytes, and then the next, until the budget is kept. So a connection
+that holds few bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes,
+the server closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each
+connection.
 """
 
 import math
@@ -44,7 +45,8 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.wire.served_stream import ENDING, PAUSED, READING, Overdue
 
 QUIET_S = 0.1
-"""Seconds without a byte from a client after which the server expects no more bytes: the round trip of a far network.
+"""Seconds without a byte from a client after which the server expects no more bytes: the round-trip time to a distant
+client.
 """
 
 LINGER_S = 1.0
@@ -71,8 +73,8 @@ class Lingering:
     """Time when bytes last came; ``since_ns`` before any bytes."""
 
     def may_end(self, now_ns: int) -> bool:
-        """Returns True if no byte has come for ``QUIET_S``, or the half-close was ``LINGER_S`` ago. Then the connection
-        may be closed once all bytes are acknowledged.
+        """Returns True if no byte has come for ``QUIET_S``, or if ``LINGER_S`` have passed since the half-close. Then
+        the connection may be closed once all bytes are acknowledged.
         """
         return now_ns - self.heard_ns > QUIET_S * 1e9 or now_ns - self.since_ns > LINGER_S * 1e9
 
@@ -95,13 +97,13 @@ class LingeringClose(Generic[Request]):
         """The half-closed connections. Other code may only read this field."""
         self.next_look_ns = 0
         """Time from which ``look`` searches the half-closed connections again."""
-        # the remaining connections of a look that took too long, some closed meanwhile; None without such a look
+        # connections that a long look left for the next call, perhaps closed since then; None: no such look
         self._looking: Iterator[tuple[ServedConnection[Request], Lingering]] | None = None
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. A client that has all its replies then gets half of ``grace_s`` to close the
-        connection, and at most ``LINGER_S``. Thread-safe.
+        """Notes that the server stops. A client that has all its replies then gets a time to close the connection: half
+        of ``grace_s``, ``LINGER_S`` at most. Thread-safe.
         """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
@@ -129,7 +131,7 @@ class LingeringClose(Generic[Request]):
         self._close(connection)
 
     def drop(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads and drops bytes of a half-closed connection. Closes the connection if the client has ended."""
+        """Reads and drops bytes of a half-closed connection. Closes the connection if no more bytes can come."""
         try:
             more = connection.bytes.drop()
         except BlockingIOError:
@@ -142,8 +144,9 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes each half-closed connection if all bytes are acknowledged and ``may_end`` is True. Unless the server
-        is stopping, also closes a connection whose bytes are not acknowledged within the read timeout.
+        """Closes each half-closed connection whose bytes are all acknowledged, if ``may_end`` is True or the time of
+        ``stop`` is over. Unless the server is stopping, also closes a connection whose bytes are not acknowledged
+        within the read timeout.
 
         Does nothing before ``next_look_ns``. A look that takes longer than ``CLOSING_NS`` continues at the next call,
         with the remaining connections.
@@ -216,8 +219,8 @@ request, and of TLS.
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """Returns the budget in bytes: the larger of ``buffered_bytes_max``, and the memory of one largest request plus
-    ``CARRIER_BYTES``.
+    """Returns the budget in bytes: ``buffered_bytes_max``, or the memory of a request of the largest size plus
+    ``CARRIER_BYTES``, if this sum is larger.
 
     An unfinished request takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
     """
@@ -256,7 +259,7 @@ class BufferedBytes(Generic[Request]):
 
 
 class Connections(Generic[Request]):
-    """The open connections of a server. Closes connections at their limits. Only the reading thread uses it.
+    """The open connections of a server. Closes connections at their limits. Only the reading thread uses this object.
 
     Only this class closes connections. So no descriptor can be closed, and its number reused, while other code uses the
     descriptor.
@@ -323,7 +326,7 @@ class Connections(Generic[Request]):
 
     def cut(self, connection: ServedConnection[Request]) -> None:
         """Ends a connection whose client has gone. If a worker still has a request of the connection, the connection is
-        closed after the request.
+        closed once the worker has ended the request.
         """
         connection.cut()
         if connection.stream.done:
@@ -370,8 +373,8 @@ class Connections(Generic[Request]):
                 connection.bytes.half_close()  # tells the client not to wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection that holds too many bytes, and sends a fault before: INTERNAL if some of its requests may
-        have begun, else RESOURCE_EXHAUSTED.
+        """Closes a connection that holds too many bytes. First sends a fault: INTERNAL if some of its requests may have
+        begun, otherwise RESOURCE_EXHAUSTED.
         """
         if connection.events < 0:  # the connection was cut before, and closes when its last request ends
             return

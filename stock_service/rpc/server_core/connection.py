@@ -2,8 +2,8 @@
 
 ``ByteStream`` is the interface of the I/O: over TCP in this module (``PlainStream``), over TLS in ``tls.py``. The
 methods ``receive`` and ``send`` of a plain stream are the socket's own functions, which add no work to a request.
-``receive`` returns a new object, and does not fill a buffer (``recv_into``): requests refer to the received bytes after
-the next read, so a buffer would have to be copied.
+``receive`` returns a new object, and does not fill a buffer (``recv_into``): requests still refer to the received bytes
+after the next read, so a buffer would have to be copied.
 
 ``ServedConnection`` is the server's object for a connection. ``wire/served_stream.py`` has the state of a connection.
 Only the reading thread writes the fields of a ``ServedConnection`` that the lock does not guard, except ``gone``: any
@@ -47,12 +47,12 @@ class ByteStream(Protocol):
     opening: bool
     """True during the TLS handshake, before any byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Receives bytes, at most about as many as the argument. Returns empty bytes if the peer has ended its sending.
+    """Receives bytes, about as many as the argument at most. Returns empty bytes if the peer has ended its sending.
 
     Raises BlockingIOError if no byte has come, and OSError if the peer is gone.
     """
     send: Callable[[bytes | bytearray], int]
-    """Sends as many of the bytes as the kernel takes; returns their number. Raises BlockingIOError, OSError."""
+    """Sends as many bytes as the kernel takes; returns the number. Raises BlockingIOError, OSError."""
 
     @property
     def unsent(self) -> bool:
@@ -205,7 +205,7 @@ class ServedConnection(Generic[Request]):
 
     @property
     def speaks(self) -> bool:
-        """True if the protocol also sends bytes that are no reply, by a session, such as SETTINGS of HTTP/2."""
+        """True if the protocol has a session, and so also sends bytes that are no reply, such as SETTINGS of HTTP/2."""
         return self._session is not None
 
     def reply(self, reply: bytes) -> bool:
@@ -236,7 +236,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Releases requests that waited for the answer to an earlier request of their call, each with its arrival."""
+        """Releases the requests that waited for an earlier answer of the same call, each with its arrival time."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
@@ -259,7 +259,7 @@ class ServedConnection(Generic[Request]):
     def end(self, by_client: bool) -> None:
         """Ends the reading: the client has ended its sending, or the server is stopping and has read all arrived bytes.
 
-        At the server's stop a session tells the client, and the reading continues while the session holds replies.
+        At the server's stop a session informs the client. The reading continues while the session holds replies.
         """
         if self._session is not None and by_client:
             with self._lock:
@@ -313,7 +313,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, drops both."""
+        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, drops all bytes."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
@@ -323,7 +323,7 @@ class ServedConnection(Generic[Request]):
         """Returns EPOLLIN if epoll must report received bytes, otherwise 0. ``reads`` is True if the server reads the
         connection now.
 
-        If the server does not read the connection now, epoll still reports the first bytes, whose arrival is noted.
+        If not, epoll still reports the first bytes, so that the server can note their arrival time.
         """
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
@@ -387,7 +387,7 @@ def task(
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
-        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # or the request was begun
+        if not connection.gone or (here.wait is not None and here.wait.on is not None):  # a begun request goes on
             looks = connection.answer(request, answer(request, arrived_ns, connection.peer))
             if ended is not None:
                 ended()

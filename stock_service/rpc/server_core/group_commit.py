@@ -1,4 +1,4 @@
-"""Group commit: the requests of a batch share one write to the disk, and wait for this write without a thread.
+"""Group commit: the requests of a batch share one write to the disk, and use no thread while they wait for this write.
 
 A request that waits leaves its thread, by the exception ``Waiting``. After the write, the server calls the request's
 method again, which then returns the reply (``rpc/waiting.py``).
@@ -25,8 +25,8 @@ PAUSE_S = 0.002
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """Wraps ``serve`` for requests that may wait: the result serves a request once more when its wait is over. The
-    result is thread-safe.
+    """Wraps ``serve`` for requests that may wait: the result serves a request once more when the request's wait is
+    over. The result is thread-safe.
     """
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
@@ -51,7 +51,8 @@ def polling_behind(poll: Poll) -> Poll:
     """Wraps ``poll``. The result also waits, for ``PAUSE_S`` at most, until the requests of the last commit have sent
     their replies.
 
-    So the server reads the next requests of these clients together, and these requests share the next commit.
+    So the server reads the next requests of all clients that got these replies together, and these requests share the
+    next commit.
 
     The epoll must be level-triggered, since the result polls twice, and drops the events of the first poll.
     """
@@ -70,8 +71,8 @@ class GroupCommit:
     """Counter of one batch's tasks. The task that ends last starts the write to the disk.
 
     If a batch is a single task, the thread that ran the task also writes, unless this thread is the reading thread. So
-    no other thread must be woken. Otherwise the catalog's own thread writes. So a thread that still has work never
-    waits for the disk.
+    the thread need not wake another thread. Otherwise the catalog's own thread writes. So a thread that still has work
+    never waits for the disk.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:

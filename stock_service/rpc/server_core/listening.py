@@ -29,8 +29,8 @@ decode and refuse these requests takes no longer than to answer a few requests.
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
 """Largest number of bytes of one recv from a client whose messages take long to decompress: more than ``UNFOLDED_NS``
-nanoseconds for the bytes of one recv. If messages decompress to 1 MiB, the server then reads about one message at a
-time.
+nanoseconds for the bytes of one recv. If each message decompresses to 1 MiB, the server then reads about one message at
+a time.
 """
 
 RECEIVE_BYTES = 32768

@@ -14,7 +14,8 @@ The server reads other connections at once, and begins their requests before any
 sends little waits for low-priority reads for at most ``WHILE_NS``, however many clients flood the server.
 
 The budget is a fifth of the reading thread's time while requests are under way or other connections are read. Otherwise
-the budget is all of the thread's time. Decompressing gzip messages counts as reading, on any thread.
+the budget is all of the thread's time. The time for decompressing gzip messages, on any thread, counts as time for
+reading.
 
 The server takes the waiting connections in the order in which they joined the queue. So every client has its turn. But
 every second turn is for a *cheap* connection: its low-priority reads so far took at most ``WHILE_NS`` together. So a

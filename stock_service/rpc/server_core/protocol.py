@@ -1,7 +1,8 @@
 """Interface of a protocol on the server core, which decodes requests and encodes replies, without I/O.
 
 The module also has ``Methods``: the methods of a service, as functions from an encoded request to an encoded response.
-Other classes and functions wrap a protocol, and write to the timeline or count in the metrics.
+Other classes and functions of the module wrap a protocol, to record times in the timeline or to count refusals in the
+metrics.
 
 ``WireProtocol.answer`` never raises, except ``Waiting`` on a server whose requests may wait without a thread.
 """
@@ -104,9 +105,9 @@ class Methods:
         """Calls the method with the path ``name``. Returns ``OK`` and the encoded response, or a fault's code and text.
         Never raises, except ``Waiting``.
 
-        ``arrived_ns`` is the request's arrival time by ``time.monotonic_ns``. After the client's time limit,
-        ``timeout_ms`` later, the method is not called (0: no time limit). ``peer`` is the client's address. The method
-        writes its reply's metadata to ``said``.
+        ``arrived_ns`` is the request's arrival time by ``time.monotonic_ns``. ``timeout_ms`` is the client's time limit
+        after the arrival, in milliseconds (0: no time limit). After the time limit the method is not called. ``peer``
+        is the client's address. The method writes its reply's metadata to ``said``.
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:

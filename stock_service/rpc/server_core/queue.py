@@ -7,7 +7,7 @@ connection after each refusal. While some clients send little and other clients 
 time.
 
 The queue refuses a request that has waited too long for its turn. If too many requests wait, the queue refuses the
-oldest requests of a joining connection that has more than an equal share.
+oldest requests of a joining connection that has more than an equal share of the waiting requests.
 
 ``admission.py`` has the limits on a request's wait, and on the tasks of the executor. Only the reading thread uses this
 module. Left out: reading the connections (``reactor.py``).
@@ -169,8 +169,8 @@ class Turns(Generic[Request]):
         """Yields the connections in the order of their turns, until no connection waits. ``room`` is the number of
         requests that the server may begin.
 
-        A turn has an equal part of ``room``, and not one request, since looking after a connection costs the same time
-        for one request and for several requests.
+        In a turn the server may begin an equal part of ``room``, and not only one request, since looking after a
+        connection costs the same time for one request and for several requests.
         """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:
@@ -185,13 +185,13 @@ class Turns(Generic[Request]):
     # ---- refusing
 
     def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Refuses requests of a connection that have waited too long unread, even if no connection waits for a turn."""
+        """Refuses a connection's requests that waited too long unread, even if no connection waits for a turn."""
         if not self.queue:
             self.delay.emptied(now_ns)
         self.shed(connection, now_ns)
 
     def shed(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Refuses requests of a connection that have waited too long. Returns True if any request was refused."""
+        """Refuses a connection's requests that have waited too long. Returns True if a request was refused."""
         any_late = False
         while late := self._late(connection, now_ns):
             self._refuse(connection, late, now_ns)
@@ -199,7 +199,9 @@ class Turns(Generic[Request]):
         return any_late
 
     def _late(self, connection: ServedConnection[Request], now_ns: int) -> list[Request]:
-        """Releases and returns the requests of a connection that have waited too long, for their refusal."""
+        """Releases and returns a connection's requests that have waited too long, so that the caller can refuse these
+        requests.
+        """
         timeout_ms, limits_ns, late = self._protocol.timeout_ms, dict[int, int](), 0
         for request, arrived_ns in connection.stream.heads():
             waits_ms = timeout_ms(request)
@@ -239,7 +241,7 @@ class Dispatch(Generic[Request]):
         """
         self.batch: list[partial[None]] = []
         """Tasks of the requests to begin. The arguments of a task are a connection, a request and the request's
-        arrival. Every read gives the same list.
+        arrival. The attribute always refers to the same list.
         """
         self.executor, self.turns = executor, turns
         self._protocol = protocol

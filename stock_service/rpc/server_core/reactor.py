@@ -36,7 +36,9 @@ from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READIN
 _IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
-"""Largest number of events that one call of epoll returns. An accept or a stop waits for these events at most."""
+"""Largest number of events that one call of epoll returns. An accept or a stop waits at most until these events are
+handled.
+"""
 
 
 class _Ending:
@@ -120,7 +122,7 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
-        """Main function of the reading thread, until the drain has closed all connections, or the grace is over."""
+        """Main function of the reading thread. Ends when the drain has closed all connections, or the grace is over."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
         batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None
@@ -340,8 +342,8 @@ class RequestServer(Generic[Request]):
                 refuse_connection(accepted, self._protocol.farewell(FaultCode.RESOURCE_EXHAUSTED, detail))
 
     def _drain(self, now_ns: int) -> None:
-        """Begins the drain: accepts the backlog, closes the listening socket, and reads the requests that have arrived.
-        Closes idle connections.
+        """Begins the drain: accepts the connections of the listen backlog, closes the listening socket, and reads the
+        requests that have arrived. Closes idle connections.
         """
         self._accept(BACKLOG + 1, now_ns)
         self._ending.draining = True
@@ -350,7 +352,7 @@ class RequestServer(Generic[Request]):
         for connection in list(self._connections.by_fd.values()):
             state = connection.stream.state
             if state is CLOSED or (connection.retired and state is ENDING):
-                continue  # closed in this loop, to free bytes; or old and ending, which needs all coming bytes
+                continue  # closed by this loop, to free bytes; or old and ending: all later bytes are read
             arrived, speaks = connection.bytes.keep_to_arrived(), connection.speaks
             if arrived or speaks or not connection.stream.idle or connection.bytes.unacknowledged():
                 self._read_last(connection, now_ns)
@@ -365,7 +367,7 @@ def _serving(
     timeline: Timeline | None,
 ) -> Serve[Request]:
     """Makes the function that answers one request and sends the reply, as a task of the executor. With a timeline, a
-    request that waits for the disk keeps its thread: the thread writes the request's times.
+    request that waits for the disk keeps its thread, since the thread records the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)

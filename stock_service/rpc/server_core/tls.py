@@ -128,7 +128,7 @@ class TlsStream:
         self._tls = tls.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._read, self._write = self._tls.read, self._tls.write
         self._failed = failed
-        self._lock = Lock()  # guards OpenSSL's objects, _unsent and _owed; only the reading thread uses the next six
+        self._lock = Lock()  # guards OpenSSL's objects, _unsent, _owed; only the reading thread uses the next 6 fields
         self._hello: bytes | None = b""  # first bytes of the peer; None once the length that they state was checked
         self._claimed = 0  # length of the peer's first message, as its header states
         self.barren = 0  # number of encrypted bytes since the last plain byte

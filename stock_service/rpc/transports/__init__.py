@@ -44,8 +44,8 @@ class Connection(Protocol):
         """Sends an encoded request of the method ``path`` (``/package.Service/Method``), and returns the encoded
         response. Blocks for ``timeout_s`` at most; raises a Fault.
 
-        After DeadlineExceeded or Unavailable nobody knows whether the server has done the request. The connection may
-        be used again, and reconnects if necessary. The connection never sends a request twice.
+        After DeadlineExceeded or Unavailable the client cannot know whether the server has executed the request. The
+        connection may be used again, and reconnects if necessary. The connection never sends a request twice.
         """
 
     def close(self) -> None:
@@ -84,12 +84,12 @@ class Transport(Protocol):
         """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
         Raises Unavailable; DeadlineExceeded if the server's host does not answer (with grpcio: Unavailable); UsageError
-        if the files of ``credentials`` cannot be used; Unauthenticated if the server refuses a hello with
-        ``credentials``.
+        if the files of ``credentials`` cannot be used; Unauthenticated if the server refuses the token in the first
+        request (only on sockets).
         """
 
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
-        """Makes the lean client's codec of a new connection. Imports no library of the transport.
+        """Makes the lean client's codec for a new connection. Imports no library of the transport.
 
         The codec shows ``token`` to the server, unless ``token`` is empty. The codec sends ``metadata`` with every
         request; a transport whose requests have no metadata raises UsageError.

@@ -5,7 +5,7 @@ implementation of ``Codec``. ``NullAnswers`` is the codec of the *null server*, 
 
 ``Codec.prepare`` encodes a request once, before a run. ``Codec.start`` then adds only the call's number. So during a
 run the client encodes no request again. The owner of the socket sends the bytes that the methods return, in the order
-of the calls, and gives received bytes to ``feed``.
+in which the methods returned the bytes, and gives received bytes to ``feed``.
 """
 
 from typing import Protocol
@@ -71,8 +71,8 @@ class Codec(Protocol):
 
 
 class NullAnswers(Protocol):
-    """Codec of one connection of the null server: every request gets the same reply, as cheaply as Python can. Not
-    thread-safe.
+    """Codec of one connection of the null server: every request gets the same reply, with as little processor time as
+    possible in Python. Not thread-safe.
     """
 
     hello: bytes

@@ -92,7 +92,8 @@ def encode_reply(call: int, code: int, payload: bytes) -> bytes:
 
 
 class FrameDecoder(Generic[Frame]):
-    """Cuts a stream, in chunks of any size, into frames. Holds one frame and one chunk at most. Not thread-safe.
+    """Divides a stream into frames. The stream may arrive in chunks of any size. Holds one frame and one chunk at most.
+    Not thread-safe.
 
     The decoder gathers the bytes of an unfinished frame in one buffer until the frame is whole. So a frame that comes
     byte by byte needs no more memory and copying than a frame that comes at once.

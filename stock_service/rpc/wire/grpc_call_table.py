@@ -40,8 +40,8 @@ class CallTable:
         self.early: dict[int, None] = {}
         """Calls that the server ended before the client did, by stream: frames of such a call may be on their way."""
         self.costs: dict[int, int] = {}
-        """Number of additional credits (``patience.py``) that a call with a costly header block costs if the call
-        fails, by stream.
+        """By stream: number of additional credits (``patience.py``) that a call costs, because of a costly header
+        block, if the call fails.
         """
         self.ready: list[GrpcRequest] = []
         """Requests of kept calls that waited for the answer to an earlier message of the call, and may now begin."""
@@ -59,7 +59,7 @@ class CallTable:
         self.answered = 0
         """Number of answered requests."""
         self.sent_bytes = 0
-        """Number of DATA bytes of all replies, without usual replies that the windows allowed at once."""
+        """Number of DATA bytes of all replies. A usual reply that the windows allowed at once does not count."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
         """Returns the call of a stream if the call is half or kept; otherwise None."""
@@ -84,7 +84,7 @@ class CallTable:
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """Takes the next message of each kept call whose last answer was sent. Returns the requests.
+        """Takes the next message of each kept call whose previous answer was sent. Returns the requests.
 
         Widens the stream's flow-control window by the size of each taken message, unless the client has ended the call.
         """
@@ -194,7 +194,7 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """Returns the part of any reply that the windows allow now. The endpoint holds the rest of the reply."""
+        """Returns the part of a reply that the windows allow now. The endpoint holds the rest of the reply."""
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
@@ -252,9 +252,9 @@ class CallTable:
         The GOAWAY has the number of the last call that the server has seen. The server begins no call with a higher
         number, so a client may send such a call again.
 
-        RFC 9113, 6.8, recommends a first GOAWAY with 2^31 - 1, and to accept calls for one more round trip. Only
-        ``GrpcSession.retire`` does so, for an old connection. A drain takes only the bytes that had arrived when the
-        drain began. So the end of the drain does not depend on a client.
+        RFC 9113, 6.8, recommends to send first a GOAWAY with 2^31 - 1, and to accept calls for one more round trip.
+        Only ``GrpcSession.retire`` follows this recommendation, for an old connection. A drain takes only the bytes
+        that had arrived when the drain began. So the end of the drain does not depend on a client.
         """
         self.say_goaway(self.last, _DRAINING)
         unasked = [

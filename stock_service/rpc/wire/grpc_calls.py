@@ -81,7 +81,7 @@ class IncomingCall:
         """
         self.unfolds_bytes = 0
         """Sum of the decompressed sizes, in bytes, that new compressed messages of a kept call state. The code that
-        reads this field sets it back to 0.
+        reads this field sets the field back to 0.
         """
         self.latest = (b"", PLAIN)
         """Latest whole message of a kept call, with the message's flags."""

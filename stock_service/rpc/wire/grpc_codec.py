@@ -78,7 +78,7 @@ _HELLO = (
 
 
 class _Shape(NamedTuple):
-    """Shape of a usual reply, from the message's prefix to the end of the reply. The shape is a function that unpacks
+    """Shape of a usual reply, from the message's prefix to the end of the reply. The shape has a function that unpacks
     these bytes, and the values that the unpacked bytes must have.
     """
 

@@ -2,9 +2,9 @@
 
 ``header_blocks.py`` calls ``part`` once for each new field, and then ``Heads.head`` once for each new block, with the
 parts of the block's fields. A block may break the rules of HTTP/2 (RFC 9113, 8.2 and 8.3): then the head's
-``malformed`` has the fault, and the session resets the stream. The server refuses a block that is no gRPC call with an
-HTTP status. The server refuses an unsupported call with a gRPC status. Sources: gRPC's ``PROTOCOL-HTTP2.md`` and
-``compression.md``.
+``malformed`` has the fault, and the session resets the stream. If a block is no gRPC call, the server refuses the
+request with an HTTP status. If the server does not support a call, the server refuses the call with a gRPC status.
+Sources: gRPC's ``PROTOCOL-HTTP2.md`` and ``compression.md``.
 """
 
 import binascii
@@ -106,8 +106,8 @@ class Heads:
     """Factory of one connection's heads. ``kinds`` has the kind of each method of the server, by the method's path.
 
     Calls of one client often differ only in their last metadata, such as the number of a trace. So the factory
-    remembers the last valid head without the metadata at its end. If the next block begins with the same parts, the
-    factory copies the remembered head, and adds the new metadata.
+    remembers the latest valid head, without the metadata at the head's end. If the next block begins with the same
+    parts, the factory copies the remembered head, and adds the new metadata.
     """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:
@@ -245,8 +245,8 @@ def _refused(values: Mapping[bytes, bytes]) -> Refusal | None:
 
 
 def _timeout_ms(value: bytes | None) -> int:
-    """Decodes ``grpc-timeout`` to milliseconds, rounded up, at least 1. Returns 0 without a value, and -1 for a value
-    that is no time limit.
+    """Decodes ``grpc-timeout`` to milliseconds, rounded up, at least 1. Returns 0 if ``value`` is None, and -1 for a
+    value that is no time limit.
     """
     if value is None:
         return 0

@@ -61,8 +61,8 @@ def window_bytes(message_bytes_max: int) -> int:
 
 
 def hello(message_bytes_max: int, streams_max: int) -> bytes:
-    """Returns the first bytes that a server sends: its SETTINGS, and a WINDOW_UPDATE to the largest window of the
-    connection.
+    """Returns the first bytes that a server sends: its SETTINGS, and a WINDOW_UPDATE that enlarges the connection's
+    window to the largest size.
     """
     return http2.settings(
         (http2.HEADER_TABLE_SIZE, 0),  # so that equal header blocks always have the same meaning

@@ -60,9 +60,9 @@ _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
 """Number of decompressed bytes that cost one credit, and nanoseconds that decompressing these bytes takes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""*Toil* is work of the server without a request, counted in credits. A client that owes more than ``TOIL_LEAST``
-credits *toils*: the server reads its bytes in small pieces. Each call pays back ``TOIL_A_CALL``, since honest clients
-also send WINDOW_UPDATE and PING. A client owes at most ``TOIL_MOST``.
+"""*Toil* is work of the server that brings no request, counted in credits. A client that owes more than ``TOIL_LEAST``
+credits *toils*: the server reads its bytes in small pieces. Each call pays back ``TOIL_A_CALL`` credits, since honest
+clients also send WINDOW_UPDATE and PING. A client owes ``TOIL_MOST`` credits at most.
 """
 
 
@@ -104,7 +104,7 @@ class GrpcSession:
         """Estimated nanoseconds that decompressing the messages of the last bytes will take."""
         self._draining = self._lost = False
         self.ended = False
-        """True once the session takes no further calls, and the client has sent all of every earlier call."""
+        """True once the session takes no further calls, and the client has sent every earlier call completely."""
 
     # ---- queries of the server
 
@@ -254,7 +254,7 @@ class GrpcSession:
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     def _on_ping(self) -> None:
-        """Counts a client's PING. Raises Http2Error after too many, except to a client with held replies."""
+        """Counts a client's PING, unless replies to the client are held. Raises Http2Error after too many PINGs."""
         self._endpoint.pings = 0
         if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know

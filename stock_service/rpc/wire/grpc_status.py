@@ -90,7 +90,7 @@ class Block(NamedTuple):
 
 
 def part(name: bytes, value: bytes) -> Field:
-    """Returns a field that ``parse`` needs unchanged, and any other field as two empty strings."""
+    """Returns the name and the value of a field if ``parse`` needs the field, otherwise two empty strings."""
     return (name, value) if name in _TOLD else (b"", b"")
 
 

@@ -35,11 +35,11 @@ from hpack.table import HeaderTable
 from stock_service.rpc.security import AUTHORIZATION, concealed
 
 KNOWN_MAX, KNOWN_BYTES_MAX = 16, 512
-"""Limits of one connection's remembered blocks: their number, and bytes of one block. A client repeats 2 or 3."""
+"""Limits of a connection's remembered blocks: number, and bytes of one block. A client repeats 2 or 3 blocks."""
 
 FIELDS_BYTES_MAX, FIELD_BYTES_MAX = 4096, 2048
-"""Limits of one connection's remembered fields: all fields together, and one field. A field counts its bytes as
-received plus its size by RFC 9113, 6.5.2. So the blocks and fields of a peer use at most 100 KiB of memory.
+"""Limits of one connection's remembered fields: all fields together, and one field. The size of a field is its number
+of received bytes plus its size by RFC 9113, 6.5.2. So the blocks and fields of a peer use at most 100 KiB of memory.
 """
 
 TABLE_BYTES_MAX = 4096
@@ -52,7 +52,7 @@ _UNFOLDED = 4
 """With a dynamic table, a list over the limit is still decoded, up to this multiple of the limit."""
 
 _NEW_BYTES_MAX = 32_768
-"""Largest number of bytes of one block's new fields, even if the list is over its limit and only the table needs it."""
+"""Largest number of bytes of one block's new fields, even in a list over its limit that only the table needs."""
 
 _INTEGER_BITS_MAX = 35
 """Largest number of bits of an integer after its prefix. No limit of this module needs more bits."""
@@ -300,7 +300,7 @@ class BlockReader(Generic[Part, Meaning]):
 
 
 def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """Decodes an integer with the prefix mask ``most``. Returns the offset after it, too. BlockError, IndexError."""
+    """Decodes an integer with the prefix mask ``most``, and returns the offset after it. BlockError, IndexError."""
     number = block[at] & most
     if number < most:
         return number, at + 1
@@ -350,7 +350,7 @@ def _inflated(code: bytes) -> bytes | None:
     """Decodes a Huffman-coded string with zlib. Returns None if the string is faulty, or has a code over 15 bits."""
     inflater, bits = _INFLATER.copy(), code.translate(_REVERSED)
     text, last = inflater.decompress(bits[:-1]), inflater.decompress(bits[-1:])
-    # less than a byte of padding remains; if the padding is ones, further ones decode to no symbol
+    # less than a byte of padding remains; if the padding is 1 bits, further 1 bits decode to no symbol
     return text + last if last and not inflater.decompress(b"\xff\xff") else None
 
 

@@ -126,7 +126,9 @@ class _State(Enum):
 
 
 class HttpDecoder(Generic[Head]):
-    """Divides a stream, given in pieces of any size, into messages. Holds a message and a piece. Not thread-safe."""
+    """Divides a stream into messages. The stream may arrive in pieces of any size. Holds one message and one piece at
+    most. Not thread-safe.
+    """
 
     def __init__(self, parse: Callable[[bytes], Head], heads: dict[bytes, Head], bytes_max: int) -> None:
         self._parse: Callable[[bytes], Head] = parse
@@ -255,11 +257,9 @@ class HttpDecoder(Generic[Head]):
         return True
 
     def _until(self, end: bytes, bytes_max: int, status: int, what: str) -> bytes | None:
-        """Takes the bytes up to and with the mark ``end`` from the buffer. Returns the bytes before the mark; None if
-        the mark has not come.
-
-        Raises HttpError with ``status`` if more than ``bytes_max`` bytes come before the mark. In the error's text,
-        ``what`` names these bytes.
+        """Takes the bytes up to and including the mark ``end`` from the buffer. Returns the bytes before the mark; None
+        if the mark has not come. Raises HttpError with ``status`` if more than ``bytes_max`` bytes come before the
+        mark. In the error's text, ``what`` names these bytes.
         """
         limit = bytes_max + len(end)
         found = self._buffer.find(end, 0, limit)

@@ -1,10 +1,10 @@
 """The part of HTTP/2 that client and server share: bytes in, bytes out, no I/O and no clock.
 
 ``Endpoint`` decodes received frames one by one. The endpoint handles the frames of the connection itself: SETTINGS,
-PING, WINDOW_UPDATE. It also joins the pieces of a header block, and removes padding. The endpoint returns every other
-frame, as an ``Event``, to the owner of the streams: a client's codec or a server's session. ``outgoing`` gathers the
-bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow. Later the
-endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
+PING, WINDOW_UPDATE. The endpoint also joins the pieces of a header block, and removes padding. The endpoint returns
+every other frame, as an ``Event``, to the owner of the streams: a client's codec or a server's session. ``outgoing``
+gathers the bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow.
+Later the endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
 
 Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a fault
 of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
@@ -27,7 +27,8 @@ least one stream.
 """
 
 ANSWERS_MAX = 1000
-"""Largest number of PING and SETTINGS frames between two calls of ``take_outgoing``. An honest peer sends fewer."""
+"""Largest number of PING and SETTINGS frames between two calls of ``take_outgoing``. An honest peer sends fewer frames.
+"""
 
 _HEADER_BYTES = http2.HEADER.size
 _U32 = Struct("!I")
@@ -138,7 +139,7 @@ class Endpoint:
         return data
 
     def grant(self) -> None:
-        """Sends a WINDOW_UPDATE of the connection for the ``received`` bytes, once they are half of the window."""
+        """Sends the connection's WINDOW_UPDATE for the ``received`` bytes, once these bytes are half of the window."""
         if self.received >= self._grant_bytes:
             self.outgoing += http2.window_update(0, self.received)
             self.received = 0
@@ -182,9 +183,7 @@ class Endpoint:
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """Takes the frames of a body that the peer's windows allow now. With the last frame come the bytes ``after``
-        the body.
-        """
+        """Takes the frames of a body that the peer's windows allow now. The bytes ``after`` follow the last frame."""
         total = len(held.body)
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
         self.send_window -= stop - held.at
@@ -257,7 +256,7 @@ class Endpoint:
     def _take_continuation(self, flags: int, stream: int, payload: bytes) -> Event | None:
         if not self.block_stream:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "a CONTINUATION of nothing")
-        if not payload and not flags & http2.END_HEADERS:  # costs the sender little, and would have no end
+        if not payload and not flags & http2.END_HEADERS:  # such frames cost the sender little, and may come for ever
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "a CONTINUATION without a byte")
         self._block += payload
         self.toil += 15  # an honest peer's header block has at most three or four CONTINUATION frames

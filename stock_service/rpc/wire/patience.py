@@ -20,7 +20,7 @@ CREDITS_FIRST = 400
 
 CREDITS_PER_ANSWER = 16
 """Number of credits that an answered call earns. An honest client sends at most four frames without a message for a
-call. The number is larger, since a client may also cancel late calls, which earn no credits.
+call. The number of credits is larger, since a client may also cancel late calls, which earn no credits.
 """
 
 BYTES_PER_CREDIT = 1024
@@ -47,8 +47,8 @@ class Patience:
         self._pinged_ns = self._since_ns
 
     def spend(self, answered: int, sent_bytes: int, cost: int = 1) -> bool:
-        """Takes ``cost`` credits; returns False if the connection had too few. ``answered`` and ``sent_bytes`` are the
-        connection's total numbers of answered calls and sent bytes.
+        """Takes ``cost`` credits; returns False if the connection had too few credits. ``answered`` and ``sent_bytes``
+        are the connection's total numbers of answered calls and sent bytes.
         """
         self._credits -= cost
         if self._credits < 0:

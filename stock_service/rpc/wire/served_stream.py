@@ -22,8 +22,8 @@
 | all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; no new requests |
 | BROKEN | no request is in flight | CLOSED | closes the connection |
 
-LEAVING is necessary because a kernel that closes a connection with unread bytes resets the connection, which destroys
-replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
+LEAVING is necessary: if a connection is closed with unread bytes, the kernel resets the connection, and the reset
+destroys replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
 
 Only the reading thread writes ``received``. The answering threads write ``answered``, one at a time, under the owner's
 lock. The reading thread computes ``received - answered`` without this lock. So the reading thread may see too many
@@ -78,11 +78,11 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def outgoing(self) -> Sized:
-        """Container that is empty if ``take_outgoing`` would return no bytes. Every read gives the same object."""
+        """Container that is empty if ``take_outgoing`` would return no bytes. Always the same object."""
 
     @property
     def held(self) -> Sized:
-        """Replies whose rest must wait, for example for a flow-control window. Every read gives the same object."""
+        """Replies whose rest must wait, for example for a flow-control window. Always the same object."""
 
     @property
     def held_bytes(self) -> int:
@@ -90,7 +90,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def ready(self) -> Sized:
-        """Container that is empty if ``take_ready`` would return no requests. Every read gives the same object."""
+        """Container that is empty if ``take_ready`` would return no requests. Always the same object."""
 
     @property
     def occupied(self) -> bool:
@@ -206,7 +206,7 @@ class ServedStream(Generic[Request]):
     def idle_since_ns(self) -> int:
         """Time of the last event, for a connection without a request under way; 0 for any other connection.
 
-        A client that only watches (open calls, no request) also has such a time: the server may close its connection.
+        A connection with only watches (open calls, no request) also has such a time, and so may be closed.
         """
         settled = self.state is READING and self.received == self.answered and not self.unsent
         return self._active_ns if settled and not (self._session and self._session.held) else 0
@@ -243,7 +243,7 @@ class ServedStream(Generic[Request]):
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes sent bytes that are no reply. ``unsent``: some bytes wait. ``moved``: some were of held replies."""
+        """Notes sent bytes that are no new reply. ``unsent``: some wait. ``moved``: some belong to held replies."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
@@ -347,7 +347,7 @@ class ServedStream(Generic[Request]):
             self._blocked_ns = 0  # the client may have cancelled the calls of held replies
 
     def end(self, by_client: bool = False) -> None:
-        """Stops the reading; answers the requests read before. ``by_client``: the client has ended its sending."""
+        """Stops the reading; read requests are still answered. ``by_client``: the client has ended its sending."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING

@@ -43,8 +43,8 @@ from stock_service.rpc.transports.grpc_aio.waiting import Waits, settle
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
-"""Coroutine function that grpcio calls for a method. A handler may raise any exception before ``AioServer._handler``
-wraps the handler.
+"""Coroutine function that grpcio calls for a method. Until ``AioServer._handler`` wraps a handler, the handler may
+raise any exception.
 """
 
 _WHOLE = "a call whose message is there"
@@ -52,7 +52,9 @@ _WHOLE = "a call whose message is there"
 
 
 class AioServer:
-    """Implementation of ``transports.Server`` on grpcio's asyncio server. With ``on_loop``, the event loop answers."""
+    """Implementation of ``transports.Server`` on grpcio's asyncio server. If ``on_loop`` is True, the event loop
+    answers calls.
+    """
 
     def __init__(self, service: Service, executor: Executor, on_loop: bool, options: ServeOptions) -> None:
         check_free(options)
@@ -82,8 +84,8 @@ class AioServer:
             raise
 
     def stop(self, grace_s: float) -> bool:
-        """Stops the server, as ``transports.Server.stop`` describes. For a handler that blocks the loop, ``stop`` waits
-        ``grace_s``, and then ``LAST_S`` and ``CANCEL_S``.
+        """Stops the server, as ``transports.Server.stop`` describes. If a handler blocks the loop, ``stop`` blocks for
+        the sum of ``grace_s``, ``LAST_S`` and ``CANCEL_S``.
         """
         self._ending = True
         self._health.stop()
@@ -196,7 +198,7 @@ class AioServer:
         behaviour, timeline, waits = behaviour_of(method), self._options.timeline, self._waits
         if path == CHECK:
             return _at_once(behaviour)
-        if self._answers_on_loop and method.on_loop is not None:  # not in the timeline, which knows one call a thread
+        if self._answers_on_loop and method.on_loop is not None:  # the timeline omits such calls: one call per thread
             awaited = method.answer_on_loop()
             return lambda payload, context: awaited(call_of(payload, context))
         if self._answers_on_loop and waits is not None:

@@ -19,8 +19,8 @@ wait.
 
 
 class Waits:
-    """Calls of one server that wait for a flush of the service, without a thread. Only the loop's thread uses the
-    object.
+    """Calls of one server that wait for a flush of the service, and use no thread during the wait. Only the loop's
+    thread uses the object.
     """
 
     def __init__(self, flush: Flush) -> None:

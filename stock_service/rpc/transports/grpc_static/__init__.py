@@ -10,7 +10,7 @@ RESOURCE_EXHAUSTED), ``idle_timeout_s``, ``pipeline_max`` (calls of one connecti
 ``read_timeout_s``.
 
 Only this transport carries a service's ``streams``, and metadata of a reply (``call.ReplyMetadata``). A call with
-several replies occupies no worker between two replies: the server asks the method for the next reply once the last
+several replies occupies no worker between two replies: the server asks the method for the next reply once the previous
 reply was sent.
 
 Left out: a call in which one reply answers several request messages together.

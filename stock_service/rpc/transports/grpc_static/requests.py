@@ -1,5 +1,5 @@
-"""gRPC for the server core (``server_core.protocol.WireProtocol``): answers calls of the service's methods, and watches
-of the service's health.
+"""gRPC for the server core (``server_core.protocol.WireProtocol``): answers calls of the service's methods, and of the
+health service's Watch.
 """
 
 import time
@@ -176,8 +176,8 @@ class GrpcRequests:
         return frames + ended(stream, metadata_fields(progress.said.trailing)) if last else frames
 
     def _next_reply(self, request: GrpcRequest, message: bytes, peer: Address) -> Sequence[bytes]:
-        """Returns the next encoded reply of a method with several replies, as a sequence of one; an empty sequence
-        after the last reply. Raises a Fault.
+        """Returns the next encoded reply of a method with several replies, as a sequence of one element. Returns an
+        empty sequence after the last reply. Raises a Fault.
         """
         head, _, _, carries, _, progress = request
         assert progress is not None

@@ -45,7 +45,7 @@ class CallPool(Executor):
         """
         self.arrival = Arrival()
         self.waiting: set[object] = set()
-        """One object for each call that waits for a thread, without the calls that came after ``refuse``."""
+        """One object for each call that waits for a thread. Calls that came after ``refuse`` do not count."""
         self.give: Callable[[Task], None] = self._offer
         """Function that gives a task to a thread. Before the server starts, a wrapper that records times may replace
         this function.

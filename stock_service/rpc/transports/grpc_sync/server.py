@@ -78,7 +78,7 @@ class GrpcServer:
         return drained and ended
 
     def _under_way(self) -> int:
-        """Returns the number of calls that wait for a thread or have begun, without watches and reflection."""
+        """Returns the number of calls that wait for a thread or have begun. Watches and reflection do not count."""
         return len(self._pool.waiting) + len(self._handlers.under_way)
 
 
@@ -119,7 +119,7 @@ class _Watches:
         self._health.stop()
 
     def close(self) -> None:
-        """Makes the thread end after it has sent all changes. Does not wait for this end."""
+        """Makes the thread end after the thread has sent all changes. Does not wait for this end."""
         self._thread.shutdown(wait=False)
 
     def _change(self, *sends: Callable[[Any], None]) -> None:

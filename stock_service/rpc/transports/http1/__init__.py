@@ -8,8 +8,9 @@ in the header field ``Timeout-Ms``, and shows a token in ``Authorization: Bearer
 Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
 ``read_timeout_s`` for an unfinished request (408), ``idle_timeout_s``. The server closes a connection that exceeds one
 of these limits. Before the close the server reads and drops the client's bytes for a while, so that no reset destroys
-the response. The server refuses a request that a browser sends for a page of another site, by ``Content-Type``,
-``Origin`` and ``Host`` (README.md). Left out: compression, ranges, and any request that is not a call of a method.
+the response. The server refuses a request that a browser sends for a page of another site. The server recognises such a
+request by ``Content-Type``, ``Origin`` and ``Host`` (README.md). Left out: compression, ranges, and any request that is
+not a call of a method.
 """
 
 from collections.abc import Callable

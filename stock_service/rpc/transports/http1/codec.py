@@ -3,7 +3,8 @@
 A connection has one call at a time: HTTP/1.1 answers in order, so a second reply would wait for the first reply.
 Abandoning a call ends the use of the connection.
 
-A call names a method by its path, with a message in protobuf; or by a route such as ``PUT /entities/5``, in JSON.
+A call names a method by the method's path, with a message in protobuf; or by a route such as ``PUT /entities/5``, with
+a message in JSON.
 """
 
 from stock_service.rpc.errors import InvalidRequest, Unavailable
@@ -104,7 +105,9 @@ class HttpNull:
         self._decoder = request_decoder(heads, REPLY_BYTES_MAX)
 
     def feed(self, data: bytes) -> bytes | None:
-        """Takes received bytes, and returns a response for each request that they complete; None for wrong bytes."""
+        """Takes received bytes; returns a response for each request that the bytes complete. Returns None for wrong
+        bytes.
+        """
         try:
             return self._response * len(self._decoder.feed(data))
         except FramingError:

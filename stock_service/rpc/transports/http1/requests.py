@@ -61,7 +61,7 @@ class Http:
             for path, method in self._methods.items()
             if method.route is not None
         ]
-        self._dated = (-1, b"")  # monotonic second, and the field Date made in it; one tuple, for other threads
+        self._dated = (-1, b"")  # monotonic second, and its field Date; one tuple, so that threads see both
 
     def decoder(self) -> HttpDecoder[RequestHead]:
         """Makes the decoder of a new connection, which cuts bytes into requests."""

@@ -99,7 +99,9 @@ def _serve(
 
 
 def codec(address: Address, token: str = "", metadata: Metadata = ()) -> Codec:
-    """Makes the lean client's codec of a new connection. Raises UsageError for metadata, since frames have none."""
+    """Makes the lean client's codec of a new connection. Raises UsageError for metadata, since a frame has no place for
+    metadata.
+    """
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 
     _refuse(metadata)

@@ -235,7 +235,7 @@ class ConnectionServer(Generic[Request]):
         Raises OSError.
 
         At a server's stop the connection is not half-closed, since ``stop`` has already shut the connection for
-        reading: Linux resets a connection that is shut in both directions when the next byte comes.
+        reading: when the next byte comes, Linux would reset a connection that is shut in both directions.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():

@@ -33,8 +33,8 @@ class SocketCodec:
     """Implementation of ``codec.Codec`` for the sockets protocol."""
 
     def __init__(self, address: tuple[str, int], token: str = "") -> None:
-        """Sends ``token`` in a hello, and does not wait for the reply. If the server refuses the token, the server
-        refuses each request that needs a right.
+        """Puts ``token`` into ``hello``. The codec does not wait for the reply to the hello. If the server refuses the
+        token, the server then also refuses each request that needs a right.
         """
         self.preceded = False
         self._peer = f"connection to {shown_address(address)}"

@@ -10,7 +10,9 @@ from stock_service.rpc.wire.framing import encode_reply
 
 
 class SocketNull:
-    """Implementation of ``codec.NullAnswers``. ``head`` and ``tail`` are the reply before and after the call number."""
+    """Implementation of ``codec.NullAnswers``. ``head`` and ``tail`` are the parts of the reply before and after the
+    call number.
+    """
 
     def __init__(self, head: bytes, tail: bytes) -> None:
         self.hello = b""
