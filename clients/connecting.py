@@ -25,7 +25,7 @@ TIMEOUT_S_MAX = 60.0
 time."""
 
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
-"""Advice after UNKNOWN_STOCK, if the program and not the user chose the stocks."""
+"""Advice after the outcome UNKNOWN_STOCK, for programs with the option ``--stocks``."""
 
 _CREDENTIALS = {
     "--tls-ca": "speak TLS: certificates in PEM; one of them must have signed the server's certificate",

@@ -166,7 +166,8 @@ class _Interrupts:
         self.look()
 
     def look(self) -> None:
-        """Raises KeyboardInterrupt if a signal has come. Later calls do not raise KeyboardInterrupt again."""
+        """Raises KeyboardInterrupt if a signal has come. Does nothing if ``over`` is true, as after the first
+        KeyboardInterrupt."""
         if self._came and not self.over:
             self.over = True
             raise KeyboardInterrupt
@@ -280,7 +281,7 @@ def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
-    """Searches the highest rate at which the limits are kept, by trials at rising rates. If the first trial fails,
+    """Searches for the highest rate at which the limits are kept, by trials at rising rates. If the first trial fails,
     further trials have falling rates."""
     options = session.options
     limits = _limits(options)
@@ -382,8 +383,8 @@ _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.
 
 
 def _write(options: argparse.Namespace, runs: Sequence[Measured], streams: bool) -> list[str]:
-    """Writes the files that the options name; if ``streams`` is true, writes the streams instead. Writes nothing
-    without a measurement. Gives a line for each error."""
+    """Writes the files that the options name or, if ``streams`` is true, the streams that the options name. Writes
+    nothing without a measurement. Gives a line for each error."""
     faults = []
     for option, text in _TEXTS:
         path: Path | None = getattr(options, option)
