@@ -202,8 +202,7 @@ class Distribution:
 
 
 def total(parts: Sequence[Times]) -> Times:
-    """Adds several histograms, bucket by bucket. For a single histogram, the result is this object itself, not a copy.
-    """
+    """Adds several histograms, bucket by bucket. For a single histogram, returns this object itself, not a copy."""
     if len(parts) == 1:
         return parts[0]
     merged = Times()

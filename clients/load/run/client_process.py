@@ -124,8 +124,7 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
 
 
 class Client:
-    """One client of a load run. The constructor draws and encodes the requests. Use an object once, in the main thread.
-    """
+    """Client of a load run. The constructor draws and encodes the requests. Use an object once, in the main thread."""
 
     def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
         self._plan = plan
