@@ -39,9 +39,9 @@ class HttpAsk:
     warm_up_seconds: float = 0.0
     first_id: int = 0
     per_id: int | None = None
-    """Number of requests for each key. None: all requests have one key."""
+    """Number of requests for each key. None: all requests have the same key."""
     expect: str | None = None
-    """Body that every reply must have. None: the body of the first reply."""
+    """Body that every reply must have. None: every reply must have the body of the first reply."""
     cpus: tuple[int, ...] | None = None
 
     @property

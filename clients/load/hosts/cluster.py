@@ -235,7 +235,7 @@ class _Run:
         until_s = time.monotonic() + limit_s
         while True:
             self._take()
-            self._hear()  # after _take: a second start of a share is known before the host's result counts
+            self._hear()  # after _take, so that a second start of a share is known before the result counts
             missing = [host.name for host in self.hosts if not done(host)]
             if not missing:
                 return

@@ -45,7 +45,7 @@ The last reply comes within two timeouts after the window: a request may be sent
 take another timeout."""
 
 INTERRUPTED_S = 5.0
-"""Longest time from an interrupt to the last report of a client, in seconds."""
+"""Longest time in seconds from an interrupt until all clients have reported."""
 
 PROGRESS_S = 0.2
 """Longest time between two calls of the watch, in seconds."""
