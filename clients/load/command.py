@@ -258,8 +258,8 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 
 
 def _checked(history: History, path: Path | None) -> bool:
-    """Prints the verdict on a history, and writes the history to ``path`` if given. True for a linearizable history
-    without an error of writing."""
+    """Prints the verdict on a history, and writes the history to ``path`` unless ``path`` is None. True for a
+    linearizable history without an error of writing."""
     found = judged(history)
     show_verdict(found, Console())
     if path is not None:

@@ -33,7 +33,7 @@ from clients.load.run.floor import Floor
 from clients.load.summary import PERCENTILES, told
 
 JSON_FORMAT = 2
-"""Version of the format, raised when the meaning of a field changes."""
+"""Version of the JSON format. A change in a field's meaning increases the version."""
 
 _MS_NS = 1e6
 

@@ -35,7 +35,7 @@ BEYOND_MIN = 10
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
 PERCENTILES = {"p50": ("p50_us", 0.5), "p90": ("p90_us", 0.1), "p99": ("p99_us", 0.01), "p99.9": ("p999_us", 0.001)}
-"""Percentiles of response times: the name of the field in ``RequestResult``, and the share of replies above the
+"""Percentiles of response times. Each has the name of a field in ``RequestResult``, and the share of replies above the
 percentile."""
 
 _COLUMNS = ("request", "count", "errors", "per s", "mean", *PERCENTILES, "max")

@@ -52,8 +52,8 @@ RESULTS = Path("results")
 """Folder for new folders of results, if ``--out`` is not given."""
 
 BUSY_SHARE = 0.04
-"""Largest share of the cores' time that other processes and the hypervisor together may take without a warning. The
-services of an idle machine took 1 to 2 % here."""
+"""Largest share of the cores' time that other processes and the hypervisor together may take without a warning. On an
+idle machine, system services took 1 to 2 %."""
 
 BY_CLIENTS = "{name} has fixed loads. In place of these, each of its servers gets the numbers of --clients."
 """Line that is printed if ``--clients`` is given for a part with fixed loads."""
@@ -292,8 +292,9 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 
 def part_for(name: str, options: argparse.Namespace) -> str:
-    """Name of the part to measure: ``name``, or the part with the same servers by numbers of clients (``by_clients``).
-    The part by numbers of clients is chosen with ``--cluster``, and with ``--clients`` if ``name`` has fixed loads."""
+    """Name of the part to measure: ``name``, or the part that measures the same servers by numbers of clients
+    (``by_clients``). This second part is chosen with ``--cluster``, and with ``--clients`` if ``name`` has fixed loads.
+    """
     study, part = PARTS[name]
     by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
     return f"{name}{SUFFIX}" if by_clients or options.cluster is not None else name

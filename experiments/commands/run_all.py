@@ -33,7 +33,7 @@ class Planned:
     """Plan for measuring a study."""
 
     name: str
-    """Name of the part to be measured: the study's name, with a suffix if the part is by numbers of clients."""
+    """Name of the part to be measured: the study's name, with a suffix if the part measures by numbers of clients."""
     least_s: float
     """Estimated duration in seconds, if the first look decides."""
     most_s: float

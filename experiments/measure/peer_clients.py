@@ -104,7 +104,7 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
 
 
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
-    """Sent calls per second, and the 99th percentile of the lateness of sends in µs.
+    """Number of calls sent per second, and the 99th percentile of the lateness of sends in µs.
 
     ``sent_ns`` has the time from the first send to the send of each later call. The rate is the number of these calls
     divided by the last of these times. For fewer than 100 calls the percentile is None, since a single late call would

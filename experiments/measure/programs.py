@@ -174,7 +174,7 @@ class Program:
     @contextmanager
     def drained(self) -> Iterator[None]:
         """Reads and drops the program's output after the ready line, for the time of a ``with`` block. Otherwise a full
-        pipe would stop a program that prints a line for each request. Raises OSError without ``cat``."""
+        pipe would stop a program that prints a line for each request. Raises OSError if ``cat`` is missing."""
         cat, out, none = [shutil.which("cat") or "cat"], self._process.stdout, subprocess.DEVNULL
         with subprocess.Popen(tied(cat), stdin=out, stdout=none, stderr=none, process_group=0) as reader:
             try:

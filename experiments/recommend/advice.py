@@ -6,7 +6,7 @@ Demands are the times that a request needs: with the GIL, without the GIL, and w
 
 - Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool within a few per cent of the best pool.
 - Without a wished rate, pools are compared by their highest rates.
-- With a wished rate, pools that carry the rate are compared by their p99 at this rate, against the largest pool. A pool
+- With a wished rate, each pool that carries the rate is compared with the largest pool, by the p99 at this rate. A pool
   carries a rate that is at most ``BUSIEST`` of the pool's highest rate.
 - Several processes are advised only if one process does not carry the wished rate, or does not keep the wished p99 at
   this rate. Asyncio is advised only if 64 threads are too few.

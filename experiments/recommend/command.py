@@ -141,7 +141,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def described(options: argparse.Namespace) -> Demands:
-    """Demands of a described request: its times with the GIL, without the GIL, waiting, and outside the server."""
+    """Demands of a described request: the times that the request spends with the GIL, without the GIL, waiting, and
+    outside the server."""
     service_s = options.service_ms / 1000
     wait_s = service_s * (options.io_share or 0.0)
     rpc_s = (RPC_MS if options.rpc_ms is None else options.rpc_ms) / 1000

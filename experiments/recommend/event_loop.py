@@ -9,7 +9,7 @@ same time. While a wave waits, the processor is idle. The queueing network in ``
 higher throughput.
 
 No formula gives this throughput, so the loop is simulated, turn by turn. A simulated request has as many turns as a
-request on grpcio's server on asyncio. A test counts these turns. All turns of a request take equal processor time. The
+request to grpcio's asyncio server. A test counts these turns. All turns of a request take equal processor time. The
 clients start at the same time, as in a real load.
 
 The error depends on the number of clients. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16

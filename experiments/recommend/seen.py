@@ -4,7 +4,7 @@ the rate. Pure.
 The model: a server's rate is a function of the number of concurrent requests. A pool of N workers has N concurrent
 requests. N connections in a closed loop also have N concurrent requests, since each connection sends again after its
 reply. So ``--start`` measures the rate of each pool, and ``--address`` the rate of each number of connections. The
-advice is the smallest number whose rate is at least ``RATE_NEAR`` of the best rate. Every stated rate was measured.
+advice is the smallest number whose rate is at least ``RATE_NEAR`` × the best rate. Every stated rate was measured.
 
 In one case the number of connections cannot stand for the number of workers. If requests only compute, a connection is
 idle at the server for much of the time, since its next request is still at the client or on the wire. One busy worker

@@ -120,7 +120,8 @@ class _Simulation:
             self._queues[request.process].append(request)
 
     def _begin(self, request: _Request, part: int) -> None:
-        """Begins a part of the request; skips parts that take no time. After the last part the request leaves."""
+        """Begins a part of the request; skips parts that take no time. After the last part the request leaves the
+        server."""
         draws = self._draws
         while part < len(draws):
             if (drawn := draws[part]) is not None:

@@ -83,7 +83,7 @@ def times(result: LoadResult) -> RequestResult:
 
 
 def known(value: float | None) -> float:
-    """Returns the value, which is never None after a run with replies. Narrows the type."""
+    """Returns the value, which is never None after a run with replies. So the type is never None."""
     assert value is not None
     return value
 

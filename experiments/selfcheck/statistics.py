@@ -199,7 +199,7 @@ def _at_its_end(asked: Sweep, seen: Sequence[Mapping[int, float]], judge: Judge)
 
 
 def _covered(of: Drawn, runs: Sequence[Mapping[str, Judged]]) -> float:
-    """Share of the intervals of all comparisons that contain their true ratios."""
+    """Share of the intervals that contain the true ratio, over all comparisons."""
     truths = {name: math.exp(truth) for name, truth in of.truths.items()}
     return _share(one[name].typical.low <= truths[name] <= one[name].typical.high for one in runs for name in truths)
 

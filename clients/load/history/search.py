@@ -1,8 +1,8 @@
 """Check that a history is linearizable, by search. For each stock, the search looks for an order of the requests. The
 order must agree with the real times of the requests, and must give the observed replies by the rules of trading.
 
-The algorithm is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993), with the addition of Lowe, which
-remembers tried states ("Testing for Linearizability", 2017). The next request may be any request that was sent before
+The algorithm is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993), with Lowe's addition that tried
+states are remembered ("Testing for Linearizability", 2017). The next request may be any request that was sent before
 the earliest return of all remaining requests. The search takes a request if the sequential specification gives the
 request's reply. If no request can be taken, the search undoes its last choice. If the same requests have led to the
 same state before, the search does not try this state again.
@@ -106,7 +106,7 @@ class _Search:
     def __init__(self, start: _State, history: Sequence[Operation]) -> None:
         self._asked = sorted(history, key=lambda operation: operation.called_ns)
         count = len(self._asked)
-        # the requests not taken yet, as a list linked both ways; both ends of the list are at the place ``count``
+        # a doubly linked list of the requests that are not taken yet; its ends are at the place ``count``
         self._next = [*range(1, count + 1), 0]
         self._previous = [count, *range(count)]
         known = [place for place in range(count) if is_commit(self._asked[place].reply)]

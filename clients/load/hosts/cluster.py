@@ -48,7 +48,7 @@ _PAUSE_S = 0.1
 
 
 class Refused(StockServiceError):
-    """Error of a run without a result, because a host did not do its share. The text names the host."""
+    """Error of a run that has no result because a host did not do its share. The text names the host."""
 
 
 @dataclass(slots=True)

@@ -313,16 +313,16 @@ def from_json(document: object) -> LoadResult:
 
 
 def _encoded(value: object) -> object:
-    """Converts a ``Times`` object to values for JSON; a function for msgspec. Raises NotImplementedError for any other
-    type."""
+    """Function for msgspec that converts a ``Times`` object to values for JSON. Raises NotImplementedError for any
+    other type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError
 
 
 def _decoded(_: type, value: Any) -> Times:
-    """Converts the JSON of a ``Times`` object back; a function for msgspec. msgspec turns a ValueError or TypeError of
-    this function into a ValidationError."""
+    """Function for msgspec that makes a ``Times`` object from its JSON. msgspec turns a ValueError or TypeError of this
+    function into a ValidationError."""
     try:
         return Times.from_json(value)
     except KeyError as error:

@@ -33,7 +33,7 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 CONNECTED = "connected"
-"""First message of a process, which is sent when the process has all its connections."""
+"""First message of a process. The process sends this message when all its connections are made."""
 
 _READ_BEFORE_NS = 500_000
 """Time before a turn's end at which the server's processor clock is read, in nanoseconds. All requests are usually
@@ -186,7 +186,7 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
 
 
 class Updater:
-    """Task of the price updater in the turns: Updates at random moments.
+    """Task of the price updater in the turns: sends Updates at random moments.
 
     For each load, the moments are drawn on a time axis that has only the load's turns, without the time between them.
     So the updater's rate does not depend on the length of the turns.

@@ -8,7 +8,7 @@ Each call that has begun leaves one record. The record tells how the call ended:
 lost connection. Only a first call that is never answered leaves no record.
 
 A connection's first call is marked in the records, even if the call fails, since the time of this call includes work
-that happens only once. A first call has no timeout, except the end of the run. A request of a schedule is never a first
+that happens only once. A first call may wait for its reply until the run ends. A request of a schedule is never a first
 call.
 
 Left out: the choice of the moments of sending and connecting (see ``lanes.py``).

@@ -1,6 +1,6 @@
-"""Senders of requests in turns. A turn is a slice of time in which one load sends; a block is a sequence of turns of
-several loads. A sender keeps its connections during all turns of a block. This module has the hot loop of every
-comparison.
+"""Senders, which send requests in turns. A turn is a slice of time in which one load sends; a block is a sequence of
+turns of several loads. A sender keeps its connections during all turns of a block. This module has the hot loop of
+every comparison.
 
 During a turn, a connection sends a request, waits for the reply, and sends the next request. The first requests are not
 counted. Then come the counted requests. After the counted requests, uncounted requests follow, until every connection
@@ -84,7 +84,7 @@ class Blocking:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence for each load, by the load's index. ``connect`` takes a timeout in
+        """``requests`` maps each load's index to an endless sequence of requests. ``connect`` takes a timeout in
         seconds."""
         self._connect = connect
         self._requests = requests
@@ -149,7 +149,7 @@ class Multiplexed:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has, by the load's index, an endless sequence for each lane."""
+        """``requests`` maps each load's index to endless sequences of requests, one for each lane."""
         self._lanes = lanes
         self._requests = requests
         self._board = board
