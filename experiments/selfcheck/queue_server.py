@@ -62,8 +62,7 @@ _REPLY = stock_pb2.LookupResponse(status=stock_pb2.Status.ValueType(Status.OK), 
 
 
 def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
-    """Yields service times without end, in order of arrival. The times are exponentially distributed whole nanoseconds.
-    """
+    """Yields service times without end, in order of arrival: exponentially distributed, in whole nanoseconds."""
     rng = np.random.default_rng(seed)
     while True:
         yield from np.rint(rng.exponential(mean_s * 1e9, _AT_A_TIME)).astype(np.int64).tolist()
