@@ -1,4 +1,5 @@
-"""Options and messages that all clients share: the server's address, credentials, and the advice after a fault."""
+"""Options and texts that all clients share: options of the server's address and of credentials, and advice after a
+fault."""
 
 import argparse
 import re
@@ -20,10 +21,11 @@ FAULT_EXIT = 3
 DEFAULT_TRANSPORT = "grpc"
 
 TIMEOUT_S_MAX = 60.0
-"""Longest wait for a reply that the user may ask for, in seconds. The load client's histogram ends at this time."""
+"""Largest value of ``--timeout-s``, the longest wait for a reply, in seconds. The load client's histogram ends at this
+time."""
 
 NO_STOCK = "the server does not have these stocks; give its own with --stocks"
-"""Advice after UNKNOWN_STOCK, if the program and not the user chose the stocks."""
+"""Advice after the outcome UNKNOWN_STOCK, for programs with the option ``--stocks``."""
 
 _CREDENTIALS = {
     "--tls-ca": "speak TLS: certificates in PEM; one of them must have signed the server's certificate",
@@ -39,11 +41,12 @@ _OWN_KEYS = re.compile(
     r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|proxy-connection|keep-alive|transfer-encoding|upgrade"
     r"|expect|authorization|timeout-ms"
 )
-"""Keys of metadata that the user may not set. The protocol or another option sets such a key, or its value is bytes."""
+"""Keys of metadata that the user may not set. The protocol or another option sets such a key, or the key's value is
+bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
-"""Largest size of all metadata of a request, in bytes, and the number of bytes that each entry has in addition to its
-key and value (as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
+"""Largest size of all metadata of a request, in bytes, and the number of bytes that are added to the key and value of
+each entry (as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -127,7 +130,7 @@ def metadata(word: str) -> tuple[str, str]:
 
 
 def server_address(options: argparse.Namespace) -> Address:
-    """The address that the user gave; without one, the default address of the transport."""
+    """The address that the user gave, or else the default address of the transport."""
     given: Address | None = getattr(options, "address", None)
     return given or ("127.0.0.1", load(options.transport).DEFAULT_PORT)
 
@@ -138,8 +141,8 @@ def credential_files(options: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def credentials(options: argparse.Namespace, address: Address | None = None) -> ClientCredentials:
-    """The client's credentials, with the authority that the client trusts. Without ``address``, the address of the
-    options counts.
+    """The client's credentials, and the certificate authority that the client trusts. If ``address`` is None, the
+    server's address comes from the options.
 
     Raises UsageError for a file that cannot be used, and for a token that would travel to another machine without TLS.
     """
@@ -159,7 +162,8 @@ def credentials(options: argparse.Namespace, address: Address | None = None) -> 
 
 
 def connect(options: argparse.Namespace) -> Connection:
-    """A connection to the server that the options name. Blocks; raises a Fault, and UsageError for credentials."""
+    """A connection to the server that the options name. Blocks. Raises a Fault, and UsageError for unusable
+    credentials."""
     transport, address, shown = load(options.transport), server_address(options), credentials(options)
     if shown == NO_CREDENTIALS:
         return transport.connect(address, options.timeout_s)
@@ -167,7 +171,7 @@ def connect(options: argparse.Namespace) -> Connection:
 
 
 def explained(fault: Fault, transport: str) -> str:
-    """Text of a fault in one line, with advice for the user at its end."""
+    """Text of a fault in one line, which ends with advice for the user."""
     if fault.code is FaultCode.UNAVAILABLE:
         start = f"python -m stock_service serve --transport {transport}"
         if "connection refused" in str(fault).lower():  # from the system: no server listens

@@ -1,10 +1,10 @@
-"""The price updater: a program that sets random prices at random times. A signal stops the updater, which then prints
+"""The price updater: a program that sets random prices at random times. After a signal the updater stops, and prints
 the number of updates.
 
-The intervals are exponential with a given mean. So the updates are a Poisson process as long as replies are fast.
-Stocks and prices are uniform. Intervals, stocks and prices are drawn from one seed. After SIGTERM or SIGINT the updater
-waits for the reply under way, and ends. A fault ends the updater too: a measurement would be wrong if the updates
-stopped unnoticed.
+The intervals are exponentially distributed, with a given mean. So the updates are a Poisson process as long as replies
+are fast. Stocks and prices are uniformly distributed. Intervals, stocks and prices are drawn from one seed. After
+SIGTERM or SIGINT the updater waits for the reply under way, and ends. A fault ends the updater too: a measurement would
+be wrong if the updates stopped unnoticed.
 
 The first line on standard output, after connecting, is the updater's plan. The last line has the number of updates, and
 their outcomes. Advice on stocks that the server lacks goes to standard error. The exit code is 0 if all outcomes were
@@ -39,7 +39,8 @@ PRICE_CENTS = (1_00, 200_00)
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 Wait = Callable[[float], bool]
-"""Function that waits for this number of seconds at most. Returns True as soon as a signal to stop comes."""
+"""Function that waits for the given number of seconds at most. If a signal to stop comes, returns True at once.
+Otherwise returns False."""
 
 
 @dataclass(frozen=True, slots=True)

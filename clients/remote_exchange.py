@@ -16,9 +16,9 @@ _INT32_MAX = 2**31 - 1
 class RemoteExchange:
     """Lookup, Trade and Update over a connection, each within ``timeout_s``.
 
-    Every method blocks until the reply is there. A method raises a Fault if no reply comes, and InternalFault for a
-    reply that the method never gives. For one thread at a time, like the connection. The caller that made the
-    connection closes the connection.
+    Every method blocks until its reply has come. A method raises a Fault if no reply comes, and InternalFault for a
+    reply that is not allowed. For one thread at a time, like the connection. The caller, which made the connection,
+    must also close the connection.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:
@@ -35,7 +35,7 @@ class RemoteExchange:
         """Trades a quantity of a stock. Gives the stock's new volume, or the reason of a refusal.
 
         A quantity or side that the message cannot hold is sent as the nearest value that the message can hold. The
-        service refuses this value like the given value.
+        service refuses both values in the same way.
         """
         request = stock_pb2.TradeRequest(
             name=_text("name", name),
@@ -57,7 +57,7 @@ class RemoteExchange:
 
 
 def _text(field: str, text: str) -> str:
-    """Returns ``text``. Raises InvalidRequest if UTF-8 cannot encode the text (half a surrogate pair)."""
+    """Returns ``text``. Raises InvalidRequest if UTF-8 cannot encode the text (if it has half of a surrogate pair)."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

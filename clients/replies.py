@@ -1,14 +1,14 @@
 """Replies from the wire, each checked against the replies that its method allows.
 
-A function takes a reply's bytes and gives the decoded message. For a wrong reply the function raises InternalFault. The
-message names the fault:
+A function takes a reply's bytes and gives the decoded message. For a wrong reply the function raises InternalFault,
+whose message names one of three faults:
 
 - bytes that do not decode;
 - a status that the method never gives;
 - values that contradict the status, such as a refusal with a commit number.
 
-A reply to a repeated ``request_id`` passes, since this reply repeats a valid reply. Left out: the check against the
-state of the catalog. That check needs a history.
+A reply to a repeated ``request_id`` passes, since this reply repeats a valid reply. Left out: the check of a reply
+against the state of the catalog, which needs a history.
 """
 
 from google.protobuf.message import DecodeError

@@ -1,17 +1,20 @@
-"""Retries: an exchange that sends a request again after a transient fault. Retries are explicit, bounded and counted.
+"""Retries: an exchange that sends a request again after a transient fault. A program must ask for retries. Their number
+is bounded, and they are counted.
 
-No other module retries, and no measurement retries. The table shows the faults after which a request is sent again:
+No other module sends a request again, and no measurement does. The table shows the faults after which a request is sent
+again:
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
     Trade     the same faults: a Trade has a request_id (given or made here), so that all its tries have one effect
     Update    RESOURCE_EXHAUSTED, and UNAVAILABLE if the server has said that it did not begin the request
 
-An Update is sent again only if the first try had no effect: a second effect might undo another client's later update.
-After a failed connect every request is tried again.
+An Update is sent again only if its first try had no effect. Otherwise the second try might undo a later update of
+another client. After a failed connect every request is tried again.
 
 Before each retry the exchange waits: exponential backoff with jitter. The wait doubles with every retry, up to
-``WAIT_MAX_S``, and is then shortened by a random share. So clients that failed together do not retry together. After a
-fault that may leave a reply on its way, the next try has a new connection.
+``WAIT_MAX_S``, and is then shortened by a random share. So clients whose requests failed at the same time do not retry
+at the same time. After some faults a late reply to the failed request may still arrive. Then the next try uses a new
+connection.
 """
 
 import random
@@ -31,7 +34,7 @@ FIRST_WAIT_S = 0.05
 """Longest wait before the first retry, in seconds: the time of some hundred requests."""
 
 WAIT_MAX_S = 2.0
-"""Longest wait before any retry, in seconds. A server restarts in less time."""
+"""Longest wait before each later retry, in seconds. The restart of a server takes less time."""
 
 RETRIES_MAX = 100
 
@@ -43,7 +46,7 @@ class RetryingExchange:
     raises the last fault.
 
     ``retried`` counts the retries. A method blocks for all tries, each within ``timeout_s``, and for the waits between
-    the tries. For one thread at a time. The caller that makes this exchange closes the exchange.
+    the tries. For one thread at a time. The caller must close this exchange.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class RetryingExchange:
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Sends a trade; see ``RemoteExchange.trade``. A trade without an id gets a unique id, unless ``retries`` is 0.
-        By its id, the service does the trade once, for any number of tries."""
+        Because of the id, the service does the trade only once, for any number of tries."""
         own_id = request_id or (uuid.uuid4().hex if self._retries else "")
         return self._sent(lambda exchange: exchange.trade(name, quantity, side, own_id), _PASSING)
 
@@ -85,8 +88,8 @@ class RetryingExchange:
             self._connection = None
 
     def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
-        """Sends a request, and sends it again after the faults ``passing``. Raises any other fault at once, and the
-        fault of the last try."""
+        """Sends a request, and sends the request again after a fault of the types ``passing``. Raises a fault of
+        another type at once. After the last try, raises the fault of this try."""
         for tried in range(self._retries + 1):
             connecting = self._connection is None
             try:

@@ -1,14 +1,15 @@
-"""A trader: one request, or a small trading session. The smallest program that shows the API.
+"""A trader: a program that sends one request, or the requests of a small trading session. The trader is the smallest
+program that shows the API.
 
     python -m clients.trader lookup GameStart
     python -m clients.trader trade GameStart 10 buy --request-id 7f3a
     python -m clients.trader update GameStart 16.50
     python -m clients.trader --seed 1 --requests 12 --stocks GameStart FishCo
 
-The trader prints each reply on its own line. A line begins with the outcome and the assignment's code. The exit code is
-0 if all outcomes were OK, 1 for another outcome, 2 for bad usage, and 3 for a fault. Standard error has a fault in one
-line, and advice on stocks that the server lacks. With ``--retries`` requests are sent again (``retrying.py``), and the
-trader prints the number of retries.
+The trader prints each reply on its own line. A line begins with the outcome and the outcome's code in the assignment.
+The exit code is 0 if all outcomes were OK, 1 for another outcome, 2 for bad usage, and 3 for a fault. Standard error
+has a fault in one line, and advice on stocks that the server lacks. With ``--retries`` requests are sent again
+(``retrying.py``), and the trader prints the number of retries.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from stock_service.trading.model import (
 PROGRAM = "python -m clients.trader"
 
 Answer = tuple[Status, str]
-"""Outcome of a request, and the line that shows the outcome."""
+"""Outcome of a request, and the line of output that shows the outcome."""
 
 Request = Callable[[RetryingExchange], Answer]
 
@@ -53,7 +54,7 @@ _PRICES = f"$0.00 to {dollars(INT64_MAX)}"
 _LIMIT = f"A trade past the stock's limit is refused: SUSPENDED. The usual limit is {DEFAULT_VOLUME_LIMIT:,} shares."
 
 _ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
-"""Text on the values that the service accepts, by the outcome for a value that the service refuses."""
+"""Text on the allowed values of a field, by the outcome for a value that is not allowed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """A sweep from its first block to its judgement: after each look the judge decides if further blocks are measured.
 
-A sweep is a measurement in blocks. A look is a number of blocks after which the sweep is judged. The commands
-``compare`` and ``run`` share this module. No other module joins measuring and judging.
+A sweep is a measurement in blocks. A look is a number of blocks after which the sweep is judged. Both commands
+``compare`` and ``run`` use this module. No other module calls both the measurement and the judge.
 """
 
 import random
@@ -20,7 +20,7 @@ from experiments.results.observed import Block
 from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
-"""Function that states the result of the blocks so far, in a few words and without a verdict."""
+"""Function that returns the result of the blocks so far, in a few words and without a verdict."""
 
 SEEDS = 1_000_000
 """Number of seeds from which a seed is drawn. The number is small, so that a seed is easy to type."""
@@ -50,9 +50,9 @@ def seed_for(given: int | None, begun: Path | None = None) -> int:
 def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Seen, resume: bool = False) -> Judgement:
     """Measures until the headline comparisons are decided at a look, or until the last look. Returns after minutes.
 
-    Writes each whole block into the folder, where the block stays after an error or Ctrl-C. ``resume`` goes on with the
-    sweep in the folder. Raises UsageError, ProgramFailed, a Fault of connecting, OSError; KeyboardInterrupt after
-    Ctrl-C.
+    Writes each whole block into the folder, where the block stays after an error or Ctrl-C. With ``resume``, continues
+    the sweep in the folder. Raises UsageError, ProgramFailed, a Fault of connecting, OSError, and KeyboardInterrupt
+    after Ctrl-C.
     """
 
     def measure(number: int, attempt: int) -> Block:

@@ -1,7 +1,7 @@
 """The load client's program: a load run for each number of clients, or a search for the highest rate.
 
 ``EXITS`` has the exit codes. After Ctrl-C or SIGTERM the measurements so far are still shown and written. All files are
-rewritten after every run. A reader never sees half a file.
+rewritten after every run. A reader never sees a partly written file.
 """
 
 import argparse
@@ -52,24 +52,24 @@ PROGRAM = "python -m clients.load"
 SEARCH_FROM_HZ, SEARCH_TO_HZ = 10.0, 1_000_000.0
 
 ENOUGH = 1.2
-"""Number of replies that a trial is planned for, as a multiple of the replies that the percentiles need. Arrivals are
-random, so a trial without this reserve might get too few replies."""
+"""Planned number of replies of a trial ÷ number of replies that the percentiles need. Arrivals are random, so a trial
+without this reserve might get too few replies."""
 
 PROBE_S = 1.0
-"""Longest time for the connection that tests if a server listens. If the server has not refused the connection by then,
-the clients start."""
+"""Longest time in seconds for the connection that tests if a server listens. If the server has not refused the
+connection by then, the clients start."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
 """Two limits of the lateness of sends in a trial: in µs, and as a share of the median response time. A trial fails if
 the 99th percentile of the lateness is over both limits.
 
 Sends are late if the client is too slow, or if the server allows no more calls on the connections. The lateness alone
-does not tell the cause.
+does not show which of the two causes applies.
 """
 
 KEPT_UP = 0.99
-"""Smallest share of the due requests that must have a reply in a trial's window. With fewer replies the trial fails:
-the server fell behind."""
+"""Smallest share of a trial's due requests that must have a reply within the trial's window. With fewer replies the
+trial fails: the server fell behind."""
 
 LATE = (
     "sent late: try more --clients, separate --cpus or a quieter machine; "
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lean.check(plans[0])
     except UsageError as error:
         refuse(PROGRAM, error)
-    except Fault as fault:  # fault of a server that is asked for the method of --call
+    except Fault as fault:  # a fault during the question to the server about the method of --call
         print(f"{PROGRAM}: {_in_words(fault, options)}", file=sys.stderr)
         return FAULT_EXIT
     session = _Session(options)
@@ -156,8 +156,8 @@ class _Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Context in which no signal raises: KeyboardInterrupt comes at the end of the block. So no result is lost
-        between a run and its summary."""
+        """Context in which no signal raises an exception: KeyboardInterrupt comes at the end of the block. So a signal
+        between a run and the run's summary loses no result."""
         self._held = True
         try:
             yield
@@ -166,7 +166,8 @@ class _Interrupts:
         self.look()
 
     def look(self) -> None:
-        """Raises KeyboardInterrupt if a signal has come, but only once."""
+        """Raises KeyboardInterrupt if a signal has come. Does nothing if ``over`` is true, as after the first
+        KeyboardInterrupt."""
         if self._came and not self.over:
             self.over = True
             raise KeyboardInterrupt
@@ -188,8 +189,8 @@ class _Session:
         """History of the last run; None without ``--check``."""
 
     def run(self, asked: LoadPlan, floor_said: Floor | None) -> Measured:
-        """Runs one plan, shows the progress, and keeps the result. Ctrl-C ends the run early. The caller must hold
-        interrupts back.
+        """Runs one plan, shows the progress, and keeps the result. Ctrl-C ends the run early. The caller must call this
+        method in a ``held`` block of the interrupts.
 
         Blocks for the duration of the run. Raises a Fault if no request was answered.
         """
@@ -220,7 +221,7 @@ class _Session:
 
 
 def _knock(asked: LoadPlan) -> None:
-    """Connects once, and closes again, before the measurement. Raises Unavailable if no server listens.
+    """Makes one connection before the measurement, and closes the connection. Raises Unavailable if no server listens.
 
     Blocks for ``PROBE_S`` at most for each address of the server's name. A server that is slow to accept is not an
     error.
@@ -257,8 +258,8 @@ def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
 
 
 def _checked(history: History, path: Path | None) -> bool:
-    """Prints the verdict on a history, and writes the history to ``path`` if given. True for a linearizable history
-    without an error of writing."""
+    """Prints the verdict on a history, and writes the history to ``path`` unless ``path`` is None. True for a
+    linearizable history without an error of writing."""
     found = judged(history)
     show_verdict(found, Console())
     if path is not None:
@@ -271,7 +272,7 @@ def _checked(history: History, path: Path | None) -> bool:
 
 
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every limit that a run did not keep, and a line where the run's load differed from the requested load.
+    """A line for every limit that a run did not keep. One more line if the run's load differed from the requested load.
     A run under a different load does not show that the server keeps the limit under the requested load."""
     for line in broken(limits, result):
         yield f"--fail-if {line}"
@@ -280,8 +281,8 @@ def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
-    """Searches the highest rate that keeps the limits: trials at rising rates; at falling rates if the first trial
-    fails."""
+    """Searches for the highest rate at which the limits are kept, by trials at rising rates. If the first trial fails,
+    further trials have falling rates."""
     options = session.options
     limits = _limits(options)
     first_hz = first_rate_hz(limits, base.duration_s)
@@ -382,8 +383,8 @@ _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.
 
 
 def _write(options: argparse.Namespace, runs: Sequence[Measured], streams: bool) -> list[str]:
-    """Writes the files, or with ``streams`` the streams, that the options name. Writes nothing without a measurement.
-    Gives a line for each error."""
+    """Writes the files that the options name or, if ``streams`` is true, the streams that the options name. Writes
+    nothing without a measurement. Gives a line for each error."""
     faults = []
     for option, text in _TEXTS:
         path: Path | None = getattr(options, option)

@@ -16,7 +16,8 @@ PLAIN_EVERY_S = 10.0
 
 @contextmanager
 def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
-    """Progress function for ``fleet.run``. On a terminal the line disappears when the block ends."""
+    """Context that yields a progress function for ``fleet.run``. On a terminal the line of progress disappears when the
+    ``with`` block ends."""
     name = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
     if plan.rate_hz is not None:
         name += f" at {plan.rate_hz:,.10g}/s"

@@ -173,7 +173,7 @@ def _add_results(made: Parser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises UsageError if two options exclude each other, or an option has no effect because a second option is
+    """Raises UsageError if two options exclude each other, or if an option has no effect because another option is
     missing."""
     if options.arrivals is not None and options.rate_hz is None and not options.find_rate:
         raise UsageError("--arrivals", options.arrivals, "with --rate-hz R or --find-rate, which make an open loop")
@@ -241,8 +241,8 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def check_reflection(options: argparse.Namespace) -> None:
-    """Raises UsageError if ``--call`` has to ask the server for the method's messages (reflection), and the server
-    needs credentials."""
+    """Raises UsageError for ``--call`` if the server must be asked for the method's messages (by reflection), but the
+    server needs credentials."""
     if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
         raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 
@@ -259,7 +259,7 @@ def request_types(options: argparse.Namespace) -> tuple[RequestType, ...]:
     Fault."""
     if options.call is None:
         return ()
-    from clients.load.plan.calls import called  # loads grpcio: a fifth of the program's start
+    from clients.load.plan.calls import called  # loads grpcio, which takes a fifth of the program's start
 
     return (called(server_address(options), options.call, options.data or "{}", options.proto, options.timeout_s),)
 
@@ -292,7 +292,8 @@ def plan(options: argparse.Namespace, clients: int, own: tuple[RequestType, ...]
 
 
 def mix(text: str) -> dict[str, float]:
-    """Parses the weights of the requests: ``lookup=0.5,trade=0.5``. A missing weight is 1: ``lookup``."""
+    """Parses the weights of the requests, such as ``lookup=0.5,trade=0.5``. A request without a weight, such as
+    ``lookup``, has the weight 1."""
     weights: dict[str, float] = {}
     for part in text.split(","):
         name, equals, weight = part.partition("=")
@@ -326,8 +327,8 @@ def cpu(text: str) -> int:
 
 
 def output_file(text: str) -> Path:
-    """Parses the path of a file to write. Tests that the file can be written, so that a wrong path is found before the
-    measurement."""
+    """Parses the path of a file to write. Tests if the file can be written, so that an unusable path is found before
+    the measurement."""
     path = Path(text)
     if path.exists() and not path.is_file() and not path.is_dir():
         writable = os.access(path, os.W_OK)

@@ -1,4 +1,4 @@
-"""A load run as a file: JSON with everything, CSV with a line for each request type, ``.hlog`` for other tools.
+"""A load run as a file: JSON with all results, CSV with a line for each request type, or ``.hlog`` for other tools.
 
 JSON has the counts and times (``counted``), and the numbers computed from the counts and times. ``result.from_json``
 reads ``counted``. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request
@@ -6,11 +6,11 @@ type counts answered requests that were due in the window. In an open loop the s
 requests are answered after the window. ``counted.parts`` also has the replies within the window for each type
 (``completed``).
 
-CSV has the numbers of the screen. Throughput in CSV counts replies within the window. The cell of a percentile is empty
-if fewer than ten requests lie beyond the percentile.
+CSV has the numbers that the screen shows. Throughput in CSV counts replies within the window. The cell of a percentile
+is empty if fewer than ten requests lie beyond the percentile.
 
-A file gets a temporary name in its folder, is written, and is then renamed. So a reader never sees half a file. Streams
-(``/dev/stdout``, a pipe) are written to directly.
+A file is written under a temporary name in its folder, and is then renamed. So a reader never sees a partly written
+file. Streams (``/dev/stdout``, a pipe) are written to directly.
 """
 
 import csv
@@ -33,7 +33,7 @@ from clients.load.run.floor import Floor
 from clients.load.summary import PERCENTILES, told
 
 JSON_FORMAT = 2
-"""Version of the format, raised when the meaning of a field changes."""
+"""Version of the JSON format. A change in a field's meaning increases the version."""
 
 _MS_NS = 1e6
 
@@ -68,7 +68,7 @@ def csv_text(runs: Sequence[Measured]) -> str:
 
 
 def _line(run: Measured, name: str) -> dict[str, object]:
-    """Row of CSV for one request type of a run. The cell of a number that is None is empty."""
+    """Row of CSV for one request type of a run. If a number is None, its cell is empty."""
     request = run.result.requests[name]
     plan = {column: getattr(run.plan, column) for column in _OF_PLAN}
     numbers = {number: getattr(request, number) for number in _NUMBERS}
@@ -86,7 +86,8 @@ def _line(run: Measured, name: str) -> dict[str, object]:
 
 
 def hlog_text(runs: Sequence[Measured]) -> str:
-    """HdrHistogram's interval log: response times in nanoseconds, a tag for each run's number and request type.
+    """HdrHistogram's interval log: response times in nanoseconds. The tag of an interval has the run's number and the
+    request type.
 
     The greatest value of an interval is in milliseconds, as is usual in such logs.
     """
@@ -107,7 +108,7 @@ def hlog_text(runs: Sequence[Measured]) -> str:
 
 def is_stream(path: Path) -> bool:
     """True for a pipe or a device, and for a path that names an open file descriptor (``/dev/fd/3``). The program
-    writes to such a path directly, and once."""
+    writes to such a path directly, and only once."""
     return str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")) or (path.exists() and not path.is_file())
 
 
@@ -131,14 +132,14 @@ def write(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """Process's umask: the permissions that new files do not get. The system has no call that only reads the umask, so
-    the function sets it for a moment. For the main thread."""
+    """Umask of this process: the permissions that new files do not get. The system has no call that only reads the
+    umask, so the function sets the umask for a moment. Must be called in the main thread."""
     os.umask(umask := os.umask(0o077))
     return umask
 
 
 _BEYOND = dict(PERCENTILES.values()) | {"service_us_p50": 0.5, "service_us_p99": 0.01}
-"""Share of requests beyond each percentile."""
+"""Share of requests that lie beyond each percentile, by the percentile's name."""
 
 
 def _column(name: str) -> str:
@@ -196,7 +197,7 @@ def _document(run: Measured) -> dict[str, object]:
 
 
 def _counted(result: LoadResult) -> dict[str, object]:
-    """Counts of a run, or of one host's part of the run."""
+    """Counts of a whole run, or counts of one host's share of a run."""
     return {
         "requests": {
             name: {field: getattr(request, field) for field in _OF_REQUEST} for name, request in result.requests.items()

@@ -1,8 +1,8 @@
 """Summary of a load run for people: a table and a few lines, within one screen of 80 columns.
 
 Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown if at least ten requests lie beyond the
-percentile. A dash stands for a percentile of a run with too few requests, and for times without answered requests.
-Warnings on doubtful numbers stand below the table.
+percentile. A dash stands for a percentile if the run has too few requests, and for every time if no request was
+answered. Warnings about doubtful numbers stand below the table.
 """
 
 import math
@@ -27,7 +27,7 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; restart the server, or give it a "
     "--catalog of higher limits",
 }
-"""Advice by outcome, for a run in which every reply has this outcome, which is not OK."""
+"""Advice by the outcome's name, for a run in which all replies have one outcome other than OK."""
 
 BEYOND_MIN = 10
 """Smallest number of requests that must lie beyond a percentile that is shown."""
@@ -35,7 +35,7 @@ BEYOND_MIN = 10
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
 PERCENTILES = {"p50": ("p50_us", 0.5), "p90": ("p90_us", 0.1), "p99": ("p99_us", 0.01), "p99.9": ("p999_us", 0.001)}
-"""Percentiles of response times: the name of the field in ``RequestResult``, and the share of replies above the
+"""Percentiles of response times. Each has the name of a field in ``RequestResult``, and the share of replies above the
 percentile."""
 
 _COLUMNS = ("request", "count", "errors", "per s", "mean", *PERCENTILES, "max")
@@ -76,7 +76,7 @@ def _print(console: Console, line: str, style: str | None = None) -> None:
 
 
 def title(plan: LoadPlan, result: LoadResult) -> str:
-    """Title of the run, in one line."""
+    """Title of a run's summary, in one line."""
     host, port = plan.address
     clients = "1 client" if plan.clients == 1 else f"{plan.clients} clients"
     each = f" × {plan.connections_per_client} connections" if plan.connections_per_client > 1 else ""
@@ -179,8 +179,8 @@ def off_schedule(fault: str) -> str:
 
 
 def _not_ok(result: LoadResult) -> Iterator[str]:
-    """A line for each request type without an OK reply, or one line if no type has an OK reply. One more line if the
-    server lacks some of the stocks."""
+    """A line for each request type without an OK reply, or a single line if no type has an OK reply. One more line if
+    the server does not have some of the stocks."""
     asked = {name: request.outcomes for name, request in result.requests.items() if request.count}
     refused = [name for name, outcomes in asked.items() if not outcomes.get(Status.OK.name)]
     for name in [ALL] if ALL in refused else refused:
@@ -198,7 +198,7 @@ def _not_ok(result: LoadResult) -> Iterator[str]:
 
 
 def _busy(result: LoadResult) -> str:
-    """Text on busy clients: a client with a busy core, or all clients together."""
+    """Text on busy clients: one client that keeps its core busy, or all clients together."""
     if result.client_cpu_share > CLIENT_CPU_LIMIT:
         return f"a client used over {CLIENT_CPU_LIMIT:.0%} of a core"
     cores = "core" if result.cores == 1 else f"{result.cores} cores"

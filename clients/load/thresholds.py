@@ -1,7 +1,7 @@
 """Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
 
 A condition names a fault: a run for which the condition holds has failed. At least ten replies must lie beyond a
-percentile. A run with fewer replies has failed too, since such a run cannot show that the limit was kept. Throughput is
+percentile. With fewer replies a run has failed too, since the run cannot show that the limit was kept. Throughput is
 the number of replies a second within the window, as in the summary's column ``per s``. ``errors`` counts the errors of
 the whole run, warm-up and connecting included; ``lookup.errors`` counts the errors of requests that were due in the
 window.
@@ -64,7 +64,7 @@ def parse(text: str) -> Condition:
 
 
 def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every condition that holds, and for every condition that cannot be decided by the run."""
+    """A line for every condition that the run meets, and for every condition that the run cannot decide."""
     for condition in conditions:
         request = result.requests.get(condition.request)
         if request is None:
@@ -82,8 +82,8 @@ def replies_needed(conditions: Sequence[Condition]) -> int:
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """Text on how a run met the condition, or why the run cannot decide the condition. None if the run did not meet the
-    condition."""
+    """Text with the reason why a run met the condition, or why the run cannot decide the condition. None if the run did
+    not meet the condition."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what]) if request.count else None

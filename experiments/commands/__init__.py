@@ -3,4 +3,4 @@
 PROGRAM = "python -m experiments"
 
 FAILED_EXIT = 1
-"""Exit code where a server or a client failed, or where a check found a difference."""
+"""Exit code if a server or a client failed, or if a check found a difference."""

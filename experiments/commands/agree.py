@@ -1,9 +1,10 @@
 """``python -m experiments agree RESULTS…``: one table that combines whole runs of different hours.
 
-A whole run ended at a look (a declared number of blocks), and so has verdicts. The command reads folders of results and
-measures nothing. ``judge/agreement.py`` computes the numbers of the table, and this module writes the table as text or
-as Markdown. An incomplete run, or a run of another sweep, is refused with a message of one line. The table lists runs
-of several versions, but does not combine these runs. Lines below the table name the differences between versions.
+A whole run is a run that ended at a look (a declared number of blocks). Only whole runs have verdicts. The command
+reads folders of results and measures nothing. ``judge/agreement.py`` computes the numbers of the table, and this module
+writes the table as text or as Markdown. The command refuses an incomplete run, and runs of different sweeps, with a
+message of one line. The table lists runs of several versions, but does not combine these runs. Lines below the table
+name the sources that differ between versions.
 """
 
 import argparse
@@ -40,14 +41,15 @@ LEGEND = (
     ("a further run", f"{CONFIDENCE:.0%} prediction interval for the true ratio of one more run"),
     ("contradictions", "pairs of runs with opposite verdicts"),
 )
-"""Meaning of each column of the table, except the first column."""
+"""Name and meaning of each column of the table, except the first column."""
 
 SEVERAL_VERSIONS = "of several versions"
 
 THREE_NEEDED = f"{SPREAD_FROM} runs needed"
 
 TAU_SHOWN = 0.0005
-"""Smallest standard deviation that the column ``tau`` shows as a number. A smaller deviation would round to 0.0%."""
+"""Smallest standard deviation that the column ``tau`` shows as a number. A smaller deviation would be rounded to 0.0%.
+"""
 
 
 def add_options(parser: Parser) -> None:
@@ -73,9 +75,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def earlier_run(folder: Path) -> EarlierRun:
-    """Record of a folder's whole run for the file of ``--keep``. Raises UsageError for a run without verdicts.
+    """Makes the record of a folder's whole run, for the file of ``--keep``. Raises UsageError for a run without
+    verdicts.
 
-    The record has the mean log-ratio and its variance for each headline comparison with a value in two blocks or more.
+    The record has two numbers for each headline comparison that has values in two or more blocks: the mean log-ratio,
+    and the variance of this mean.
     """
     judgement, of = whole_run(folder), environment.load(folder)
     logs = {each.comparison.name: list(each.log_ratios.values()) for each in judgement.comparisons("headline")}
@@ -91,7 +95,7 @@ def earlier_run(folder: Path) -> EarlierRun:
 def table(folders: Sequence[Path], markdown: bool = False) -> str:
     """Text of the table, of its legend and of the sentences below it, with a line break at the end.
 
-    Raises UsageError for fewer than two folders, a folder given twice, an incomplete run, and runs of different sweeps.
+    Raises UsageError for fewer than two folders, a repeated folder, an incomplete run, and runs of different sweeps.
     """
     if len(folders) < 2:
         raise UsageError("RESULTS", " ".join(map(str, folders)) or None, "two folders of results or more")
@@ -114,13 +118,13 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
 
 
 def run_sources(folder: Path) -> Sources:
-    """Fingerprint of the sources of a folder's run; empty where the folder has no fingerprint. Raises UsageError."""
+    """Fingerprint of the sources of a folder's run; empty if the folder has no fingerprint. Raises UsageError."""
     return environment.load(folder).sources if (folder / environment.ENVIRONMENT_FILE).exists() else {}
 
 
 def versions(found: Sequence[Agreement]) -> Iterator[str]:
-    """Lines, one for each run whose version differs from the version of the first run. A line names the sources that
-    differ, and counts the comparisons that these sources concern."""
+    """One line for each run whose version differs from the version of the first run. The line names the sources that
+    differ, and counts the comparisons with arms that run these sources."""
     for place in sorted({place for each in found for place in each.apart}):
         apart = [each.apart[place] for each in found if place in each.apart]
         named = dict.fromkeys(name for names in apart for name in names)

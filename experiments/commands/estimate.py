@@ -1,4 +1,5 @@
-"""Estimated duration of a measurement, from its numbers of slices, windows and starts. The functions are pure."""
+"""Estimated duration of a measurement, computed from its numbers of slices, of windows and of started servers. The
+functions are pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,8 +34,8 @@ def block_s(sweep: Sweep) -> float:
 
 
 def _starts_s(sweep: Sweep) -> float:
-    """Estimated seconds in a block for starting servers, in a sweep whose servers start before each turn of their
-    group."""
+    """Estimated seconds in a block for the starts of servers. Only for a sweep whose servers start before each turn of
+    their group."""
     total_s = 0.0
     for group in sweep.groups:
         turns = group.times * -(-sweep.rounds // group.every)
@@ -49,7 +50,7 @@ def _window_s(arm: Arm, of: Windows) -> float:
 
 
 def after_s(after: Mapping[str, Sweep], runs: Sequence[Plan] = ()) -> float:
-    """Estimated seconds after a part's own sweep: for the sweeps ``after``, for the further ``runs``, and for the
+    """Estimated seconds for all steps after a part's own sweep: the sweeps ``after``, the further ``runs``, and the
     report."""
     swept = sum(each.looks[-1] * block_s(each) for each in after.values())
     return REPORT_S + swept + sum(each.lasts_s for each in runs)

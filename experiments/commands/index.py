@@ -1,4 +1,4 @@
-"""``index``: one page of all studies, in HTML and in Markdown, from folders of results or from the recordings.
+"""``index``: writes one page on all studies, in HTML and in Markdown, from folders of results or from the recordings.
 
 A recording is a folder of results that the repository keeps. ``experiments/studies/README.md`` is the page of the
 recordings, in Markdown only.
@@ -27,7 +27,7 @@ HERE = Path(experiments.studies.__file__).parent
 ROOT = HERE.parents[1]
 
 RECORDED = "quick"
-"""Folder name of the recording of a study's main part that the page shows."""
+"""Name of the folder with a recording of a study's main part. The page shows this recording."""
 
 OUT = Path("results/index")
 
@@ -76,7 +76,7 @@ def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_
 
 
 def recordings() -> Iterator[Path]:
-    """Folders of the recordings: one for each part of a study that has a recording."""
+    """Folders of the recordings, one folder for each recorded part of a study."""
     for name, study in STUDIES.items():
         for part in study.parts:
             folder = HERE / name / "recorded" / (RECORDED if part == name else part)
@@ -86,7 +86,8 @@ def recordings() -> Iterator[Path]:
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
     """Folders of results. A given folder with a sweep is kept. A given folder without a sweep, such as the folder of
-    ``run all``, is replaced by its subfolders with a sweep, if there are any."""
+    ``run all``, is replaced by its subfolders that have a sweep. If there are no such subfolders, the given folder is
+    kept."""
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
@@ -96,8 +97,8 @@ def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_RE
     """Index of the content of folders of results, with links that are relative to the page's folder ``at``.
 
     A missing main part of a study is replaced by the part that measures the same servers by numbers of clients (``run
-    all --clients``). Raises UsageError where the main part of a study is given twice, and where a further part of a
-    study is given without the main part.
+    all --clients``). Raises UsageError if the main part of a study is given twice, and if a further part of a study is
+    given without the main part.
     """
     mains: dict[str, tuple[Path, Content]] = {}
     further: dict[str, list[tuple[Path, Content]]] = {}
@@ -139,5 +140,5 @@ def _entry(name: str, folder: Path, content: Content, further: Sequence[tuple[Pa
 
 
 def _way(path: Path, at: Path) -> str:
-    """Relative path from the folder ``at`` to a file; empty where the file does not exist."""
+    """Relative path from the folder ``at`` to a file; empty if the file does not exist."""
     return Path(os.path.relpath(path, at)).as_posix() if path.exists() else ""

@@ -11,7 +11,8 @@ def add_options(_: Parser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Prints a line for each part: its name, then the study's question for a main part, or else the part's title."""
+    """Prints a line for each part: the part's name, and then the study's question for a main part, or the part's title
+    for any other part."""
     width = max(map(len, PARTS))
     for name, (study, part) in PARTS.items():
         print(f"{name:{width}}  {study.question if name in STUDIES else part.title}")

@@ -1,9 +1,10 @@
-"""Notebooks with their outputs: every cell is run, and the value of its last expression is kept in Jupyter's format.
+"""Writes notebooks with their outputs: runs every cell, and keeps the value of the cell's last expression in Jupyter's
+format.
 
-The cells run in this process, which takes seconds; one kernel for each notebook would take minutes. The files have no
-execution counts, times or Python version. Two machines draw slightly different pixels. So a new picture replaces the
-kept picture only if more pixels differ than ``alike`` allows, or if the numbers of the picture differ. These numbers
-are kept as text beside the picture, and compared exactly.
+The cells run in this process, within seconds. A kernel of its own for each notebook would need minutes. The files have
+no execution counts, times or Python version. Two machines draw slightly different pixels. So a new picture replaces the
+kept picture only in two cases: more pixels differ than ``alike`` allows, or the numbers in the picture differ. These
+numbers are kept as text beside the picture, and compared exactly.
 """
 
 import ast
@@ -45,14 +46,14 @@ def open_folder(folder: str) -> Notebook:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """File of every notebook, with the recomputed text of the file. Blocks for a minute. Raises UsageError."""
+    """Yields every notebook's file, with the recomputed text of the file. Blocks for a minute. Raises UsageError."""
     for file in sorted(NOTEBOOKS.glob("*.ipynb")):
         yield file, filled(file)
 
 
 def filled(file: Path) -> str:
-    """Text of a notebook's file, with the outputs of its cells, which this function runs. Raises UsageError with the
-    notebook's name where a cell raises UsageError."""
+    """Text of a notebook's file, with the outputs of its cells, which this function runs. If a cell raises UsageError,
+    raises UsageError with the notebook's name."""
     notebook = json.loads(file.read_text(encoding="utf-8"))
     notebook["metadata"] = METADATA
     names: dict[str, object] = {}
@@ -72,7 +73,7 @@ def filled(file: Path) -> str:
 
 
 def _run(source: str, file: Path, names: dict[str, object]) -> object:
-    """Runs a cell. Returns the value of its last statement; None where the last statement is not an expression."""
+    """Runs a cell. Returns the value of the cell's last statement; None if this statement is not an expression."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), file.name, "exec"), names)
@@ -81,7 +82,7 @@ def _run(source: str, file: Path, names: dict[str, object]) -> object:
 
 def _outputs(shown: object, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Outputs of a cell in the format of Jupyter's files. ``shown``: the value that ``_run`` returned. ``before``: the
-    outputs in the file. A picture among these outputs is kept if the new picture is alike."""
+    outputs in the file. A picture in these outputs is kept if the new picture is alike."""
     match shown:
         case None:
             return []
@@ -101,7 +102,7 @@ def _picture(shown: Drawn, before: dict[str, Any]) -> dict[str, Any]:
 
 
 def alike(png: bytes, kept: str) -> bool:
-    """True where two pictures differ as little as drawings of one figure on two machines. ``png``: bytes of the new PNG
+    """True if two pictures differ as little as drawings of one figure on two machines. ``png``: bytes of the new PNG
     file. ``kept``: the kept PNG file in Base64."""
     one, other = (np.asarray(Image.open(BytesIO(each)).convert("L"), int) for each in (png, b64decode(kept)))
     return one.shape == other.shape and bool((np.abs(one - other) > LEVELS).mean() <= SHARE)

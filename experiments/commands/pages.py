@@ -1,4 +1,4 @@
-"""``pages``: writes the numbers of the recordings into pages and notebooks, so that no number is typed.
+"""``pages``: writes the numbers of the recordings into pages and notebooks, so that nobody must type numbers.
 
 The command writes the index of studies, each recorded report, and the outputs of each notebook (``notebooks.py``). On
 the pages of ``filled_pages`` the command writes the text between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``.
@@ -7,10 +7,10 @@ With a ``?`` after FOLDERS the recording may be missing: the page then has the t
 
 - the name of a comparison, for its ratio. ``1÷`` before the name gives the inverse of the ratio, and ``interval`` after
   the name gives the interval of the ratio;
-- ``latency of ARM`` or ``STAGE of ARM``: a mean time over the first run's blocks. An arm is a server under a load;
+- ``latency of ARM`` or ``STAGE of ARM``: a mean time over all blocks of the first run. An arm is a server under a load;
 - or one of ``QUANTITIES``.
 
-With ``--check`` the command writes nothing, and prints the names of pages that would change.
+With ``--check`` the command writes nothing, but prints the names of the pages that it would change.
 """
 
 import argparse
@@ -68,8 +68,8 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the pages that change, and prints their paths; with ``--check`` only prints the paths. Returns the exit
-    code: ``DIFFERS_EXIT`` where ``--check`` found a page that would change. Blocks for a minute. Raises UsageError,
-    OSError."""
+    code, which is ``DIFFERS_EXIT`` if ``--check`` found a page that would change. Blocks for a minute. Raises
+    UsageError, OSError."""
     changed = {page: text for page, text in chain(written(), notebooks.written()) if text != _text(page)}
     for page, text in changed.items():
         if not options.check:
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """File of every page except the notebooks, with the recomputed text of the file. Raises UsageError."""
+    """Yields the file of every page except the notebooks, with the recomputed text of the file. Raises UsageError."""
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made({folder: _read(folder) for folder in recordings()}, HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
@@ -107,7 +107,7 @@ def filled(text: str, page: Path) -> str:
 
 
 def _said(folders: str, quantity: str, page: Path) -> str:
-    """Text between the markers for a quantity. ``page``: the page, for the text of a UsageError."""
+    """Text that stands between the markers for a quantity. ``page`` is named in the text of a UsageError."""
     study, _, name = folders.removesuffix("?").partition("/")
     found = sorted(HERE.glob(f"./{study}/recorded/{name}/{SWEEP_FILE}"))
     if not found and folders.endswith("?"):
@@ -124,7 +124,7 @@ def _said(folders: str, quantity: str, page: Path) -> str:
 
 def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
     """Mean latency of an arm's requests, or mean duration of a stage that the server recorded, as text with a unit.
-    Raises UsageError where the arm has no such time."""
+    Raises UsageError if the arm has no such time."""
     sweep, blocks = judgement.sweep, judgement.blocks
     means_us: list[float] = []
     for arm in (each for each in sweep.arms if each.name == name):
@@ -140,8 +140,8 @@ def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
 
 def _ratio(runs: Runs, quantity: str, page: Path) -> str:
     """Text of a comparison's typical ratio: the ratio of a single run, or the least and the greatest ratio of several
-    runs. Where the quantity ends in ``interval``: the interval of each run. Raises UsageError for a comparison that a
-    run lacks."""
+    runs. If the quantity ends in ``interval``, the text is the interval of each run. Raises UsageError for a comparison
+    that a run lacks."""
     of = quantity.removeprefix("1÷ ")
     name = of.removesuffix(" interval")
     for folder, content in runs:
@@ -162,8 +162,8 @@ def _minutes(runs: Runs) -> str:
 
 
 def _took_s(folder: Path) -> float:
-    """Duration in seconds of a run, together with the runs inside its folder. UsageError for a folder without a record
-    of the machine."""
+    """Duration in seconds of a run, together with the runs in subfolders of its folder. Raises UsageError for a folder
+    without a record of the machine."""
     seen = [environment.load(file.parent) for file in folder.glob(f"**/{environment.ENVIRONMENT_FILE}")]
     moments = [datetime.fromisoformat(at.at) for each in seen for at in (each.before, each.after) if at is not None]
     if not moments:
@@ -172,7 +172,7 @@ def _took_s(folder: Path) -> float:
 
 
 def _versions(runs: Runs) -> str:
-    """Versions of the runs in words. A version that several runs have is named once."""
+    """Versions of the runs in words. A version of several runs is named only once."""
     return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
 
 
@@ -185,8 +185,8 @@ def _first(runs: Runs) -> str:
 
 
 def _answers(runs: Runs) -> str:
-    """Lines with every answer of the first run. If there are several runs, the least and the greatest ratio over all
-    runs follow each answer."""
+    """Lines with every answer of the first run. If there are several runs, each answer is followed by the least and the
+    greatest ratio over all runs."""
     (_, first), *others = runs
     lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
     for place, answer in enumerate(first.answers, 1):
@@ -216,8 +216,8 @@ def _changes(runs: Runs) -> Iterator[str]:
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """Least and greatest ratio of a comparison over the runs, as text. If some runs have no value, the number of runs
-    with a value follows."""
+    """Text of the least and the greatest ratio of a comparison over all runs. If some runs have no value, the text also
+    has the number of runs with a value."""
     every = [content.judgement.judged.get(judged.comparison.name) for _, content in runs]
     ratios = [each.typical.value for each in every if each is not None]
     return spread_words(ratios) + f" (of {counted(len(ratios), 'run')})" * (len(ratios) < len(runs))
@@ -241,8 +241,8 @@ of the runs. ``minutes``: the runs' durations. ``runs``: the number of runs. ``p
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:
-    """Lines of the table of A/A pairs (two servers with one setting). Each line has a pair of the first run, and the
-    least and the greatest ratio of this pair over all runs."""
+    """Lines of the table of A/A pairs (two servers with one setting). Each line has the name of a pair of the first
+    run, and the least and the greatest ratio of this pair over all runs."""
     for each in runs[0][1].judgement.judged.values():
         if each.comparison.kind == "same":
             yield each.comparison.title.removeprefix("A/A: "), _in_all(each, runs)

@@ -1,4 +1,4 @@
-"""``plot``: draws the figures of a folder of results again."""
+"""``plot``: redraws the figures of a folder of results."""
 
 import argparse
 

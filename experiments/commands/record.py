@@ -5,7 +5,7 @@ Each part that is not measured with the main part has its own recording. The sto
 main part, ``quick-2``, which is made last. ``run`` measures each recording into ``results/record``, so that the working
 tree does not change during the measurements. At the end the new recordings replace the recordings in
 ``experiments/studies``, and ``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``.
-If the sources, the commit or the machine have changed since that recording began, the recording is begun again.
+If the sources, the commit or the machine have changed since the recording began, ``record`` begins the recording again.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.lifeline import tied
 
 AGAIN = ("stock", "quick-2")
-"""Study whose main part is recorded twice, and name of the second recording."""
+"""Study whose main part has two recordings, and name of the second recording."""
 
 SCRATCH = Path("results/record")
 """Folder where recordings are measured. A measured recording stays there until all chosen recordings are measured."""
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     """Measures the recordings that ``SCRATCH`` lacks, then replaces the kept recordings and writes the pages. Returns
     the exit code. Blocks for hours.
 
-    Raises UsageError, OSError; KeyboardInterrupt, with every whole block kept.
+    Raises UsageError, OSError, and KeyboardInterrupt after Ctrl-C. Every whole block is kept.
     """
     chosen = selected(options.names)
     if not options.list:
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _recorded(chosen: Sequence[Recording]) -> int:
-    """Measures and replaces these recordings. Returns the exit code."""
+    """Measures these recordings, and replaces the kept recordings. Returns the exit code."""
     done = list(filter(is_done, chosen))
     print("\n".join(announced(chosen, done)), flush=True)
     failed = []
@@ -143,7 +143,7 @@ def _names(recording: Recording) -> tuple[str, ...]:
 
 def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[str]:
     """Lines that are printed before the start: the estimated duration of all recordings; then each recording, with its
-    own duration and the version of its kept recording. ``done``: recordings that are measured already."""
+    own duration and the version of its kept recording. ``done``: recordings that have been measured already."""
     took = {each: (0.0, 0.0) if each in done else _span_s(each) for each in chosen}
     least_s, most_s = (sum(seconds[place] for seconds in took.values()) for place in (0, 1))
     lines = [f"{counted(len(chosen), 'recording')}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -179,8 +179,8 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Version of the servers that were measured in a folder and in the folders inside it. If some of these versions
-    differ from the present sources: the first such version. ``UNKNOWN`` for a folder without results, and for a folder
+    """Version of the servers that were measured in a folder and in its subfolders. If some versions differ from the
+    present sources, the result is the first such version. ``UNKNOWN`` for a folder without results, and for a folder
     that cannot be read."""
     try:
         settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
@@ -191,7 +191,7 @@ def _version(folder: Path) -> Version:
 
 
 def _environments(folder: Path) -> list[Environment]:
-    """Environments of a folder and of the folders inside it."""
+    """Environments of a folder and of its subfolders."""
     return [environment.load(file.parent) for file in sorted(folder.glob(f"**/{environment.ENVIRONMENT_FILE}"))]
 
 
@@ -200,8 +200,8 @@ def _changed(found: Version) -> str:
 
 
 def _hindrance(folder: Path) -> str:
-    """Reason why ``run`` would refuse to resume an interrupted recording; empty where ``run`` would resume the
-    recording. Blocks for some 0.5 s."""
+    """Reason why ``run`` would refuse to resume an interrupted recording; empty if ``run`` would resume the recording.
+    Blocks for some 0.5 s."""
     found = _version(folder)
     if not found.is_this:
         return _changed(found)
@@ -211,15 +211,15 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """True where the recording in ``scratch`` is complete, and its servers are of the present sources."""
+    """True if the recording in ``scratch`` is complete, and was made with the present sources of its servers."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 
 def measure(recording: Recording) -> int:
     """Measures a recording, or resumes its measurement. Returns the exit code of ``run``. Blocks.
 
-    A recording that ``run`` would refuse to resume is begun again. A recording whose sources were changed during the
-    measurement gets no mark. Raises KeyboardInterrupt after Ctrl-C, once ``run`` has ended too. A second Ctrl-C ends
+    A recording that ``run`` would refuse to resume is begun again. If sources were changed during the measurement, the
+    recording gets no mark. Raises KeyboardInterrupt after Ctrl-C, once ``run`` has ended too. A second Ctrl-C ends
     ``run`` at once.
     """
     recording.mark.unlink(missing_ok=True)

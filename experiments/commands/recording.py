@@ -1,4 +1,5 @@
-"""Content of a folder of results, and the further parts that belong to the folder's part, for all commands."""
+"""Content of a folder of results, and the further parts that belong to the folder's part. All commands use these
+functions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -47,6 +48,6 @@ def recorded_beside(folder: Path) -> Mapping[str, Path]:
 
 
 def beside(part: Part) -> tuple[str, ...]:
-    """Names of the parts that are measured before and after a part. Each of these parts is measured into a folder of
-    its own name inside the part's folder."""
+    """Names of the parts that are measured before and after a part. The results of each such part go into a subfolder
+    of the part's folder, with the name of the measured part."""
     return (*([part.first] if part.first else []), *part.also, *part.after)

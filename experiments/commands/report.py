@@ -1,4 +1,4 @@
-"""``report``: writes the report of a folder of results again."""
+"""``report``: rewrites the report of a folder of results."""
 
 import argparse
 

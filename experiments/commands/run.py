@@ -52,11 +52,11 @@ RESULTS = Path("results")
 """Folder for new folders of results, if ``--out`` is not given."""
 
 BUSY_SHARE = 0.04
-"""Largest share of the cores' time that other processes and the hypervisor together may take without a warning. The
-services of an idle machine took 1 to 2 % here."""
+"""Largest share of the cores' time that other processes and the hypervisor together may take without a warning. On an
+idle machine, system services took 1 to 2 %."""
 
 BY_CLIENTS = "{name} has fixed loads. In place of these, each of its servers gets the numbers of --clients."
-"""Line that is printed where ``--clients`` is given for a part with fixed loads."""
+"""Line that is printed if ``--clients`` is given for a part with fixed loads."""
 
 BEYOND = (
     "left out: {name}: other hosts cannot reach this server, its load program is not our client, or it has an updater"
@@ -100,7 +100,7 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measures a part or all studies, draws the figures, and writes the report. Returns the exit code. Blocks.
 
-    Raises UsageError, ProgramFailed, a Fault; KeyboardInterrupt after Ctrl-C, with every whole block kept.
+    Raises UsageError, ProgramFailed, a Fault, and KeyboardInterrupt after Ctrl-C. Every whole block is kept.
     """
     options.hosts = _hosts(options)
     folder = options.out or _new(RESULTS / f"{options.name}-{options.profile}")
@@ -162,7 +162,7 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
     """Plan for measuring a part into a folder: its sweep, and its estimated duration. The sweep uses the predictions in
-    the folder. The plan has no sweep where the options do not fit the part."""
+    the folder. The plan has no sweep if the options do not fit the part."""
     study, part = PARTS[name]
     unmeasured = tuple(each for each in study.parts if each not in (name, *beside(part)))
     scale = scale_of(study, part, options)
@@ -213,8 +213,8 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
 
 
 def conclusion(found: Content) -> list[str]:
-    """Lines that print the answers: each question, its answer, and for an undecided answer the command that would
-    decide the question."""
+    """Lines to print: each question and its answer. If the answer is undecided, the command that would decide the
+    question follows."""
     lines = [""]
     for answer in found.answers:
         lines += [answer.question, f"  {answer.sentence}"]
@@ -247,8 +247,8 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
 
 
 def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> Scale:
-    """Measures the part that ``part.first`` names. Returns the scale with the predictions that follow from the results.
-    Returns the given scale for a part without predictions."""
+    """Measures the part that ``part.first`` names. Returns the scale with the predictions that are computed from the
+    results. For a part without predictions, returns the given scale."""
     if part.first is None or part.foretell is None:
         return scale
     if not resume:
@@ -292,9 +292,9 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 
 def part_for(name: str, options: argparse.Namespace) -> str:
-    """Name of the part to measure: ``name``, or the part with the same servers by numbers of clients (``by_clients``).
-    The part by numbers of clients is chosen with ``--cluster``, and with ``--clients`` where ``name`` has fixed
-    loads."""
+    """Name of the part to measure: ``name``, or the part that measures the same servers by numbers of clients
+    (``by_clients``). This second part is chosen with ``--cluster``, and with ``--clients`` if ``name`` has fixed loads.
+    """
     study, part = PARTS[name]
     by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
     return f"{name}{SUFFIX}" if by_clients or options.cluster is not None else name
@@ -315,8 +315,8 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """Sweep of a part at a scale. Raises UsageError where this number of blocks or clients decides nothing, or where no
-    peer of the part is built."""
+    """Sweep of a part at a scale. Raises UsageError if this number of blocks or clients cannot decide a comparison, or
+    if no peer of the part is built."""
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:
@@ -334,8 +334,8 @@ def _left_out(parts: Iterable[Part]) -> list[str]:
 def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
     """Names of the hosts of ``--cluster``; empty without ``--cluster``.
 
-    Raises UsageError where only one of ``--cluster`` and ``--host`` is given, where ``--host`` is a wildcard address,
-    where Dask is not installed, and where a host would have no client.
+    Raises UsageError in four cases: only one of ``--cluster`` and ``--host`` is given, ``--host`` is a wildcard
+    address, Dask is not installed, or a host would have no client.
     """
     if (options.cluster is None) != (options.host is None):
         lacking, given = ("--host", "--cluster") if options.host is None else ("--cluster", "--host")

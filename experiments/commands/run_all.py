@@ -2,7 +2,7 @@
 
 A main part includes the parts that are measured before and after it. The further parts of the studies are not measured.
 Each study has its own folder, so that its measurement can be resumed. After a failed study the next study begins: the
-error is printed in one line, and the exit code is 1. The module ``run`` hands over the function that measures a study.
+error is printed in one line, and the exit code is 1. The module ``run`` passes the function that measures a study.
 """
 
 import sys
@@ -33,7 +33,7 @@ class Planned:
     """Plan for measuring a study."""
 
     name: str
-    """Name of the part to be measured: the study's name, with a suffix where the part is by numbers of clients."""
+    """Name of the part to be measured: the study's name, with a suffix if the part measures by numbers of clients."""
     least_s: float
     """Estimated duration in seconds, if the first look decides."""
     most_s: float
@@ -41,7 +41,7 @@ class Planned:
     others: tuple[str, ...]
     """Names of the study's parts that are not measured."""
     sweep: Sweep | None = None
-    """Sweep to be measured; None where the options do not fit the part. The measurement then prints the reason."""
+    """Sweep to be measured; None if the options do not fit the part. The measurement then prints the reason."""
     beside: tuple[str, ...] = ()
     """Names of the files and folders that the measurement leaves, in addition to the files of the sweep."""
 
@@ -51,7 +51,7 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
     the exit code. Blocks.
 
     ``left_out``: lines on servers that cannot be measured here. ``again``: the command that resumes this run. Raises
-    KeyboardInterrupt, with every whole block kept; OSError where the index cannot be written.
+    KeyboardInterrupt after Ctrl-C, and OSError if the index cannot be written. Every whole block is kept.
     """
     done = {each.name for each in planned if is_whole(folder / each.name, each)}
     for line in (*announced(planned, folder, done), *left_out):
@@ -64,7 +64,7 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
             if each.name not in done:
                 print(f"\n{each.name} ({number} of {len(planned)})", file=sys.stderr)
             found[each.name] = read(own) if each.name in done else measure(each.name, own)
-        except Exception as error:  # after any error the next study is measured
+        except Exception as error:  # after an error of any kind the next study is measured
             failed[each.name] = _line(error)
             print(f"{each.name} failed: {failed[each.name]}", file=sys.stderr)
     lines = concluded(planned, found, failed)
@@ -81,8 +81,8 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
 
 
 def is_whole(folder: Path, planned: Planned) -> bool:
-    """True where the folder has a complete measurement of the plan: its report, all its files, and the planned sweep,
-    which ended at a look."""
+    """True if the folder has a complete measurement of the plan: the report, all files, and the planned sweep, which
+    ended at a look."""
     if not all((folder / name).exists() for name in (report.MARKDOWN, *planned.beside)):
         return False
     try:
@@ -132,7 +132,6 @@ def span(least_s: float, most_s: float) -> str:
 
 
 def _line(error: Exception) -> str:
-    """Text of an error in one line. If the cause of the error is inside this program, the error's type stands before
-    its text."""
+    """Text of an error in one line. If the cause is a fault of this program, the error's type stands first."""
     said = " ".join(str(error).split())
     return said if isinstance(error, StockServiceError | OSError) else f"{type(error).__name__}: {said}"

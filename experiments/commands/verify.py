@@ -1,7 +1,7 @@
-"""``verify``: recomputes a recording, and names the differences.
+"""``verify``: recomputes the content of a recording, and names the differences.
 
-The command recomputes everything that follows from a folder's part: the part's texts, and the sweeps that are possible
-for the part.
+The command recomputes everything that is computed from a folder's part and its measurements: the texts, and the sweeps
+that are possible for the part.
 """
 
 import argparse
@@ -53,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
 
 def expected(folder: Path) -> Expected:
     """Recomputed texts and designs that ``verify`` expects in a folder. For a sweep of ``compare`` the design is made
-    from the two sides of the comparison. For a sweep of an unknown part nothing is expected. Raises UsageError."""
+    from the two sides of the comparison. A sweep of an unknown part has no expected texts or designs. Raises
+    UsageError."""
     sweep = read_sweep(folder)
     if sweep.part == COMPARED:
         return Expected({}, (Design(of_compare(sweep), (), ()),))
@@ -64,7 +65,7 @@ def expected(folder: Path) -> Expected:
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
     """Recomputed texts of a folder's report, figures and predictions, by file name. Each text is computed when its
-    function is called. Predictions are recomputed only where the folder has the measurements that are made before the
+    function is called. Predictions are recomputed only if the folder has the measurements that are made before the
     part."""
     found = read(folder)
     sweep, told = found.judgement.sweep, dict[str, Callable[[], str]]()
@@ -77,8 +78,8 @@ def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """True where a folder lies inside the folder of another part, and its part was measured before or after that
-    part."""
+    """True if a folder lies inside the folder of another part, and if its own part is measured before or after the
+    other part."""
     around = folder.resolve().parent
     if not (around / SWEEP_FILE).exists() or (main := read_sweep(around).part) not in PARTS:
         return False
@@ -86,8 +87,9 @@ def _is_inside(folder: Path, name: str) -> bool:
 
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
-    """Designs of a part at every scale that ``run`` can choose: each profile, sender of the load (this machine or other
-    hosts), set of numbers of clients, and numbers of blocks. Designs with the sweep's numbers of blocks come first."""
+    """Designs of a part at every scale that ``run`` can choose. A scale has a profile, a sender of the load (this
+    machine or other hosts), a set of numbers of clients, and numbers of blocks. Designs with the sweep's numbers of
+    blocks come first."""
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     foretell = None
@@ -107,9 +109,9 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
 
 
 def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]]:
-    """Sets of numbers of clients that ``run`` may have got. A set has the sweep's smallest numbers of connections: only
-    the smallest number, the two smallest numbers, and so on. Further sets leave out the numbers that the part adds by
-    itself: with such a number in ``--clients``, the part would have further arms."""
+    """Sets of numbers of clients that may have been given to ``run``. The first set has the sweep's smallest number of
+    connections, the next set the two smallest numbers, and so on. Further sets leave out the numbers that the part adds
+    by itself: if ``--clients`` had such a number, the part would have further arms."""
     counts, own = sorted({arm.connections for arm in sweep.arms}), list[int]()
     with suppress(ValueError, UsageError):  # as in ``_designs``
         of_all = part.sweep(replace(scale, clients=tuple(counts))).arms
@@ -118,7 +120,7 @@ def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
-    """Looks of a part that is measured, without verdicts, before or after another part."""
+    """Looks of a part that is measured before or after another part, without verdicts."""
     for other in study.parts.values():
         if study.parts.get(other.first or "") is part:
             yield (min(FIRST_BLOCKS, scale.looks[-1]),)
@@ -132,7 +134,7 @@ def _foretold(folder: Path, sweep: Sweep, foretell: Callable[[Setting], Foretold
     told = [foretell(arm.setting) for arm in sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)
-    if text == prediction.text(kept, written_at):  # equal as read: the file may lack later factors
+    if text == prediction.text(kept, written_at):  # both texts are equal, but the file may lack later factors
         return (folder / FORETOLD_FILE).read_text(encoding="utf-8")
     return text
 

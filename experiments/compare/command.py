@@ -65,17 +65,17 @@ BEGINS = (
     "Each block starts {started} again. A block takes some 6 s, and some 19 s where the load runs in windows, as load "
     "programs do. A busy machine or slow servers make a block longer."
 )
-"""First line of the progress. ``compare`` prints this line at once, since the first block prints nothing until its
-servers have started."""
+"""First line of the progress. ``compare`` prints this line at once, since nothing else is printed until the servers of
+the first block have started."""
 
 RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
-"""First line of the progress where both servers run already."""
+"""First line of the progress if both servers run already."""
 
 UNEQUAL = (
     "{running} runs already and keeps its cores; {started} is started on one core. "
     "Give both by address, or both by command, for equal conditions."
 )
-"""Hint where one server runs already and the other server is started."""
+"""Hint for the case that one server runs already and the other server is started."""
 
 UNREAD = "{side}'s processor time is not read: {why}."
 """Hint for a server that runs already and whose processor time cannot be read, with the reason."""
@@ -84,17 +84,18 @@ ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more than the threads, to tell them apart."
 )
-"""Hint for one connection, where A and B can differ only in their thread pools: one connection does not fill a pool."""
+"""Hint for a load with one connection, if A and B may differ only in their thread pools: one connection keeps only one
+thread busy."""
 
 ON_DISK = (
     "A stock server that was started by hand keeps its stocks on disk. A server that is started here keeps them in "
     "memory. A Trade on disk takes 3 to 4 times as long as a Lookup: start the server with --store memory to leave the "
     "disk out."
 )
-"""Hint where trades go to a server that runs already."""
+"""Hint for the case that trades are sent to a server that runs already."""
 
 _OF_A_POOL = {"workers", "executor"}
-"""Factors of a thread pool. These factors have an effect only under several concurrent requests."""
+"""Factors of a thread pool. These factors have an effect only if several requests are concurrent."""
 
 _DEFAULTS = dict(setting().levels)
 
@@ -224,7 +225,7 @@ def _compared(options: argparse.Namespace, sides: Sequence[Setting], on: Bench, 
 
 
 def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
-    """Refuses options that do not go together. Raises UsageError."""
+    """Raises UsageError for wrong values of options, for missing options, and for options that exclude each other."""
     check(*sides)
     for name in ("data", "proto"):
         if getattr(options, name) is not None and options.call is None:
@@ -242,7 +243,7 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
 def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> ClientCredentials:
     """Credentials and metadata of the clients, equal for both sides. Raises UsageError.
 
-    Clients show credentials to servers that are given as a command or an address. Clients send metadata to every
+    Clients send credentials only to servers that are given as a command or an address. Clients send metadata to every
     server.
     """
     files = [(option, str(file)) for option, file in credential_files(options).items() if file is not None]
@@ -263,10 +264,10 @@ def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> Clien
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
-    """Request of ``--call``: the full name of the method, and the payload. Raises UsageError.
+    """Request type of ``--call``, which has the full name of the method and the payload. Raises UsageError.
 
-    ``--proto`` or the server's reflection describes the method. For reflection a server that does not run yet is
-    started, and stopped again.
+    The method is described by the file of ``--proto``, or by the server's reflection. For reflection, a server that
+    does not run yet is started, and is then stopped again.
     """
     if options.mix is not None:
         raise UsageError("--call", options.call, "no --mix beside it")

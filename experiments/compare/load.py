@@ -1,8 +1,9 @@
 """Load of both sides: a check that both servers can take the load, and a first measurement of response times.
 
 A side is A or B. Both sides always get equal loads. ``lean`` and ``library`` are kinds of our own client. All other
-clients are load programs, for servers so fast that our client would be the limit. A load program repeats one request in
-a closed loop, on persistent connections. A load that the load program cannot send is refused, with the option's name.
+clients are load programs. Load programs are for servers that are so fast that our client would be the limit. A load
+program repeats one request in a closed loop, on persistent connections. A load that the load program cannot send is
+refused, with a message that names the option.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.trading.model import Status
 
 _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
-"""Factors of the load that must be at their defaults for a load program."""
+"""Factors of the load that must be at their defaults if a load program sends the load."""
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
 """Names of the requests that are sent to routes of HTTP/1.1, in JSON."""
@@ -37,17 +38,18 @@ NAMED = "Requests name the stocks of --catalog: give the catalog that the server
 """Advice for a server that does not know a stock."""
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
-"""Durations of the first measurement, in seconds. ``LOOK_S`` is tried first; ``LOOK_S_MAX`` follows if no reply came in
-``LOOK_S``."""
+"""Durations of the first measurement, in seconds. If no reply comes within ``LOOK_S``, the measurement is repeated with
+``LOOK_S_MAX``."""
 
 
 def option(factor: str) -> str:
-    """Name of the option for a factor of the load, such as ``--rate-hz``. The option for the client is ``--load``."""
+    """Name of the option for a factor of the load, such as ``--rate-hz``. For the factor ``client`` the option is
+    ``--load``."""
     return "--load" if factor == "client" else f"--{factor.replace('_', '-')}"
 
 
 def check(a: Setting, b: Setting) -> None:
-    """Refuses sides with different loads, and loads that the chosen client does not send. Raises UsageError."""
+    """Raises UsageError for sides with different loads, and for loads that the chosen client cannot send."""
     for name, level in a.of("load"):
         if b[name] != level:
             given = f"{name}={a.text(name)} for A, {name}={b.text(name)} for B"
@@ -82,7 +84,7 @@ def check(a: Setting, b: Setting) -> None:
 
 
 def _check_mix(of: Setting) -> None:
-    """Refuses requests that a service of ours does not answer. Raises UsageError. Other services are not checked."""
+    """Raises UsageError for requests that a service of ours does not answer. Other services are not checked."""
     service = of.text("service")
     if service not in OURS:
         return
@@ -94,12 +96,12 @@ def _check_mix(of: Setting) -> None:
 
 
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
-    """Mean response time of the slower side in a closed loop, in seconds; 0 where no server is measured.
+    """Mean response time of the slower side in a closed loop, in seconds; 0 if no server is measured.
 
-    Servers that are not ours are measured, and under a load program every server. In an open loop no server is
-    measured. Our own client loads these servers and checks every reply. If a server answers that it does not know a
-    stock, a line to ``said`` names the server. Blocks for some 0.5 s a server. Raises ProgramFailed or a Fault where a
-    server does not answer.
+    In an open loop no server is measured. In a closed loop, servers that are not ours are measured; if a load program
+    sends the load, every server is measured. Our own client loads the measured servers, and checks every reply. If a
+    server answers that it does not know a stock, a line on ``said`` names the server. Blocks for some 0.5 s for each
+    server. Raises ProgramFailed or a Fault if a server does not answer.
     """
     asked = (
         each

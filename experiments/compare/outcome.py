@@ -1,7 +1,7 @@
 """Result of a comparison: one sentence, a small table, JSON, and an exit code for CI.
 
-``show.sentences`` makes the sentence. Table and verdict use all blocks that passed the gates. A gate is a check of a
-block's measurements.
+``show.sentences`` makes the sentence. The table and the verdict are computed from all blocks that passed the gates. A
+gate is a check of a block's measurements.
 """
 
 import math
@@ -49,11 +49,12 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
         7: "its processor time",
     },
 }
-"""For each load program: numbers of the gates that cannot check its load, each with the value that the program does not
-record."""
+"""For each load program, the gates that cannot check its load: by the gate's number, the value that the program does
+not record."""
 
 LOST_SAID = 0.02
-"""Share of lost slices. Above this share, a line below the table states the shares of both sides."""
+"""Limit on a side's share of lost slices. If a share is larger, a line below the table states the shares of both sides.
+"""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 """Exit codes of ``--fail-if``. ``BEYOND_EXIT``: the whole interval is beyond the limit. ``UNDECIDED_EXIT``: the limit
@@ -71,11 +72,11 @@ class Limit:
     ratio: float
 
     def is_beyond(self, at: Estimate) -> bool:
-        """True where the whole interval is beyond the limit."""
+        """True if the whole interval is beyond the limit."""
         return at.low > self.ratio if self.ratio > 1 else at.high < self.ratio
 
     def is_inside(self, at: Estimate) -> bool:
-        """True where the limit lies inside the interval, so that the comparison does not decide the limit."""
+        """True if the limit lies inside the interval, so that the comparison cannot show if B keeps the limit."""
         return at.low <= self.ratio <= at.high
 
 
@@ -87,19 +88,19 @@ class Side:
     mean_us: float | None
     p50_us: float | None
     p99_us: float | None
-    """99th percentile of response times. None where there are too few requests for this percentile. The same holds for
-    ``p50_us``."""
+    """99th percentile of response times. None if there are too few requests for this percentile. Also ``p50_us`` is
+    None if there are too few requests."""
     server_cpu_us: float | None
     """Processor time of the server for each request; None if unknown."""
     p99_needs: int | None
-    """Number of requests that a 99th percentile needs, if this side has too few requests; else None."""
+    """Number of requests that a 99th percentile needs. None if this side has enough requests."""
     requests: int
     errors: int
     lost_share: float
-    """Share of the slices that were lost to a long pause. A lost slice is in no pair."""
+    """Share of the slices that were lost because of a long pause. No pair has a lost slice."""
     load_limited: bool | None
-    """True where the load was at its limit, so that client and server together determine the latency. None where the
-    load's processor time is not recorded."""
+    """True if the load was at its limit, so that client and server together determine the latency. None if the load's
+    processor time is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Outcome:
     left_out: tuple[str, ...]
     """Sentences on the blocks that are left out of all numbers, each with the reason."""
     rounds: str
-    """Sentence on the rounds that are left out of all numbers, since other processes took the cores."""
+    """Sentence on the rounds that are left out of all numbers because other processes took the cores."""
     not_checked: tuple[str, ...]
     """Gates that could not check the load, each with the value that the load program does not record."""
     confidence: float
@@ -128,9 +129,10 @@ class Outcome:
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
-    """Verdict in words; None where the comparison did not end at a declared look, or where the load was the limit."""
+    """Verdict in words; None if the comparison did not end at a declared look, or if the load was the limit."""
     blocks_needed: int | None
-    """Total number of blocks that decides the comparison with 80 % power; None unless the verdict is INCONCLUSIVE."""
+    """Total number of blocks with which the comparison would be decided with 80 % power. None unless the verdict is
+    INCONCLUSIVE."""
     refusals: tuple[str, ...]
     sentence: str
     environment: Environment
@@ -181,7 +183,7 @@ def outcome(judgement: Judgement, environment: Environment) -> Outcome:
 
 
 def sentence(judgement: Judgement) -> str:
-    """Answer in a few sentences. The answer has no verdict where the comparison did not end at a declared look."""
+    """Answer in a few sentences. The answer has no verdict if the comparison did not end at a declared look."""
     judged, blocks = judgement.judged.get(COMPARED), counted(len(judgement.blocks), "block")
     if judged is None:
         return " ".join((f"Nothing to compare after {blocks}.", *_left_out(judgement)[:1]))
@@ -223,8 +225,8 @@ def table(of: Outcome) -> Iterator[str]:
 
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:
-    """Sentence on the number of blocks that would decide an undecided limit; empty for a decided limit, and without a
-    verdict."""
+    """Sentence on the number of blocks with which a limit would be decided. Empty if the limit is already decided, and
+    without a verdict."""
     judged = judgement.judged.get(COMPARED)
     if limit is None or judged is None or not judged.rulings or judged.refusals or not limit.is_inside(judged.typical):
         return ""
@@ -241,7 +243,7 @@ def undecided(judgement: Judgement, limit: Limit | None) -> str:
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
-    """Exit code for CI: 0 where B keeps the limit, or where no limit is given. Else ``BEYOND_EXIT`` or
+    """Exit code for CI: 0 if B keeps the limit, or if no limit is given. Otherwise ``BEYOND_EXIT`` or
     ``UNDECIDED_EXIT``."""
     judged = judgement.judged.get(COMPARED)
     if limit is None:
@@ -257,7 +259,7 @@ def save(of: Outcome, file: Path) -> None:
 
 
 def _side(point: points.Point | None, of: Setting) -> Side:
-    """Numbers of one side. Without a ``point``, where no block counts, the numbers are None or 0."""
+    """Numbers of one side. If no block counts, ``point`` is None, and the numbers are None or 0."""
     if point is None:
         return Side(_served(of), None, None, None, None, None, 0, 0, 1.0, None)
     count, p99_us = point.times.count, point.percentile_us(99)

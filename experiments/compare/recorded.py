@@ -1,9 +1,9 @@
 """``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, and keeps the screen
 as text and as a picture.
 
-``compare`` rewrites one line while it measures. The text has two states of this line, at the end of the second block
-and at the end of the last block; then the final output. The text goes to standard output. The picture of the text,
-which ``README.md`` shows, goes into the file.
+``compare`` rewrites one line while it measures. The text first has this line as it was at the end of the second block,
+and as it was at the end of the last block. Then follows the final output. The text is printed on standard output. The
+picture of the text is written into FILE, and is shown in ``README.md``.
 """
 
 import os
@@ -74,7 +74,8 @@ def screen(said: str) -> list[str]:
 
 
 def picture(lines: Sequence[str]) -> str:
-    """Picture of the lines in a terminal, in SVG. The picture loads no other file, and uses the fonts of the reader."""
+    """Picture of the lines in a terminal, in SVG. The picture loads no other file, and uses the fonts of the reader's
+    system."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), highlight=False, markup=False, emoji=False)
     for line in lines:
         console.print(line, soft_wrap=False)

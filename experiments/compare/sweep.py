@@ -1,8 +1,8 @@
-"""Sweep of ``compare``: the pair of A and B, and an A/A pair of each transport.
+"""Sweep of ``compare``: the pair of A and B, and one A/A pair for each transport.
 
-Every round measures the pair of A and B once, or twice if both sides have one transport: the ratio may then be near 1.
-An A/A pair is one setting as two processes, under equal loads. For a server that is given by its address, the A/A pair
-is two loads on one process.
+Every round measures the pair of A and B once. If both sides have the same transport, the ratio may be near 1, and every
+round measures the pair twice. An A/A pair has two server processes with one setting, under equal loads. For a server
+that is given by its address, the A/A pair has two equal loads on one process.
 
 Both sides are measured in slices of 20 ms, or in windows. Windows are used if the load of a side needs windows, or if a
 side takes 5 ms or more to answer. A window lasts twenty mean response times, from half a second to three seconds.
@@ -50,17 +50,18 @@ def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
 
 
 def is_running(of: Setting) -> bool:
-    """True where a side is a server that runs already. Raises UsageError for a port out of range."""
+    """True if a side is a server that runs already. Raises UsageError for a port out of range."""
     return running_at(Arm(of).server) is not None
 
 
 def sweep(
     a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None, response_s: float = 0.0
 ) -> Sweep:
-    """Plan of the sweep that compares two sides. The sweep does not end early while ``limit`` lies inside the interval.
+    """Plan of the sweep that compares two sides. While ``limit`` lies inside the interval, the sweep does not end
+    before its last look.
 
-    ``response_s``: mean response time of the slower side in seconds, or 0 where no side was measured. Raises UsageError
-    where both sides are one process.
+    ``response_s``: mean response time of the slower side in seconds, or 0 if no side was measured. Raises UsageError if
+    both sides are one process.
     """
     if a == b and is_running(a):
         raise UsageError("a server", b.text("service"), "another address than A's")
@@ -80,7 +81,7 @@ def sweep(
 
 
 def again(of: Sweep) -> Sweep:
-    """Plan of a recorded sweep, made again from the recorded sides and the recorded windows."""
+    """Plan of a recorded sweep, computed again from the recorded sides and the recorded windows."""
     headline = next(each for each in of.comparisons if each.family == "headline")
     looks = of.looks if of.fixed else LOOKS
     made = sweep(headline.below.setting, headline.above.setting, looks, of.seed, of.apart_from)

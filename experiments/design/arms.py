@@ -5,7 +5,7 @@
 - A **comparison** is the ratio of two arms of one group. The comparison names the factors in which its arms differ. If
   the arms differ in a further factor, ``Comparison`` raises ValueError. Otherwise the joint effect of two factors would
   be ascribed to one factor.
-- An **A/A pair** is a comparison of two server processes with one setting. The true ratio of an A/A pair is 1.
+- An **A/A pair** is a comparison of two server processes with the same setting. The true ratio of an A/A pair is 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,15 +22,15 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 """Kinds of comparisons. Every kind is a ratio ``above`` ÷ ``below``.
 
 - ``ratio``: tested against 1.
-- ``growth``: the time with more clients ÷ the time with fewer clients, tested against 1 and against the ratio of the
-  numbers of clients.
-- ``per client``: the ratio of ``growth``, tested only against the ratio of the numbers of clients.
+- ``growth``: the time with more clients ÷ the time with fewer clients. This ratio is tested against 1, and against the
+  ratio of the numbers of clients.
+- ``per client``: the same ratio as ``growth``, but tested only against the ratio of the numbers of clients.
 - ``same``: the ratio of an A/A pair, whose true value is 1.
 """
 
 Measure = Literal["response", "cpu", "wall"]
-"""Measured quantity of a request. ``response``: mean response time. ``cpu``: processor time of the server. ``wall``:
-elapsed time ÷ number of requests of all clients together, which is 1 ÷ throughput."""
+"""Measured quantity, per request. ``response``: mean response time. ``cpu``: processor time of the server. ``wall``:
+elapsed time ÷ number of requests of all clients together, that is 1 ÷ throughput."""
 
 ServerKey = tuple[tuple[tuple[str, Level], ...], int]
 """Key of a server process: the levels of its factors, and a copy number. Processes with equal levels have different
@@ -64,7 +64,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Arms that are measured directly one after another.
+    """Arms that are measured together, directly one after another.
 
     The group is measured in every ``every``-th round, and ``times`` times in such a round.
 
@@ -98,8 +98,8 @@ class Comparison:
     request: str = "all"
     """Request type whose times are compared, or ``all``."""
     family: str = "further"
-    """Family of comparisons that share one correction for multiple tests. A sweep ends once every comparison of the
-    family ``headline`` is decided."""
+    """Name of the comparison's family. All comparisons of a family share one correction for multiple tests. A sweep
+    ends once every comparison of the family ``headline`` is decided."""
 
     def __post_init__(self) -> None:
         differ = self.above.setting.unlike(self.below.setting)
@@ -130,13 +130,13 @@ def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
 
 
 def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -> tuple[Group, ...]:
-    """The groups with further arms added, so that both servers of each A/A pair get equal loads, equally often.
+    """Adds arms to the groups, so that both servers of each A/A pair get equal loads, equally often.
 
-    Two processes of one setting are equal only under equal loads, since a load changes its server: an executor keeps
-    the threads that it has started, and all loads of a server share its memory, caches and connections. In the stock
-    study a second server with fewer loads answered sooner by 0.5 % over 11 runs. So each load that the second server
-    lacks becomes an arm in the group of the first server's load. If this group would then have more than six arms, the
-    new arms form a new group.
+    Two processes of one setting are equal only under equal loads, since each load changes the server's state. An
+    executor keeps the threads that it has started, and all loads of a server use the same memory, caches and
+    connections. In 11 runs of the stock study, a second server with fewer loads had 0.5 % shorter response times. So
+    each load that only the first server has becomes an arm of the second server, in the same group. If this group would
+    then have more than six arms, the new arms form a new group.
     """
     found = list(groups)
     for pair in (each for each in comparisons if each.kind == "same"):

@@ -1,10 +1,10 @@
-"""Factors: the quantities that an experiment may vary, one entry each in ``FACTORS``.
+"""Factors: the quantities that an experiment may vary. Each factor is one entry in ``FACTORS``.
 
 An **arm** is a server under a load. A **level** is a value of a factor: a text, a number, True, False or None. A factor
-changes either the options of a server's command, or the fields of the load plan. A new factor is one entry in the
-table. The new factor then is a column of the results and a word of ``compare``, and stands in the name of every arm
-whose level is not the default. An older recording is read with the factor's default. The table does not say which
-levels can be combined. Servers and load plans refuse combinations that they do not support.
+changes either the options of a server's command, or the fields of the load plan. A new factor needs only one entry in
+the table. The factor then has a column in the results, and can be a word of a setting, as in ``compare``. The name of
+an arm has the factor if the arm's level is not the default. Older recordings are read with the factor's default. The
+table does not say which levels can be combined. Servers and load plans refuse combinations that they do not support.
 """
 
 import shlex
@@ -35,7 +35,7 @@ from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.trading.locking import LOCKINGS
 
 GRPC_GO = "grpc-go"
-"""Name of the load program that can send headers which differ from call to call, like the headers of real clients."""
+"""Name of the load program that can send different headers with each call, as real clients do."""
 
 _GRPC = ("grpc", "grpc_static", "grpc_aio")
 
@@ -57,14 +57,15 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
     "token": ("-token", "0123456789abcdef" * 2),
     **{f"{size}B": ("-metadata-bytes", str(size), "-metadata-new") for size in (100, 2560, 15360)},
 }
-"""Levels of the factor ``headers``, and the options of ``GRPC_GO`` for each level. A token is equal in all calls. A
-deadline, a traceparent and metadata of a given size differ from call to call."""
+"""Levels of the factor ``headers``, and the options of ``GRPC_GO`` for each level. A token is the same in all calls of
+an arm. A deadline, a traceparent and metadata of a given size differ from call to call."""
 
 PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
 """Transports of our servers, then further transports of peers. A peer is a server of another language or project."""
 
 PROCESSES_MAX = 16
-"""Largest number of processes of a measured server. On few cores, more processes need too long to start."""
+"""Largest number of processes of a measured server. On a machine with few cores, the start of more processes takes too
+long."""
 
 OWN_EXECUTOR = "own"
 """Level of the executor for a server that is not ours."""
@@ -77,11 +78,12 @@ APART, FREE, AUTO = "apart", "free", "auto"
 every core. ``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
-"""Limit for each kind of work in a request, such as waiting, in milliseconds. With this much work or more an arm is
-measured in windows of half a second, with less work in slices of 20 ms."""
+"""Limit for each kind of work in a request, such as waiting, in milliseconds. Arms below the limit are measured in
+slices of 20 ms, other arms in windows of half a second."""
 
 SLICED_LEN_MAX = 2000
-"""Largest length of an array to sort that can be measured in slices. Our sorts take 5 ms for this length."""
+"""Largest length of an array to sort in a request that can be measured in slices. Our sorts take 5 ms for this length.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class Factor:
     started."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
-    """Level if no level is given: fixed, or computed from the earlier factors of the table."""
+    """Level of the factor if no level is given. The default is a fixed level, or a function of the levels of earlier
+    factors in the table."""
     help: str
     options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
     """Function from a level to options of the server's command. The default level needs no options."""
@@ -103,13 +106,13 @@ class Factor:
     wire: bool = False
     """True if the factor can change the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
-    """Function that is true for a level that must be measured in windows instead of slices."""
+    """Function from a level to True if arms at this level must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """Function that compares an arm's levels with the observations of a block. The function gives a fault in words if
     the observations contradict the level of this factor, and otherwise None."""
 
     def read(self, text: str, option: str | None = None) -> Level:
-        """The level that is written as ``text``. Raises UsageError that names ``option``, or by default the factor."""
+        """Parses a level's text. Raises UsageError, which names ``option``, or the factor if ``option`` is None."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
@@ -133,7 +136,8 @@ def _parse_served(text: str) -> Level:
 
 MEMORY, SQLITE = "memory", "sqlite"
 OPEN, TOKEN, TLS = "open", "token", "tls"
-"""Access to a server: for everybody; for clients with a token, without encryption; or for everybody, over TLS."""
+"""Levels of the factor ``access``. ``OPEN``: everybody has access. ``TOKEN``: only clients with a token have access,
+without encryption. ``TLS``: everybody has access, over TLS."""
 
 SIZE = whole(8, 1_000_000, none=True)
 

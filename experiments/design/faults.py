@@ -13,7 +13,7 @@ from experiments.services import OURS
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Observations of an arm and its server in a block, from which faults are found."""
+    """Observations of an arm and its server in a block. Faults are found from these observations."""
 
     threads: int | None
     """Number of threads of the server's processes after the last slice. None for a server that ran already."""
@@ -26,7 +26,7 @@ class Watched:
     updates: int
     """Number of the price updater's updates that the server answered."""
     at_work: int | None = None
-    """Number of threads of the server's executor that ran requests. None if unknown."""
+    """Number of threads of the server's executor that have run requests. None if unknown."""
 
 
 def few_threads(levels: Levels, seen: Watched) -> str | None:
@@ -47,7 +47,7 @@ def few_threads(levels: Levels, seen: Watched) -> str | None:
 
 
 def one_thread(levels: Levels, seen: Watched) -> str | None:
-    """A fault in words if one of a pool's threads ran all requests, although several connections sent requests in a
+    """A fault in words if a single thread of a pool ran all requests, although several connections sent requests in a
     closed loop. Otherwise None."""
     pooled = levels["executor"] in ("static-pool", "thread-pool") and int(str(levels["workers"])) > 1
     others_wait = levels["rate_hz"] is None and int(str(levels["clients"])) * int(str(levels["connections"])) > 1

@@ -1,4 +1,4 @@
-"""Levels of factors: kinds of levels, and their conversion from text and to text. Pure.
+"""Levels of factors: the kinds of levels, and conversion of levels from text and to text. Pure.
 
 A level is a value of a factor, such as ``grpc`` of the factor ``transport``.
 """

@@ -1,4 +1,5 @@
-"""Limits of the judgement of a sweep. The sweep's folder keeps the limits, so that every reader uses the same limits.
+"""Limits of the judgement of a sweep. The sweep's folder keeps the limits, so that every later judgement uses the same
+limits.
 
 A **sweep** is a measurement in blocks. A **block** starts all servers again, and then measures every arm in rounds.
 """
@@ -15,8 +16,8 @@ class Limits:
     default."""
 
     level: float = 0.05
-    """Significance level: the probability, over all looks together, that equal arms are called different. A look is a
-    judgement after a declared number of blocks."""
+    """Significance level: the largest probability, over all looks together, that equal arms are called different. A
+    look is a judgement after a declared number of blocks."""
     equivalent_low: float = 0.95
     """Lower end of the range of ratios that count as no difference."""
     equivalent_high: float = 1.05
@@ -28,8 +29,8 @@ class Limits:
     errors_share: float = 0.001
     """Largest share of requests with errors (gate 4)."""
     law_share: float = 0.02
-    """Largest relative error of the equation: response times + think times = elapsed time, each summed over all
-    connections (gate 6)."""
+    """Largest relative error of an equation: response times + think times = elapsed time. Each of the three is summed
+    over all connections (gate 6)."""
     rate_share: float = 0.02
     """Largest relative error of an open loop's rate (gate 7)."""
     late_share: float = 0.1
@@ -47,7 +48,7 @@ class Limits:
         """True if the hypervisor and foreign processes took so much time of a round that the round is left out.
 
         ``lost_ticks`` is the number of ticks of 10 ms that were taken. ``cores`` is the number of cores for servers and
-        load together. The measured response times have no influence.
+        load together. The decision does not depend on the measured response times.
         """
         return lost_ticks > max(self.steal_ticks, self.steal_share * duration_s * 100 * cores)
 

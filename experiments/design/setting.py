@@ -1,8 +1,8 @@
 """Settings: a level for every factor, written as a text such as ``grpc workers=8 clients=5``.
 
-``factors.py`` has the factors. The first word of a text may be a transport alone. Every other word is
-``FACTOR=LEVEL``, quoted as in a shell. Factors without a word are at their defaults. The text of a setting has the
-transport and the factors that are not at their defaults. Reading the text gives an equal setting.
+``factors.py`` has the factors. The first word of a text may be a transport alone. Every other word is ``FACTOR=LEVEL``,
+quoted as in a shell. Factors without a word are at their defaults. The text of a setting has the transport and the
+factors that are not at their defaults. From this text, ``read`` gives an equal setting.
 """
 
 import shlex
@@ -21,7 +21,7 @@ Words:
   level    a value of a factor, such as grpc
   arm      a server under a load, with a level of every factor
   block    a start of all servers, and then measurements of every arm; an interval is over blocks"""
-"""Terms of an experiment, one line for each term, for the help of the commands that use these terms."""
+"""Terms of an experiment, one line for each term. The help of the commands that use these terms shows the lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ class Setting:
 
     levels: tuple[tuple[str, Level], ...]
     _hash: int = field(init=False, repr=False, compare=False)
-    """Hash of the levels. The hash is computed only once, since a judgement uses a setting's hash some 100,000
-    times."""
+    """Hash of the levels. The hash is stored, since a judgement uses a setting's hash some 100,000 times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(self.levels))
@@ -40,7 +39,7 @@ class Setting:
         return self._hash
 
     def __reduce__(self) -> tuple[type["Setting"], tuple[tuple[tuple[str, Level], ...]]]:
-        """Arguments for ``pickle``. The hash is left out, since another process computes another hash."""
+        """Arguments for ``pickle``. The hash is left out, since it has another value in another process."""
         return Setting, (self.levels,)
 
     def __getitem__(self, factor: str) -> Level:
@@ -92,8 +91,8 @@ class Setting:
 
 
 def setting(**levels: Level) -> Setting:
-    """A setting with these levels, and with defaults for all other factors. Raises UsageError for an unknown factor or
-    a level that is not allowed."""
+    """Makes a setting with these levels, and with defaults for all other factors. Raises UsageError for an unknown
+    factor or a level that is not allowed."""
     return _setting(tuple(levels.items()))
 
 

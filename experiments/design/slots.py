@@ -1,13 +1,15 @@
 """Random order of a block: the order in which servers start, and the times of every slice of every arm.
 
 An **arm** is a server under a load. A **slice** is a short load of one arm. The order depends only on the sweep's seed,
-the block's number and the attempt, so that the order can be computed again. A round has all groups that are due, in
-random order. The arms of a group follow one another, in random order. All times are offsets from the block's start. All
-client processes read one clock, so that they change to the next arm together, without messages to one another.
+the block's number and the number of the attempt. So the order can be computed again. A round has all groups that are
+due, in random order. The arms of a group follow one another, in random order. All times are offsets from the block's
+start. All client processes read one clock, so that they change to the next arm together, without messages to one
+another.
 
-A slice has three parts. In the lead the load settles. Requests that are sent in the counted part count. In the reserve
-late replies arrive. For a slow arm each part has a least length, in mean response times of the arm: 3 for the lead, 20
-for the counted part, 6 for the reserve. But no counted part is made longer than ``COUNTED_S_MAX``.
+A slice has three parts. First, in the lead, the load becomes steady. Second, requests that are sent in the counted part
+count. Third, late replies arrive in the reserve. For a slow arm each part has a least length, in mean response times of
+the arm: 3 for the lead, 20 for the counted part, 6 for the reserve. But this rule lengthens no counted part beyond
+``COUNTED_S_MAX``.
 """
 
 import random
@@ -60,7 +62,7 @@ def starts(sweep: Sweep, seed: str) -> tuple[ServerKey, ...]:
 
 
 def seed_of(sweep: Sweep, number: int, attempt: int) -> str:
-    """Seed from which the order of starts and the order of slices are drawn, for one attempt of a block."""
+    """Seed for one attempt at a block. The order of starts and the order of slices are drawn from this seed."""
     return f"{sweep.seed}/{number}/{attempt}"
 
 
@@ -68,7 +70,7 @@ def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -
     """All slices of a block, in the order of time. ``response_s``: each arm's mean response time in the warm-up, in
     seconds.
 
-    A round that would end after ``slices.block_s`` is left out, except the first ``ROUNDS_MIN`` rounds.
+    Rounds that would end after ``slices.block_s`` are left out. But the first ``ROUNDS_MIN`` rounds are never left out.
     """
     slots: list[Slot] = []
     now_ns = 0

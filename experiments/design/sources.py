@@ -2,9 +2,9 @@
 
 An arm is a server under a load. An arm's fingerprint joins the digests of its sources (``results/fingerprint.py``). A
 **row** of the table ``SOURCES`` has a pattern of files, and selects the arms that run these files. A file belongs to
-the first row whose pattern matches. So a new file counts for the arms of its folder, and a change of one transport
-changes no fingerprint of an arm on another transport. The table ``VERSIONS`` has the programs of other projects. Code
-that measures or judges is in no row.
+the first row whose pattern matches. So a new file counts for the arms that run its folder, and a change in one
+transport's files changes no fingerprint of arms on other transports. The table ``VERSIONS`` has the programs of other
+projects. Code that measures or judges is in no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Source:
     """Row of the table ``SOURCES``: files that are digested together, and the arms that run these files."""
 
     files: str
-    """Pattern of paths from the project's root. Braces have alternatives, as in a shell."""
+    """Pattern of file paths, relative to the project's root. Braces contain alternatives, as in a shell."""
     when: When
 
     @property
@@ -39,7 +39,8 @@ class Source:
 
 
 def _at(**levels: object) -> When:
-    """Selects the arms that have the given level of every named factor. A tuple gives several allowed levels."""
+    """Selects the arms whose level is the given level, for every named factor. A tuple of levels allows each of its
+    levels."""
     wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
     return lambda arm: all(arm[name] in each for name, each in wanted.items())
 
@@ -206,7 +207,7 @@ VERSIONS: Mapping[str, When] = MappingProxyType(
         "python": _or(_ours, _at(language=PYTHON)),
     }
 )
-"""Other projects' programs by name, and the arms that run on each program."""
+"""Names of other projects' programs, each with the selection of the arms that use the program."""
 
 
 def counted(setting: Setting) -> Iterator[str]:

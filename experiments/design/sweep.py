@@ -2,12 +2,12 @@
 
 An **arm** is a server under a load (``arms.py``). A **look** is a number of blocks after which the sweep is judged. The
 looks are declared before the first block. The sweep ends at the first look at which every comparison of the family
-``headline`` is decided: these comparisons answer the study's main question. Each look has the significance level
+``headline`` is decided. These comparisons answer the study's main question. Each look has the significance level
 divided by the number of looks (Bonferroni). So further looks do not raise the probability that equal arms are called
 different.
 
-A sweep with verdicts is refused if even the clearest data could not decide at its first look. With n blocks, the least
-p of the exact sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
+A sweep with verdicts is refused if even the clearest data could not decide its comparisons at the first look. With n
+blocks, the least p of the exact sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ SERVERS_MAX = 11
 """Largest number of servers that run at the same time. A server is idle outside its own slices."""
 
 ROUNDS_MIN = 4
-"""Smallest number of rounds of a block, also with slow arms."""
+"""Smallest number of rounds of a block, even if arms are slow."""
 
 SLICED_MAX = 64
 """Largest number of connections of an arm that is measured in slices."""
@@ -33,7 +33,7 @@ BLOCKS_MIN = 6
 0.06."""
 
 REPEATED_SHARE = 5
-"""Number of planned blocks for which one block may be repeated. A sweep of ten blocks may repeat two blocks."""
+"""Number of planned blocks ÷ number of blocks that may be repeated. So a sweep of ten blocks may repeat two blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,22 @@ class Slices:
     reserve_s: float = 0.006
     """Smallest length of the part after the counted part, in which the last counted requests are answered."""
     block_s: float = 60.0
-    """Largest time of all slices of a block. With slow arms a block has fewer rounds, but at least ``ROUNDS_MIN``
-    rounds."""
+    """Largest time of all slices of a block together. With slow arms a block has fewer rounds, but at least
+    ``ROUNDS_MIN`` rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Lengths of windows. A window measures one arm, and replaces the arm's slices if the load needs longer than a
-    slice to settle, or opens new connections."""
+    """Lengths of windows. A window measures one arm. Windows replace an arm's slices if the load opens new connections,
+    or needs longer than a slice to become steady."""
 
     warm_up_s: float = 0.1
     """Length of the load before the window, in seconds. Requests of the warm-up do not count."""
     duration_s: float = 0.5
     """Length of the window, in seconds."""
     calls: int = 1000
-    """Number of calls of each client, if a peer's own client makes a closed loop. In an open loop, the client makes the
-    calls that are due in ``duration_s``."""
+    """Number of calls of each client, if a peer's own client sends in a closed loop. In an open loop, the client makes
+    the calls that are due in ``duration_s``."""
     in_turn: bool = False
     """True if servers run only while their group is measured, so that a sweep may have more than ``SERVERS_MAX``
     servers. Otherwise all servers run through the whole block."""
@@ -81,7 +81,8 @@ def needs_windows(setting: Setting) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Plan of a measurement in blocks. Raises ValueError for groups or comparisons that could not be judged."""
+    """Plan of a measurement in blocks. The constructor raises ValueError for groups or comparisons that could not be
+    judged."""
 
     study: str
     part: str
@@ -96,8 +97,8 @@ class Sweep:
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Ratio that the user has given as a limit, such as 1.05. The sweep ends before its last look only if no interval
-    of a comparison in the family ``headline`` contains this ratio."""
+    """Limit that the user has given, as a ratio such as 1.05. If an interval of a comparison in the family ``headline``
+    contains this ratio, the sweep does not end before its last look."""
     fixed: bool = False
     """True if the user has chosen the number of blocks. False for the looks of the study's part."""
     timeline: bool = False
@@ -159,7 +160,7 @@ class Sweep:
 
     @property
     def repeats_max(self) -> int:
-        """Largest number of blocks that may be repeated, because other programs took the cores."""
+        """Largest number of blocks that may be repeated after other programs took the cores."""
         return -(-self.looks[-1] // REPEATED_SHARE)
 
     @property

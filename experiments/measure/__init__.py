@@ -1,1 +1,1 @@
-"""Measurement of blocks: processes of servers and clients, slices or windows, and their order."""
+"""Measurement of blocks: the processes of servers and clients, and the slices or windows in which clients send."""

@@ -3,8 +3,8 @@
 An arm is a server under a load. A peer is a server of another language or project. With two or more cores, the servers
 are pinned to one core and the load to another core. The sweep's seed selects these two cores. Without a seed, servers
 get the first core, and the load the second core. With one core nothing is pinned, and the results say so. The level of
-the factor ``service`` is the name of one of our services or of a peer; a user's command that prints
-``ready HOST:PORT``; or the address of a server that runs already.
+the factor ``service`` is one of three: the name of one of our services or of a peer; a user's command that prints
+``ready HOST:PORT``; the address of a server that runs already.
 """
 
 import atexit
@@ -51,7 +51,7 @@ class Hosts:
     scheduler: str
     """Address of the cluster's scheduler, HOST:PORT."""
     listen: str
-    """Address of this machine that the hosts can reach. The servers listen at this address."""
+    """Address at which the hosts can reach this machine. The servers listen at this address."""
     names: tuple[str, ...]
     """Names of the hosts. All of these hosts send in every window."""
 
@@ -67,11 +67,11 @@ class Bench:
     load_cores: tuple[int, ...] | None
     """Cores to which clients are pinned. None without pinning."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types of a user's own server, in addition to the request types of our services."""
+    """Request types for a user's own server, in addition to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
     """Load programs other than our own client, by name."""
     credentials: ClientCredentials = NO_CREDENTIALS
-    """Credentials of clients for a user's own server."""
+    """Credentials that clients send to a user's own server."""
     hosts: Hosts | None = None
     """Hosts that send the load. None if this machine sends the load."""
 
@@ -123,8 +123,8 @@ def exits(server: ServerKey) -> tuple[int, ...]:
     """Exit codes with which a server may end after SIGTERM. Any other exit code is a failure of the server.
 
     Our servers, and peers in other languages, exit with 0. All other servers, such as a user's command, may also be
-    ended by the signal: grpcio's servers do not handle signals by default. Shells and the JVM then exit with 128 plus
-    the signal's number.
+    ended by the signal, since grpcio's servers do not handle signals by default. After the signal, shells and the JVM
+    exit with 128 plus the signal's number.
     """
     levels = dict(server[0])
     ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, SERVICER, *SERVICES)
@@ -139,8 +139,8 @@ def server_command(
     The server is one of three: our service, with an option for each level that is not the default; a peer; or a user's
     command, which is unchanged. ``listen`` is the address at which our service listens for load from other machines.
     With None, our service listens at the loopback address. Our service writes a timeline of its requests into the file
-    ``timeline``, or no timeline for None. Raises UsageError for a missing program, or for a level that the program does
-    not support.
+    ``timeline``; with None, it writes no timeline. Raises UsageError for a missing program, or for a level that the
+    program does not support.
     """
     levels = dict(server[0])
     service = str(levels["service"])
@@ -193,7 +193,8 @@ _stores = count()
 
 @cache
 def _store_folder() -> Path:
-    """Folder for stores inside the working folder, since /tmp may be in memory. Deleted at the end of this process."""
+    """Makes a folder for stores inside the working folder, since /tmp may be in memory. The folder is deleted at the
+    end of this process."""
     folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -230,8 +231,8 @@ def _peer(service: str, levels: Mapping[str, Level]) -> str:
 
 
 def _access_options(levels: Mapping[str, Level]) -> Sequence[str]:
-    """Options of our server for the factor ``access``, with new credentials for a token or for TLS. Raises UsageError
-    if credentials cannot be made."""
+    """Options of our server for the factor ``access``. For a token or for TLS, new credentials are made. Raises
+    UsageError if credentials cannot be made."""
     if levels["access"] == OPEN:
         return ()
     if levels["access"] == TLS:
@@ -271,7 +272,8 @@ def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = N
 
 @cache
 def _credentials() -> Path:
-    """Folder of new credentials. Deleted at the end of this process. Raises UsageError without cryptography."""
+    """Makes a folder with new credentials, which is deleted at the end of this process. Raises UsageError if the
+    package cryptography is not installed."""
     from stock_service.rpc.process.credentials import make  # needs cryptography
 
     folder = Path(tempfile.mkdtemp(prefix="credentials-"))

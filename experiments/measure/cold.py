@@ -1,4 +1,5 @@
-"""Observes cold runs: a block starts and warms up its servers, and then runs each cell's clients in random order.
+"""Observes cold runs. Each block starts and warms up the servers, and then runs the clients of all cells in random
+order.
 
 Each run is a new client process. A cell is a setting and a number of calls (``kinds/cold.py``).
 """
@@ -22,7 +23,7 @@ from experiments.peers import PEER_CLIENT
 from stock_service.trading.model import Status
 
 RUN_S = 600.0
-"""Longest time for the calls of a run, in seconds: a hundred times the time of 10,000 calls on gRPC."""
+"""Longest time for all calls of a run, in seconds. On gRPC, 10,000 calls take a hundredth of this time."""
 
 
 def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:

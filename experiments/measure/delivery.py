@@ -1,9 +1,9 @@
 """Observes delivery runs: starts a peer's server and client, and reads the reports of both.
 
 A peer is a server of another language or project. A peer's server with its ``report`` option prints lines of JSON when
-it stops. A timed message, one of the first messages, has a line ``{"what":"message","answer_ns":…,"cycle_ns":…}``. Each
-second since the first message has a line ``{"what":"second","messages":…,"bytes":…}``. The peer's client prints the
-lines that ``peer_clients`` reads. Without replies the client prints ``{"what":"sent","messages":…}``. A cell is a
+it stops. Each timed message (one of the first messages) has a line ``{"what":"message","answer_ns":…,"cycle_ns":…}``.
+Each second since the first message has a line ``{"what":"second","messages":…,"bytes":…}``. The peer's client prints
+the lines that ``peer_clients`` reads. Without replies the client prints ``{"what":"sent","messages":…}``. A cell is a
 setting and a time (``kinds/delivery.py``).
 """
 
@@ -19,18 +19,18 @@ from experiments.measure.programs import Program, ProgramFailed, finished
 from experiments.peers import PEERS, client_command, peer_of
 
 SPARE_S = 0.2
-"""Extra time in seconds for which a client without a rate sends, so that the last second is whole."""
+"""Extra time in seconds for which a client without a rate sends, so that the last counted second is complete."""
 
 CALLS_HZ_MAX = 100_000
 """Largest number of calls per second of a client without a rate. Some 20,000 per second are usual."""
 
 TIMED_MAX = 1_000_000
-"""Largest number of messages that a receiver times if the client has a rate. Without a rate, the receiver times only
-the first message, which does not count."""
+"""Largest number of messages that a receiver times, if the client has a rate. If the client has no rate, the receiver
+times only the first message, which does not count."""
 
 EXTRA_S = 30.0
 """Spare time of a client, in seconds. A client with a rate may send this much longer than planned. A client that still
-runs this much later than its last allowed send is killed."""
+runs this long after its last allowed send is killed."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
@@ -43,7 +43,7 @@ def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivere
 
 
 def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
-    """Runs a cell's server and client to their end, and gives the reports of both as a single observation."""
+    """Runs a cell's server and client to their end. Gives one observation, made from both reports."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     if isinstance(rate_hz := of["rate_hz"], float):

@@ -3,13 +3,13 @@
 An arm is a server under a load, and a slice is a short load of one arm. A request **counts** if the request was sent in
 the counted part of its slice. A slice is **kept** if all connections sent before the counted part, and if all counted
 requests were answered before the end of the slice. Pairs are made of kept slices. Means and histograms also include
-slices with late answers, so that a long pause of the server is included. A **robbed** round lost too much time to other
-processes. Pairs, means and histograms leave out robbed rounds. Errors are counted in every slice.
+slices with late answers, and so include long pauses of the server. In a **robbed** round, other processes took too much
+of the cores' time. Pairs, means and histograms leave out robbed rounds. Errors are counted in every slice.
 
 Requests of one slice are not independent, since a stall slows several requests. So a slice is a cluster of a cluster
 sample, and the effective sample size of n requests is n ÷ design effect. The design effect is a ratio of two variances
-of the share of requests above the 99th percentile: the variance between slices, and the variance for independent
-requests (Cochran, "Sampling Techniques", 1977; the name is from Kish, 1965).
+of the share of requests above the 99th percentile: the variance that follows from the differences between slices ÷ the
+variance for independent requests (Cochran, "Sampling Techniques", 1977; the name is from Kish, 1965).
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ class Sent:
 
     slice: npt.NDArray[np.int64]
     connection: npt.NDArray[np.int64]
-    """Number of the connection among the connections of all processes."""
+    """Number of the connection. The connections of all processes are numbered together."""
     sent_ns: Nanoseconds
     done_ns: Nanoseconds
     outcome: npt.NDArray[np.int64]
@@ -110,17 +110,17 @@ def fold(
 def mean_responses_s(slices: SliceColumns) -> list[float]:
     """Mean response time of each slice in seconds, also of slices that are not kept.
 
-    If no request was sent in the counted part, a request from before the counted part took longer than the counted
-    part. For such a slice the value is the time from the slice's start until its last reply. For a slice without
-    requests the value is 0.
+    If no request was sent in the counted part, a request was sent before this part and took longer than this part. For
+    such a slice the value is the time from the slice's start until the last reply. For a slice without requests the
+    value is 0.
     """
     columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
     return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]
 
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
-    """All requests, each with its slice. A late client may still send to the server of the preceding slice. Such
-    requests are left out."""
+    """All requests, each with its slice. A late client may still send requests to the server of the preceding slice.
+    Such requests are left out."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -147,8 +147,8 @@ def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.
     """Fate of each slice: the first of these four fates that applies.
 
     - ``SILENT``: no request was sent in the counted part.
-    - ``ANSWERED_LATE``: a counted request was answered after the end of the slice.
-    - ``STARTED_LATE``: a connection sent no request before the counted part.
+    - ``ANSWERED_LATE``: some counted request was answered after the end of the slice.
+    - ``STARTED_LATE``: some connection sent no request before the counted part.
     - ``KEPT``: otherwise.
     """
     fates = np.full(len(turns), KEPT, dtype=np.int64)
@@ -165,8 +165,8 @@ def _fates(sent: Sent, turns: Sequence[Turn], loads: Sequence[TurnLoad]) -> npt.
 
 
 def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str, npt.NDArray[np.bool_]]:
-    """Masks over all requests, by request type. A mask is True for each request of its type. ``all`` selects every
-    request."""
+    """Masks over all requests, by request type. A mask is True for each request of its type. The mask ``all`` is True
+    for every request."""
     names = [list(load.plan.mix) + [""] * (REQUEST_TYPES_MAX - len(load.plan.mix)) for load in loads]
     every = sorted({name for load in loads for name in load.plan.mix})
     number = np.array([[every.index(name) if name else -1 for name in row] for row in names], dtype=np.int64)
@@ -216,8 +216,8 @@ def effective(response_ns: Nanoseconds, clusters: npt.NDArray[np.int64]) -> floa
 
 
 def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Two sums over all slices and connections, in nanoseconds: the think times between counted requests, and the
-    spans.
+    """Two sums over all slices and connections, in nanoseconds: the sum of the think times between counted requests,
+    and the sum of the spans.
 
     A span is the time from a connection's first counted send to its last counted reply in a slice.
     """
@@ -244,7 +244,8 @@ def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> li
 def _updates(
     turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]
 ) -> tuple[list[int], list[int]]:
-    """Two numbers for each load, from its slices: updates that the price updater sent, and updates that failed."""
+    """Two numbers for each load, summed over the load's slices: the number of updates that the price updater sent, and
+    the number of updates that failed."""
     sent, failed = [0] * len(loads), [0] * len(loads)
     updater = max(load.plan.clients for load in loads)
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)

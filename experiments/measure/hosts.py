@@ -13,8 +13,8 @@ from experiments.results.observed import HostSeen
 def sent(plan: LoadPlan, hosts: Hosts) -> tuple[LoadResult, tuple[HostSeen, ...]]:
     """Sends the load of one window from all hosts, and gives the result of all hosts together and of each host.
 
-    Blocks while the hosts prepare, and until the window ends. Each host uses the cores of its Dask worker. Raises
-    UsageError if no scheduler answers, and Refused if a host does not send its share of the load.
+    Blocks until the hosts are prepared, and then until the window ends. Each host uses the cores of its Dask worker.
+    Raises UsageError if no scheduler answers, and Refused if a host does not send its share of the load.
     """
     result, each = cluster.run(replace(plan, cpus=None), hosts.scheduler, lambda _: None, hosts.names)
     return result, tuple(map(_seen, each))

@@ -1,8 +1,8 @@
 """Runs the load client for HTTP/1.1 in C, ``experiments/peers/c/http_load.c``, and reads its report.
 
-The client opens a connection for each request, or keeps its connections. The client ends after a number of requests, or
-after a time. With a connection for each request, a request's time begins before the connect, and ends when the server
-has closed, as in ``ab``.
+The client opens a connection for each request, or keeps its connections. The client ends after a given number of
+requests, or after a given time. With a connection for each request, a request's time begins before the connect, and
+ends when the server has closed, as in ``ab``.
 """
 
 from contextlib import AbstractContextManager
@@ -21,8 +21,8 @@ further 60 s for each 10,000 requests."""
 
 @dataclass(frozen=True, slots=True)
 class HttpAsk:
-    """Options of the client, which sends in a closed loop. The load ends after ``requests`` requests or after
-    ``seconds`` seconds: exactly one of these two fields is over 0."""
+    """Options of the client, which sends in a closed loop. The load ends after ``requests`` requests, or after
+    ``seconds`` seconds. Exactly one of these two fields is over 0; this field sets the end."""
 
     address: Address
     request: str
@@ -39,14 +39,14 @@ class HttpAsk:
     warm_up_seconds: float = 0.0
     first_id: int = 0
     per_id: int | None = None
-    """Number of requests for each key. None: all requests have one key."""
+    """Number of requests for each key. None: all requests have the same key."""
     expect: str | None = None
-    """Body that every reply must have. None: the body of the first reply."""
+    """Body that every reply must have. None: every reply must have the body of the first reply."""
     cpus: tuple[int, ...] | None = None
 
     @property
     def timeout_s(self) -> float:
-        """Longest time for the whole run, in seconds."""
+        """Longest time for the client's whole run, in seconds."""
         counted = (1 + (self.requests + self.warm_up) / 10_000) * EXTRA_S
         return self.seconds + self.warm_up_seconds + EXTRA_S if self.seconds else counted
 
@@ -59,9 +59,9 @@ class HttpSeen:
     requests: int
     """Number of counted requests with the right reply."""
     errors: int
-    """Number of errors, including errors of the warm-up."""
+    """Number of errors. Errors of the warm-up are included."""
     all_requests: int
-    """Number of requests with the right reply, including the warm-up."""
+    """Number of requests with the right reply. Requests of the warm-up are included."""
     total_s: float
     """Time from the start of the first counted request to the end of the last counted request."""
     throughput_hz: float
@@ -74,8 +74,8 @@ class HttpSeen:
     elapsed_s: float
     began_ns: int
     ended_ns: int
-    """End of the last counted request. ``began_ns`` is the start of the first counted request. Both are times of
-    ``CLOCK_MONOTONIC``, which ``time.monotonic_ns()`` reads on Linux."""
+    """End of the last counted request. ``began_ns`` is the start of the first counted request. Both times are readings
+    of ``CLOCK_MONOTONIC``, as ``time.monotonic_ns()`` gives on Linux."""
     reply: str
     """Body of the first reply, in hexadecimal digits."""
 

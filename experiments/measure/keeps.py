@@ -1,8 +1,9 @@
 """``python -m experiments.measure.keeps`` tests features of the gRPC servers for Python, and writes a table of results.
 
-The study ``python_grpc_servers`` has these servers, and shows the table. Each cell is one test on a new server. A
-``no`` is printed with its reason. Before its tests, each server must answer a call without TLS. An exception in a
-method ends the program, so that a fault of this program does not become a ``no``. Left out: the quality of a feature.
+The servers are from the study ``python_grpc_servers``, whose page shows the table. For each cell of the table, one test
+runs on a new server. A ``no`` is printed with its reason. Before its tests, each server must answer a call without TLS.
+If a method of a server raises an exception, this program ends. So a fault of the method does not become a ``no``. Left
+out: how well a feature works.
 """
 
 import socket
@@ -29,7 +30,7 @@ SERVERS = (*STRANGERS, SERVICER)
 
 AGE_S, SEEN_S = 0.5, 3.0
 """``AGE_S`` is the age in seconds at which a server must end a connection. ``SEEN_S`` is the longest time in seconds
-until the client sees the end."""
+until the client sees that the connection has ended."""
 
 CALL_S = 5.0
 """Longest time of a call, in seconds."""

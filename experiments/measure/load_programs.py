@@ -15,7 +15,7 @@ Each program sends one request again and again in a closed loop. ``grpc-go`` can
 measures a request from its send; in an open loop, from the time at which the request was due. The programs send the
 server the timeout of our own client. ``grpc-go`` sends a timeout only on demand: its library sends the time that is
 left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text says in one line
-how to get the program. The time of every request after the warm-up is read if the program reports these times. No build
+how to get the program. If a program reports the time of every request after the warm-up, these times are read. No build
 needs a network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 
@@ -58,7 +58,7 @@ BUILD_S = 120.0
 """Longest time for the build of a program, in seconds. The first build of Go's own library takes 20 s."""
 
 EXTRA_S = 30.0
-"""Longest time in seconds that a program may take beyond its load, for its start, report and end."""
+"""Longest time in seconds that a program may take in addition to its load: for its start, report and end."""
 
 _GO_PEER = "go-stock"
 """Name of the peer whose build (``make peers``) also builds ``grpc-go``."""
@@ -80,11 +80,11 @@ class Ask:
     duration_s: float
     warm_up_s: float
     cpus: tuple[int, ...] | None
-    """Cores to which the program is pinned. None for a program that may use every core."""
+    """Cores to which the program is pinned. None if the program may use every core."""
     per_request: bool = False
     """True for a new connection for each request."""
     in_flight: int = 1
-    """Number of concurrent calls on each connection. Only ``grpc-go`` uses this field and the following fields."""
+    """Number of concurrent calls on each connection. Only ``grpc-go`` uses this field and the fields below."""
     headers: str = SAME
     """Headers of the calls: a level of the factor ``headers``."""
     deadline_s: float | None = None
@@ -120,11 +120,12 @@ class Reading:
     times: Times | None = None
     """Times of all answered requests. None if the program does not report these times."""
     cpu_share: float | None = None
-    """Share of a core that the program used. None if the program does not report the share."""
+    """Processor time that the program used, as a share of a core. None if the program does not report the share."""
     all_requests: int | None = None
-    """Number of answered requests, including the warm-up. None if the program does not report this number."""
+    """Number of answered requests. Requests of the warm-up are included. None if the program does not report this
+    number."""
     never_sent: int = 0
-    """Number of requests of an open loop that were not sent, since too many earlier requests had no reply."""
+    """Number of requests of an open loop that were not sent because too many earlier requests had no reply."""
     late_us_p99: float | None = None
     """99th percentile of the lateness of sends in an open loop. None in a closed loop."""
     reply: bytes | None = None
@@ -147,7 +148,7 @@ class LoadProgram:
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
     """Context of the named load programs. A missing program is ``Absent``, with the reason. ``go``, ``c`` and
-    ``c-http`` are built, and are deleted at the end of the context."""
+    ``c-http`` are built when the context begins, and are deleted at its end."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}
@@ -282,8 +283,8 @@ def _found(name: str, scratch: Path) -> LoadProgram | Absent:
 
 
 def _built(name: str, scratch: Path) -> LoadProgram | Absent:
-    """One of our own load programs, compiled into the folder ``scratch``. Absent without a compiler, or if the build
-    fails."""
+    """Compiles one of our own load programs into the folder ``scratch``. Gives ``Absent`` without a compiler, or if the
+    build fails."""
     language, _, speaks = name.partition("-")
     program = scratch / f"{name}-client"
     if language == "go":

@@ -1,9 +1,10 @@
-"""Processor time that a measurement lost: stolen time of the hypervisor, and foreign time of other programs.
+"""Processor time that a measurement lost: stolen time, which the hypervisor took, and foreign time, which other
+programs took.
 
-**Foreign time** is the cores' time without idle time, without stolen time, and without the measurement's own time. The
-kernel reports idle and stolen time in ticks of 10 ms. The measurement's own time is the time of this process and of all
-its descendants. The kernel reports a process's time in nanoseconds, and the time of its ended children in ticks. So a
-short-lived child is counted too.
+**Foreign time** is the time of all cores minus idle time, stolen time, and the measurement's own time. The kernel
+reports idle and stolen time in ticks of 10 ms. The measurement's own time is the time of this process and of all its
+descendants. The kernel reports a process's time in nanoseconds, and the time of its ended children in ticks. So the
+time of a child that ended soon is counted, too.
 
 The kernel handles network packets (softirq) while the sending process runs. Most kernels count this work as time of the
 process. Some kernels count interrupt time separately (``CONFIG_IRQ_TIME_ACCOUNTING``); then their interrupt ticks are
@@ -43,7 +44,7 @@ class MachineWatch:
         cpu_ns: Callable[[tuple[int, ...]], int] = processes_cpu_ns,
     ) -> None:
         """Begins the first round. ``is_alone`` is true if every server was started by this process. Otherwise foreign
-        time is unknown, since a server that runs already would count as foreign."""
+        time is unknown, since the time of a server that runs already would count as foreign."""
         self._proc, self._clock_s, self._cpu_ns = proc, clock_s, cpu_ns
         self._cores = cores()
         self._tells_foreign = is_alone and bool(self._core_ticks())
@@ -56,8 +57,8 @@ class MachineWatch:
         return RoundSeen(lasted_s, round(stolen), max(0, round(foreign)) if self._tells_foreign else None)
 
     def _edge(self) -> tuple[float, int, float]:
-        """Present time in seconds, stolen ticks so far, and foreign ticks so far plus an unknown constant. This
-        constant disappears in the difference of two readings."""
+        """Present time in seconds, stolen ticks so far, and foreign ticks so far plus an unknown constant. In the
+        difference of two readings, this constant disappears."""
         own = self._own_ticks() if self._tells_foreign else 0.0
         at_s, every = self._clock_s(), self._core_ticks()
         apart = (IDLE, IOWAIT, STEAL, *((IRQ, SOFTIRQ) if any(ticks[IRQ] for ticks in every) else ()))
@@ -88,7 +89,7 @@ def watched(places: Iterable[int], observe: Callable[[int], S]) -> Iterator[Run[
     """Observes cells, which are given by their indices ``places``, one after another. Each step of the iterator waits
     for one observation.
 
-    Each observation comes with the stolen and foreign time from its start to its end.
+    An observation comes with the stolen time and the foreign time between the observation's start and end.
     """
     for place in places:
         machine = MachineWatch()

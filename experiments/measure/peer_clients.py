@@ -2,8 +2,8 @@
 
 A peer is a server of another language or project. At its end the client prints a line of JSON for each time:
 ``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. If the
-program has several clients, each client has a ``connect`` and a ``first call``. A call may have ``at_ns``, the time of
-its send after the first send. The program may also report sums over the calls after the first call:
+program has several clients, each client has a ``connect`` and a ``first call``. The line of a call may have ``at_ns``,
+the time from the first send to the call's send. The program may also report sums over the calls after the first call:
 ``{"what":"client",…}`` for each client, and ``{"what":"total",…}`` for all clients. Sums have ``calls``, ``wall_ns``
 and ``processor_ns``. In the total, ``processor_ns`` is the processor time of the whole program. A line of JSON with
 another ``what`` is ignored. The clients check every reply, and exit with a code other than 0 after a wrong reply.
@@ -22,7 +22,8 @@ from experiments.peers import client_command, peer_of
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Longest time, in seconds, by which a client may end later than planned: for its start, connecting and late sends."""
+"""Longest time in seconds that a client may take in addition to the planned time: for its start, connecting and late
+sends."""
 
 CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""
@@ -32,7 +33,7 @@ LATE_CALLS_MIN = 100
 
 
 class Line(msgspec.Struct):
-    """A line of the report of a peer's client or server. A line has only some of these fields. Fields with other names
+    """A line in the report of a peer's client or server. A line has only some of these fields. Fields with other names
     are ignored."""
 
     what: str
@@ -41,7 +42,7 @@ class Line(msgspec.Struct):
     calls: int = 0
     """Number of calls of one client, or of all clients."""
     wall_ns: int = 0
-    """Time from the common start of all clients to the last reply of the calls that ``calls`` counts."""
+    """Time from the common start of all clients to the last reply of these ``calls``."""
     processor_ns: int = 0
     answer_ns: int = 0
     cycle_ns: int = 0
@@ -76,10 +77,10 @@ class PeerRun:
 
 
 def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
-    """Makes ``calls`` calls with each client of the setting's peer. The first call counts as one of these calls.
+    """Makes ``calls`` calls with each client of the setting's peer. The client's first call is one of these calls.
 
     Blocks until the program has ended. Raises Absent if the peer is not built. Raises ProgramFailed if the program
-    fails, prints a line that is not JSON, or has made another number of calls.
+    fails, prints a line that is not JSON, or has made a different number of calls.
     """
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     command = client_command(name, f"{at[0]}:{at[1]}", calls, dict(of.levels))
@@ -103,7 +104,7 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
 
 
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
-    """Sent calls per second, and the 99th percentile of the lateness of sends in µs.
+    """Number of calls sent per second, and the 99th percentile of the lateness of sends in µs.
 
     ``sent_ns`` has the time from the first send to the send of each later call. The rate is the number of these calls
     divided by the last of these times. For fewer than 100 calls the percentile is None, since a single late call would

@@ -2,7 +2,7 @@
 
 Every program with the process contract can be measured, in any language. By this contract the first line on standard
 output is ``ready HOST:PORT``, and SIGTERM makes the program answer its calls and exit with 0. A ``Program`` has a
-session of its own. So Ctrl-C in the terminal only reaches the experiment, which then stops its programs. The standard
+session of its own. So Ctrl-C in the terminal reaches only the experiment, which then stops its programs. The standard
 error of a program goes to a file, from which the message of a failure is read, so that no thread must read a pipe. The
 kernel kills a program when the thread that started the program ends, also after a SIGKILL of the experiment
 (``rpc/process/lifeline.py``). So start programs from the main thread.
@@ -57,7 +57,7 @@ _STDERR_BYTES = 1 << 20
 """Largest number of bytes of standard error that are read for an error message."""
 
 _STDERR_LINES = 5
-"""Number of last lines of standard error in an error message. A Python traceback names its error in the last line."""
+"""Number of last lines of standard error that an error message has. A Python traceback names its error at the end."""
 
 
 class ProgramFailed(StockServiceError):
@@ -146,7 +146,7 @@ class Program:
     def pids(self) -> tuple[int, ...]:
         """Ids of the process, and of the descendants that have the server's port open. Call ``ready`` first.
 
-        Later calls give the result of the first call. Raises ProgramFailed if the program has ended.
+        Later calls of this method give the result of the first call. Raises ProgramFailed if the program has ended.
         """
         if not self._pids:
             try:
@@ -174,7 +174,7 @@ class Program:
     @contextmanager
     def drained(self) -> Iterator[None]:
         """Reads and drops the program's output after the ready line, for the time of a ``with`` block. Otherwise a full
-        pipe would stop a program that prints a line for each request. Raises OSError without ``cat``."""
+        pipe would stop a program that prints a line for each request. Raises OSError if ``cat`` is missing."""
         cat, out, none = [shutil.which("cat") or "cat"], self._process.stdout, subprocess.DEVNULL
         with subprocess.Popen(tied(cat), stdin=out, stdout=none, stderr=none, process_group=0) as reader:
             try:
@@ -200,7 +200,7 @@ class Program:
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Resident memory in MiB. A shared page counts in each process, so other programs do not change this number."""
+        """Resident memory in MiB. A shared page counts in each process: other programs do not change this number."""
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
@@ -261,7 +261,7 @@ class Program:
             return
         try:
             self.stop()
-        except ProgramFailed as failed:  # the error inside the ``with`` block matters more
+        except ProgramFailed as failed:  # an error inside the ``with`` block must not be hidden
             error.add_note(str(failed))
 
     def _signal(self, number: int) -> None:
@@ -294,7 +294,7 @@ def _begun(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a new session, on these cores. None: on any core. Raises ProgramFailed."""
+    """Starts a program in a new session, on the cores ``cpus`` (None: on any core). Raises ProgramFailed."""
     try:
         with kept_to(cpus):
             return subprocess.Popen(
@@ -338,7 +338,7 @@ class Running:
     def has_ended(self, within_s: float) -> bool:
         """Waits up to ``within_s`` for the program's end. True if the program has ended.
 
-        The pipe of the output holds 64 KiB. A program that prints more does not end before ``said`` reads the output.
+        The pipe of the output holds 64 KiB. If a program prints more, it cannot end before ``said`` reads the output.
         """
         try:
             self._process.wait(within_s)

@@ -1,7 +1,7 @@
-"""Progress of a sweep on standard error: a terminal has one line that is rewritten, a file has a line for each block.
+"""Progress of a sweep on standard error: one rewritten line on a terminal, or a line for each block in a file.
 
-The first line comes before the first server starts, since the start of the servers takes seconds, or longer on a busy
-machine.
+The first line is printed before the first server starts, since the start of all servers takes seconds, or longer on a
+busy machine.
 
 A look is a number of blocks after which the sweep is judged. The remaining time is the number of remaining blocks times
 the mean time of the blocks so far. Two remaining times are shown: until the next look, which may decide the sweep, and
@@ -48,7 +48,7 @@ class Progress:
             self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
 
     def ended(self, done: int, seen: str) -> None:
-        """Shows the end of a block. ``seen`` is the result of the blocks so far in a few words."""
+        """Shows the end of a block. ``seen`` is a text of a few words: the result of the blocks so far."""
         self._spent_s += self._clock_s() - self._began_s
         self._measured += 1
         self._done, self._seen = done, f" · {seen}" if seen else ""

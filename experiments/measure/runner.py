@@ -2,10 +2,10 @@
 once.
 
 A sweep is a measurement in blocks. A block starts all servers, and measures every arm. An arm is a server under a load.
-Functions of the caller decide if another block is needed, and if a block is **robbed**: if the block lost too much time
-to other processes. This module judges nothing. A robbed block is repeated once, for at most a fifth of the sweep's
-blocks. Every attempt is written, and the last attempt counts. An interrupted run can be resumed after its last whole
-block.
+Functions of the caller decide if another block is needed, and if a block is **robbed**. A robbed block lost too much
+time to other processes. This module judges nothing. A robbed block is measured once more. At most a fifth of a sweep's
+blocks are measured again. Every attempt is written, and the last attempt at a block counts. An interrupted run can be
+resumed after its last whole block.
 """
 
 import time
@@ -42,24 +42,25 @@ class Asked(Generic[B]):
     """Functions of the caller, which ``run_sweep`` and ``run_beside`` call during the measurement."""
 
     goes_on: Callable[[Sequence[B]], bool]
-    """True if another block is needed. For a sweep, called at each declared number of blocks (look) except the last."""
+    """True if another block is needed. For a sweep, this function is called at every look (declared number of blocks)
+    except the last look."""
     began: Callable[[int], None]
-    """Called before a block, with the number of finished blocks."""
+    """Function that is called before each block, with the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
     """True for a block that lost too much time to other processes, and so must be measured again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each block that counts, with all counting blocks so far."""
+    """Function that is called after each block that counts, with all blocks so far that count."""
     again: Callable[[B], None] = lambda _: None
-    """Called with a block that lost too much time to other processes, before the block is measured again."""
+    """Function that is called before a robbed block is measured again, with the robbed block."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
-    """Called after each attempt at a block, with the attempts so far at all blocks."""
+    """Function that is called after each attempt at a block, with all attempts so far at all blocks."""
 
 
 def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:
     """Measures one block of a sweep. Waits until the end of the block. Calls ``watch`` at the end of each round.
 
     Raises ProgramFailed if a server does not start or fails; Unavailable if a client of slices cannot connect or dies;
-    KeyboardInterrupt. A window whose clients cannot connect is kept as a failed window.
+    KeyboardInterrupt. If the clients of a window cannot connect, the window is kept as a failed window.
     """
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with kept_to(bench.server_cores):
@@ -90,9 +91,10 @@ def run_sweep(
 ) -> tuple[Block, ...]:
     """Measures the blocks of a sweep, and gives the blocks that count.
 
-    ``measure`` measures one block, and gets the block's number and attempt. Raises UsageError if the folder has another
-    sweep, if the folder has a sweep although ``resume`` is false, or if another run measures into the folder now.
-    Raises OSError if the folder cannot be written. An error of ``measure`` ends the sweep, which can be resumed.
+    ``measure`` measures one block. Its arguments are the number of the block and the number of the attempt. Raises
+    UsageError if the folder has another sweep, if the folder has a sweep although ``resume`` is false, or if another
+    run measures into the folder now. Raises OSError if the folder cannot be written. An error of ``measure`` ends the
+    sweep, which can be resumed.
     """
 
     def goes_on(done: Sequence[Block]) -> bool:
@@ -111,7 +113,7 @@ def run_beside(
     """Measures all blocks of a run that is not a sweep, such as cold runs. ``began`` is called before each block, with
     the number of finished blocks.
 
-    Raises the errors of ``run_sweep``, and UsageError if the folder has blocks of another machine.
+    Raises the errors of ``run_sweep``. Also raises UsageError if the folder has blocks of another machine.
     """
     kind = kind_of(plan)
     observe = import_module(f"experiments.measure.{kind.name}").runs
@@ -138,8 +140,8 @@ def _run(
 ) -> tuple[B, ...]:
     """Measures blocks until ``asked.goes_on`` is false, and gives the blocks that count.
 
-    A block for which ``asked.is_robbed`` is true is measured once more. At most ``repeats_max`` blocks are measured
-    again.
+    If ``asked.is_robbed`` is true for a block, the block is measured once more. At most ``repeats_max`` blocks are
+    measured again.
     """
     kept = list(_begun(form, plan, folder, resume))
 
@@ -172,8 +174,8 @@ def _run(
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
     """Blocks of this plan that the folder already has. In a folder without a plan, begins the run, and gives no blocks.
 
-    Raises UsageError if the folder has a plan and ``resume`` is false, and for another plan, other code or another
-    machine.
+    Raises UsageError if the folder has a plan and ``resume`` is false. Also raises UsageError if the folder has another
+    plan, or blocks of other code or of another machine.
     """
     if not (folder / form.plan_file).exists():
         _begin(form, plan, folder)
@@ -211,7 +213,7 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raises UsageError for a folder with files other than ``environment.json`` and the ``.tmp`` files of a crash."""
+    """Raises UsageError for a folder with other files than ``environment.json`` and the ``.tmp`` files of a crash."""
     others = (each for each in (folder.iterdir() if folder.exists() else ()) if each.suffix != ".tmp")
     if any(each.name != environment.ENVIRONMENT_FILE for each in others):
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty folder")

@@ -33,7 +33,7 @@ _ANOTHERS = "the process that listens on {at} is not yours: run this as its user
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Ids of the processes that listen on an address. Without ids, ``unread`` is the reason in words."""
+    """Ids of the processes that listen on an address. If there are no ids, ``unread`` gives the reason in words."""
 
     pids: tuple[int, ...]
     unread: str = ""
@@ -105,7 +105,7 @@ def _holding(inodes: Set[int], proc: Path) -> Iterator[int]:
 
 
 def _inodes(folder: Path) -> Iterator[int]:
-    """Inodes of a process's open sockets. Empty for another user's process, and for an ended process."""
+    """Inodes of a process's open sockets. Empty for a process of another user, and for an ended process."""
     with suppress(OSError):
         for each in list(folder.iterdir()):
             with suppress(OSError):  # the file was closed meanwhile

@@ -1,9 +1,10 @@
 """Observes one block in slices. A slice is a short load of one arm, and an arm is a server under a load.
 
 All servers of the block start, and run through the whole block. Clients keep a connection to each server. First each
-arm has one load, which warms up its server and measures its response time. Then the slices are drawn at random, and are
-sent one after another. The time of other processes on the cores is read at the end of each round. All processes end
-with the block, even after an error. Left out: windows (``windows.py``); the decision to repeat a block (``runner.py``).
+arm gets one load, which warms up the arm's server and measures the arm's response time. Then the slices are drawn at
+random, and are sent one after another. The time of other processes on the cores is read at the end of each round. All
+processes end with the block, even after an error. Left out: windows (``windows.py``); the decision to repeat a block
+(``runner.py``).
 """
 
 import tempfile
@@ -44,12 +45,12 @@ UPDATES_INTERVAL_S = 0.02
 """Mean pause of the price updater in seconds, within the slices of its arm: some fifty updates per second."""
 
 SHARED_S = 0.1
-"""Smallest processor time in seconds of which shares are computed, such as the kernel's share. The time is counted in
-ticks of 10 ms, so that shares of less time would be inexact."""
+"""Smallest processor time, in seconds, whose shares are computed, such as the kernel's share. The time is counted in
+ticks of 10 ms, so shares of a shorter time would be inexact."""
 
 AT_WORK_SHARE = 0.01
-"""Smallest share of the executor's processor time that a thread needs to count as a thread that ran requests. A thread
-with a smaller share only woke up and found no request."""
+"""Smallest share of the executor's processor time with which a thread counts as a thread that ran requests. A thread
+with a smaller share has only woken up and found no request."""
 
 Watch = Callable[[float], None]
 """Function that is called at the end of each round, with the finished share of the block."""
@@ -74,8 +75,8 @@ class Servers:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Observations of a block in slices or windows. The fields are equal to the fields of ``results.observed.Block``
-    with these names."""
+    """Observations of a block in slices or windows. Each field has the meaning of the field of
+    ``results.observed.Block`` with the same name."""
 
     slices: SliceColumns
     arms: Sequence[ArmSeen]
@@ -117,15 +118,15 @@ def observe(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch)
 
 def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
     """Numbers of the robbed rounds, which lost too much processor time to other programs. Histograms and ratios leave
-    robbed rounds out."""
+    out robbed rounds."""
     return left_out(sweep.limits, rounds, len(cores()))
 
 
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
     """Starts these servers, and waits until all are ready. The servers stop when ``running`` is closed.
 
-    The servers write timelines of their requests into the folder ``timelines_in``, or no timelines for None. Raises
-    ProgramFailed if a server does not start.
+    The servers write timelines of their requests into the folder ``timelines_in``; with None, they write no timelines.
+    Raises ProgramFailed if a server does not start.
     """
     programs: dict[ServerKey, Program] = {}
     addresses: dict[ServerKey, Address] = {}
@@ -162,7 +163,7 @@ def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple
 
 
 def load_plan(arm: Arm, address: Address, bench: Bench, seed: int) -> LoadPlan:
-    """Load plan of an arm's clients. Raises UsageError for an invalid combination of levels."""
+    """Load plan for an arm's clients. Raises UsageError for an invalid combination of levels."""
     fields: dict[str, object] = {}
     for name, level in arm.setting.levels:
         fields |= FACTORS[name].plan(level)
@@ -201,8 +202,8 @@ class Spent:
 def look(servers: Servers, key: ServerKey, before: Spent | None = None) -> ServerSeen | None:
     """State of a server now. None for a server that the sweep did not start. Raises ProgramFailed for an ended server.
 
-    ``before`` is the processor time before the first slice. None: the threads at work are computed from all processor
-    time since the server's start, and the kernel's share is not computed.
+    ``before`` is the processor time before the first slice. With None, the threads at work are computed from all
+    processor time since the server's start, and the kernel's share is not computed.
     """
     program = servers.programs.get(key)
     if program is None:
@@ -221,7 +222,7 @@ def look(servers: Servers, key: ServerKey, before: Spent | None = None) -> Serve
 def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
     """Processor time of each thread whose name in the kernel begins with ``prefix``, by the thread's id.
 
-    The time is in seconds, and is counted in ticks of 10 ms. Empty on a system without names of threads.
+    The time is in seconds, and is counted in ticks of 10 ms. Empty on a system where threads have no names.
     """
     cpu_s: dict[int, float] = {}
     for pid in pids:
@@ -252,8 +253,8 @@ def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int
 def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) -> list[float]:
     """Mean response time of each arm in seconds, under a short load. 0 for an arm without replies.
 
-    A call that is longer than its slice takes the time of the next slices, whose arms then get no reply. Arms without a
-    reply are loaded again, until every arm has a reply, or until no further arm gets a reply.
+    If a call takes longer than its slice, it also takes the time of the next slices, whose arms then get no reply. Arms
+    without a reply are loaded again, until every arm has a reply, or until no further arm gets a reply.
     """
     responses_s = [0.0] * len(loads)
     waiting, before = warm_up(sweep), len(loads) + 1

@@ -1,9 +1,10 @@
-"""Observes standalone servers: start time, memory and idle processor time, with several numbers of held connections.
+"""Observes standalone servers: the start time, and then memory and idle processor time at several numbers of held
+connections.
 
-The server starts like the server of a sweep's arm, on the servers' core. This process opens the connections with the
-lean client, or with a library if the lean client lacks the protocol. Each connection has one answered call, so that the
-server has the whole state of the connection. Then no requests are sent. The server's CPU clock has the processor time
-in nanoseconds. So an observation of seconds can detect a thousandth of a core.
+A server is started in the same way as in a sweep, on the core of the servers. This process opens the connections with
+the lean client, or with a library if the lean client lacks the protocol. Each connection has one answered call, so that
+the server has the complete state of the connection. After these calls no requests are sent. The server's CPU clock has
+the processor time in nanoseconds. So within seconds an observation can detect a load of a thousandth of a core.
 """
 
 import time
@@ -33,8 +34,8 @@ CALL_S = 10.0
 """Longest time in seconds for connecting and the first call of a connection. A millisecond is usual."""
 
 _SPARE = 64
-"""Number of connections that the server allows beyond the held connections. This process needs as many spare file
-descriptors beyond one descriptor for each held connection."""
+"""Number of connections that the server allows beyond the held connections. This process needs one file descriptor for
+each held connection, and ``_SPARE`` further descriptors."""
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
@@ -47,7 +48,7 @@ def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartS
 
 
 def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
-    """Starts a server, observes the idle server with each number of connections, and stops the server."""
+    """Starts a server, observes the idle server at each number of connections, and stops the server."""
     most = server.connections[-1]
     command = [*server_command(Arm(server.setting).server, bench.catalog)]
     if most + _SPARE > ServeOptions().connections_max:
@@ -70,7 +71,7 @@ Raises a Fault if a connection or its call fails."""
 
 @contextmanager
 def _holding(server: LoneServer, address: Address, bench: Bench) -> Iterator[Hold]:
-    """Gives a function that opens held connections. The end of the ``with`` block closes the connections."""
+    """Context that yields a function to open held connections. The end of the ``with`` block closes the connections."""
     plan = replace(load_plan(Arm(server.setting), address, bench, seed=0), timeout_s=CALL_S)
     lean = load_transport(plan.transport).codec(address) is not None
     plan = replace(plan, client="lean" if lean else "library")

@@ -1,7 +1,8 @@
-"""Observes stress tests: one client in C for each kind of request, all at the same time, and then a read of every key.
+"""Observes stress tests. In a test, several clients in C send at the same time, one client for each kind of request.
+Then every key is read.
 
-Each test has a new server. At the end our own client reads the keys, one after another on one connection. The times of
-these reads are not measured.
+Each test has a new server. At the end our own client reads the keys, one after another, on one connection. The duration
+of these reads is not measured.
 """
 
 import json
@@ -74,8 +75,8 @@ def _kind(seen: HttpSeen) -> KindSeen:
 
 
 def final_seen(final: FinalState, connection: Connection) -> FinalSeen:
-    """Reads every key of ``final``, and counts the keys with an allowed value (``right``) and all other keys
-    (``wrong``). A key without a value is wrong."""
+    """Reads every key of ``final``. Counts the keys with an allowed value (``right``), and all other keys (``wrong``).
+    A key without a value counts as wrong."""
     right = 0
     for key in range(final.first_id, final.first_id + final.keys):
         try:

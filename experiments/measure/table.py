@@ -1,10 +1,10 @@
 """Observes the cells of a table: starts a server, runs the load of one cell after another, and samples the server.
 
 A cell is a server under a number of requests (``kinds/table.py``). A sample has the server's processor time and memory.
-The load is a client in C. This process takes a sample every 10 ms, and after the first second of a cell every 100 ms. A
-sample takes some 50 µs of the client's core, or of any core without pinning. The main thread waits for the load, so
-that Ctrl-C ends the load at once. Every reply is checked: this process checks the first reply, and the client checks
-that all replies of a cell are equal.
+The load is sent by a client in C. This process takes a sample every 10 ms in the first second of a cell, and later
+every 100 ms. Taking a sample needs some 50 µs on the client's core, or on any core if nothing is pinned. The main
+thread waits for the load, so that Ctrl-C ends the load at once. Every reply is checked: this process checks the first
+reply, and the client checks that all replies of a cell are equal.
 """
 
 import time
@@ -80,7 +80,7 @@ def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Processor time so far and resident memory of a server, at one time of ``time.monotonic()``."""
+    """Processor time so far, and resident memory, of a server at one reading of ``time.monotonic()``."""
 
     at_s: float
     cpu_s: float

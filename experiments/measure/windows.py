@@ -4,8 +4,8 @@ In a window, clients that were started for this window load the server of one ar
 (``slices.py``). Windows are for loads that slices cannot measure: open loops, whose queues must settle; a new
 connection for each request; a worker for each connection; over 64 connections; other load programs than our client;
 clients of peers. The clients start and connect before the window, and end with the window. All servers of the block run
-all the time; but with ``Windows.in_turn``, the servers of a group run only during the group's windows. The order is
-drawn as for slices, and a block of windows has the form of a block of slices.
+all the time. But with ``Windows.in_turn``, the servers of a group run only during the group's windows. The order is
+drawn in the same way as for slices. A block of windows has the same form as a block of slices.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ class Seen:
     """Rates and lateness of the window. None if the load could not run."""
     duration_ns: int
     requests: int
-    """Number of answered requests, including the warm-up if the load reports the requests of the warm-up."""
+    """Number of answered requests. Requests of the warm-up are included if the load reports them."""
     server_cpu_ns: int
     client_cpu_ns: int
     wire_bytes: int = 0
@@ -179,8 +179,8 @@ def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -
 def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
     """Runs one window with our own client, to the window's end.
 
-    If other hosts send, the load's processor time is the time of the busiest core of any host, and the bytes are
-    unknown. Raises Refused if a host did not send its share.
+    If other hosts send the load, its processor time is the time of the busiest core of all hosts, and the bytes on the
+    wire are unknown. Raises Refused if a host did not send its share.
     """
     cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()
     hosts: Sequence[HostSeen] = ()
@@ -215,8 +215,8 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
     """Runs one window with a load program that is not our client, to the program's end. Raises ProgramFailed.
 
     The bytes on the wire are unknown. The server's processor time includes the warm-up. So the server's processor time
-    for each request is known only if the program reports the number of requests including the warm-up. The load's
-    processor time is the program's own report.
+    for each request is known only if the program reports the number of all requests, with the warm-up. The load's
+    processor time is the time that the program reports.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]
@@ -250,8 +250,8 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
     The response times leave out the first call of each client. If the program reports the clients' rates and processor
     time, these values also leave out the first call. If the program reports the times of its sends, the sends are
-    compared with a constant schedule from the first call. The server's processor time includes all calls and
-    connecting. The bytes are unknown.
+    compared with a constant schedule that begins at the first call. The server's processor time includes all calls and
+    the connecting. The bytes on the wire are unknown.
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
@@ -284,7 +284,7 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
 def arm_seen(arm: int, places: Sequence[Place], seen: Sequence[Seen], robbed: Collection[int]) -> ArmSeen:
     """Observation of one arm, from the arm's windows. ``robbed`` has the rounds that lost too much time to other
-    programs. A window in these rounds gives only its errors."""
+    programs. Of a window in these rounds, only the errors count."""
     own = [(one, round_ in robbed) for (round_, _, of), one in zip(places, seen, strict=True) if of == arm]
     parts = [_errors_alone(one.parts) if is_robbed else one.parts for one, is_robbed in own if one.parts]
     names = dict.fromkeys(name for each in parts for name in each)

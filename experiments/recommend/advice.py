@@ -1,16 +1,17 @@
-"""Advice on a pool, from the demands of a request and a wish. Pure. The module ``words`` puts the advice into words.
+"""Advice on a pool, computed from the demands of a request and from a wish. Pure. The module ``words`` puts the advice
+into words.
 
 Demands are the times that a request needs: with the GIL, without the GIL, and waiting. A wish is a rate and a p99, the
-99th percentile of response times; both are optional. The rule for the advice:
+99th percentile of response times; both are optional. The advice follows this rule:
 
 - Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool within a few per cent of the best pool.
 - Without a wished rate, pools are compared by their highest rates.
-- With a wished rate, pools that carry the rate are compared by their p99 at this rate, against the largest pool. A pool
+- With a wished rate, each pool that carries the rate is compared with the largest pool, by the p99 at this rate. A pool
   carries a rate that is at most ``BUSIEST`` of the pool's highest rate.
-- Several processes are advised only for a wished rate that one process does not carry, or at which one process does not
-  keep the wished p99. Asyncio is advised only where 64 threads are too few.
+- Several processes are advised only if one process does not carry the wished rate, or does not keep the wished p99 at
+  this rate. Asyncio is advised only if 64 threads are too few.
 
-Under this rule small errors of the demands seldom change the advice.
+With this rule, small errors in the demands seldom change the advice.
 """
 
 import math
@@ -24,15 +25,15 @@ from experiments.recommend.tail import tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of threads of the pools that can be advised. Each pool has twice the threads of the pool before: smaller
-steps would change the rate little."""
+"""Numbers of threads of the pools that can be advised. Each pool has twice as many threads as the previous pool, since
+smaller steps would change the rate little."""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
-"""Limits within which a smaller pool is preferred. ``RATE_NEAR``: smallest share of the best pool's highest rate.
-``TAIL_NEAR``: largest factor on the largest pool's p99."""
+"""A smaller pool is preferred within these limits. ``RATE_NEAR``: smallest value of its highest rate ÷ the best pool's
+highest rate. ``TAIL_NEAR``: largest value of its p99 ÷ the largest pool's p99."""
 
 BUSIEST = 0.8
-"""Largest share of a server's highest rate that the server should carry. Over this share, small changes of the rate
+"""Largest share of a server's highest rate that the server should carry. Above this share, small changes of the rate
 make long queues."""
 
 USUAL = 0.7
@@ -42,8 +43,8 @@ UNLIMITED = 512
 """Number of workers that stands for a server without a pool, which serves any number of concurrent requests."""
 
 SHORT_OF = 0.5
-"""Share of the highest rate of an asyncio server. If 64 threads reach less than this share, threads are too few. A
-smaller gain would not pay for a rewrite of the program for asyncio."""
+"""Share of an asyncio server's highest rate. If 64 threads do not reach this share, 64 threads are too few. A smaller
+gain would not be worth the work to rewrite the program for asyncio."""
 
 
 class Kind(StrEnum):
@@ -56,7 +57,8 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Wish of the user: the cores, the rate and the p99 of the server. None: the user has no such wish."""
+    """Wish of the user: the cores, the rate and the p99 of the server. A rate or p99 of None means that the user has no
+    such wish."""
 
     cores: int
     """Cores that the server may use."""
@@ -99,7 +101,7 @@ class Size:
     rate_hz: float
     """Rate at which the p99 is predicted."""
     p99_s: float
-    """99th percentile of response times; inf where the server cannot keep up."""
+    """99th percentile of response times, in seconds; inf if the server cannot keep up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,9 @@ class Advice:
     pools: tuple[Size, ...]
     """Predictions for all pools, each pool with the number of processes of ``chosen``."""
     carried: bool
-    """True where the wished rate is carried and the wished p99 is kept. Also true without a wish."""
+    """True if the wished rate is carried and the wished p99 is kept. Also true if there is no wish."""
     highest_in_target_hz: float | None
-    """Highest rate that keeps the wished p99; None without a wished p99, 0 where no rate keeps it."""
+    """Highest rate at which the wished p99 is kept; None without a wished p99, 0 if the p99 is not kept at any rate."""
     changes: tuple[tuple[str, str], ...]
     """Conditions that would change the advice, each with the advice under this condition."""
 
@@ -142,7 +144,7 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """Choice by the rule.
+    """The choice by the rule in the module's docstring.
 
     More processes are tried while the choice does not carry the wished rate, or does not keep the wished p99. If no
     number of processes is enough, but one process carries the rate, the choice has one process.
@@ -161,7 +163,7 @@ def _chosen(demands: Demands, wish: Wish) -> Choice:
 
 
 def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
-    """Choice by the rule, for a given number of processes."""
+    """The choice by the rule, for a given number of processes."""
     choice = Choice(_pool(demands, processes, wish), processes, Kind.PROCESSES if processes > 1 else Kind.THREADS)
     if processes > 1 or (wish.rate_hz is not None and _is_enough(demands, choice, wish)):
         return choice
@@ -186,7 +188,7 @@ def _pool(demands: Demands, processes: int, wish: Wish) -> int:
 
 
 def _is_enough(demands: Demands, choice: Choice, wish: Wish) -> bool:
-    """True where a choice carries the wished rate and keeps the wished p99."""
+    """True if a choice carries the wished rate and keeps the wished p99."""
     highest_hz = choice.highest_hz(demands, wish)
     rate_hz = wish.rate_hz or USUAL * highest_hz
     p99_s = _tail_s(demands, choice.workers, choice.processes, wish.cores, rate_hz)
@@ -209,7 +211,7 @@ def _process_counts(cores: int) -> Iterator[int]:
 
 
 def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | None:
-    """Highest rate at which a server keeps the wished p99, within some per cent; 0 where no rate keeps it."""
+    """Highest rate at which a server keeps the wished p99, within some per cent; 0 if there is no such rate."""
     if wish.target_p99_s is None:
         return None
     low, high = 0.0, 1.0
@@ -249,5 +251,5 @@ def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple
 
 
 def _busier(demands: Demands, times: float) -> Demands:
-    """Copy of the demands with ``times`` the processor time."""
+    """Copy of the demands, with the processor time multiplied by ``times``."""
     return replace(demands, gil_s=times * demands.gil_s, free_s=times * demands.free_s)

@@ -1,11 +1,12 @@
-"""Measurement of a running server: its rate at several numbers of connections, and its processor time.
+"""Measurement of a running server: the server's rate at several numbers of connections, and its processor time.
 
 A level is one number of connections. Each load is a closed loop from one client process. In a round each level is
-loaded once, so that a disturbance by other programs hits all levels alike. A level whose rate in the first round is far
-under the best rate is not loaded again. The rounds end once the rates of each level agree, or ``BUDGET_S`` is over.
+loaded once, so that a disturbance by other programs hits all levels alike. If the rate of a level in the first round is
+far under the best rate, the level is not loaded again. The rounds end once the rates of each level agree, or
+``BUDGET_S`` is over.
 
 The server's processor time is the time of the processes that listen on the port, and of their child processes. The
-processor time is None where this user has no right to read it, and for a server on another machine.
+processor time is None if this user has no right to read it, and for a server on another machine.
 """
 
 import contextlib
@@ -42,27 +43,28 @@ ROUNDS_LEAST, ROUNDS = 2, 5
 """Smallest and largest number of rounds. After ``ROUNDS_LEAST`` rounds, the measurement ends once the rounds agree."""
 
 AGREE = 1.06
-"""Largest factor between the highest and the lowest rate of a level whose rounds agree."""
+"""The rounds of a level agree if the highest rate ÷ the lowest rate of the rounds is at most this factor."""
 
 NEAR_BEST = 0.5
-"""Share of the best rate of the first round. A level whose rate is under this share is not loaded in further rounds."""
+"""Share of the best rate of the first round. If a level's rate is under this share, the level is not loaded in further
+rounds."""
 
 TRIES = 3
-"""Largest number of tries of a window, if other processes take the cores."""
+"""Largest number of tries for a window. A window is tried again if other processes took the cores."""
 
 BUDGET_S = 15.0
 """Limit in seconds from the start of the first round. A further round begins only if the expected end of this round is
 within the limit. The first round has no limit."""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
-"""Shortest and longest counted time of a load, in seconds. Between these limits a load lasts ``RESPONSES`` response
-times of one connection."""
+"""Shortest and longest counted time of a load, in seconds. Between these limits, the counted time is ``RESPONSES``
+response times of one connection."""
 
 RESPONSES = 20
-"""Length of a load, in response times of one connection."""
+"""Counted time of a load, as a number of response times with one connection."""
 
 LONGER = 5
-"""Factor on the length of a window that is repeated. A window without a reply and without an error is repeated."""
+"""Factor by which a repeated window is longer. A window without a reply and without an error is repeated."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
 """Seconds of warm-up before a window. ``WARM_UP_S``: of a closed loop. ``OPEN_WARM_UP_S``: of an open loop, whose
@@ -127,7 +129,8 @@ class Server:
             return None
 
     def has_gil(self) -> bool:
-        """True if the server runs on a Python with a GIL, or if this user may not read which program the server is.
+        """True if the server runs on a Python with a GIL, or if this user may not read the name of the server's
+        program.
 
         False for a Python without a GIL, and for a program that is not Python.
         """
@@ -141,7 +144,7 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """Processes that listen at the address, and their child processes. No processes where this user may not read their
+    """Processes that listen at the address, and their child processes. No processes if this user may not read their
     processor time."""
     found: dict[int, None] = {}
     for pid in listening(address).pids:
@@ -153,8 +156,8 @@ def server_at(address: Address) -> Server:
 
 
 def ask(asked: Asked, server: Server, watch: Watch) -> tuple[Level, ...]:
-    """Measures the levels in ascending order until the rate stops growing, then the levels near the best level by
-    turns. Blocks for about half a minute. Raises the errors of ``loaded``."""
+    """Measures the levels in ascending order until the rate stops growing. Then measures the levels near the best level
+    again, in turn. Blocks for about half a minute. Raises the errors of ``loaded``."""
     long_s = alone_s(asked, server, watch)
     load = partial(loaded, asked, server, window_s=window_s(long_s))
     return by_turns(CONNECTIONS, load, "connections", watch, is_over=has_stopped)
@@ -173,8 +176,8 @@ def window_s(response_s: float) -> float:
 
 
 def has_stopped(rates_hz: Sequence[float]) -> bool:
-    """True where no rate of the last two levels reaches ``GROWS`` times the best earlier rate. ``rates_hz``: the rates
-    of the levels, in ascending order of the levels."""
+    """True if no rate of the last two levels reaches ``GROWS`` times the best rate of the earlier levels. ``rates_hz``:
+    the rates of the levels, in ascending order of the levels."""
     return len(rates_hz) > 2 and max(rates_hz[-2:]) < GROWS * max(rates_hz[:-2])
 
 
@@ -185,12 +188,12 @@ def by_turns(
     watch: Watch,
     is_over: Callable[[Sequence[float]], bool] | None = None,
 ) -> tuple[Level, ...]:
-    """Measures every level once, or until ``is_over`` is true. Then measures the levels near the best level by turns,
+    """Measures every level once, or until ``is_over`` is true. Then measures the levels near the best level in turn,
     until the rounds agree or ``BUDGET_S`` is over. Blocks. Raises the errors of ``load``.
 
     ``load`` loads a level for one window. ``what``: unit of the levels, for ``watch``. ``is_over`` gets the rates of
-    the levels so far. Give no ``is_over`` for servers that this command started: without ``is_over``, all other
-    processes count as other programs.
+    the levels so far. For servers that this command started, ``is_over`` must be None: then all processes outside this
+    command count as other programs.
     """
     load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()
@@ -214,9 +217,9 @@ def by_turns(
 
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
-    """Loads a level until no other process took the cores in the window, ``TRIES`` times at most. The last load may be
-    disturbed. ``is_alone``: true where this command started every server, so that all other processes count as other
-    programs."""
+    """Loads a level until a window was not disturbed by other processes that took the cores. Makes ``TRIES`` tries at
+    most, so the last load may be disturbed. ``is_alone``: true if this command started every server, so that all other
+    processes count as other programs."""
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
         found, others = load(level), machine.seen()
@@ -226,7 +229,7 @@ def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Loa
 
 
 def _agree(rounds: Sequence[Load]) -> bool:
-    """True where the rates of a level's rounds are within a factor of ``AGREE``."""
+    """True if the highest rate of a level's rounds is at most ``AGREE`` times the lowest rate."""
     rates_hz = [load.throughput_hz for load in rounds]
     return max(rates_hz) <= AGREE * min(rates_hz)
 
@@ -234,8 +237,8 @@ def _agree(rounds: Sequence[Load]) -> bool:
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
     """Loads the server for one window, in an open loop if ``rate_hz`` is given. Blocks for the window and the warm-up.
 
-    A window without any reply or error is repeated with a longer time. Raises Unavailable where no server gives a valid
-    reply, KeyboardInterrupt after Ctrl-C.
+    A window without any reply or error is repeated with a longer time. Raises Unavailable if no server gives a valid
+    reply, and KeyboardInterrupt after Ctrl-C.
     """
     before_s = server.processor_s()
     result = fleet.run(asked.plan(connections, window_s, rate_hz))

@@ -1,7 +1,7 @@
 """The command ``recommend``: advice on the number of workers, for a described service, a running server, or a command.
 
 Standard output has the advice, standard error has the progress. Advice on a running server or a command takes 90 s at
-most. Advice on a described service takes seconds, or longer for demands that are far from any real service.
+most. Advice on a described service takes seconds. For demands that no real service has, the advice may take longer.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from stock_service.rpc.process.command_line import USAGE_EXIT, Parser, address, 
 from stock_service.rpc.transports import TRANSPORTS, Address, load
 
 RPC_MS = 0.15
-"""Processor time in ms of an RPC without the service's own code. For gRPC in Python under load, 0.10 to 0.17 ms were
-measured."""
+"""Processor time in ms of an RPC without the service's own code. For gRPC in Python under load, measurements gave 0.10
+to 0.17 ms."""
 
 IO_VARIATION = 0.5
-"""Variation of a described wait: standard deviation ÷ mean. An example is a database that answers some requests twice
-as late as others."""
+"""Variation of a described wait: standard deviation ÷ mean. An example is a database that needs twice the time for some
+requests."""
 
 OVERHEAD_S = 0.0001
 """Time in seconds that a request spends outside the server: in the client, on the wire, and for waking threads. Used
@@ -60,7 +60,8 @@ _BESIDE = (
         ("address", "start"),
     ),
 )
-"""Groups of options, each with the options that choose the service. An option of a group needs one of these options."""
+"""Groups of options. Each group comes with the options that choose the service: an option of the group may be given
+only with one of these options."""
 
 _EPILOG = """\
 Give one of three things:
@@ -141,7 +142,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def described(options: argparse.Namespace) -> Demands:
-    """Demands of a described request: its times with the GIL, without the GIL, waiting, and outside the server."""
+    """Demands of a described request: the times that the request spends with the GIL, without the GIL, waiting, and
+    outside the server."""
     service_s = options.service_ms / 1000
     wait_s = service_s * (options.io_share or 0.0)
     rpc_s = (RPC_MS if options.rpc_ms is None else options.rpc_ms) / 1000
@@ -158,8 +160,8 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
-    """Address of the server, the request to send, and the client's credentials. With ``--call`` and without
-    ``--proto``, asks the server for its methods, by reflection."""
+    """The address of the server, the request to send, and the client's credentials. With ``--call`` and without
+    ``--proto``, asks the server for its methods by reflection."""
     request: RequestType | None = None
     if options.call is not None:
         request = called(at, options.call, options.data or "{}", options.proto)
@@ -167,7 +169,7 @@ def _asked(options: argparse.Namespace, at: Address) -> Asked:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuses options that do not go together. Raises UsageError."""
+    """Raises UsageError for wrong values of options, for missing options, and for options that exclude each other."""
     ways = ("service_ms", "address", "start")
     subjects = [name for name in ways if getattr(options, name) is not None]
     if len(subjects) != 1:

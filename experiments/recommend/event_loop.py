@@ -1,21 +1,23 @@
-"""Predicted throughput of a closed loop on asyncio's event loop, which serves in rounds, with timers of milliseconds.
+"""Predicted throughput of a closed loop on a server with asyncio's event loop. The event loop works in rounds, and its
+timers have a resolution of one millisecond.
 
 In each round asyncio calls all ready callbacks (``BaseEventLoop._run_once``). A **turn** is one callback of a request.
 A request takes several turns, so that concurrent requests advance together. Without a ready callback the loop sleeps in
 epoll until the next timer. This sleep is rounded up to a whole millisecond (``EpollSelector.select``), so that all
-timers of one millisecond end together. Requests therefore gather into **waves**, which wait together. While a wave
-waits the processor is idle. The queueing network in ``model`` has no waves, and predicts a higher throughput.
+timers of one millisecond end together. Requests therefore gather into **waves**: the requests of a wave wait at the
+same time. While a wave waits, the processor is idle. The queueing network in ``model`` has no waves, and predicts a
+higher throughput.
 
-No formula gives this throughput, so the loop is simulated, turn by turn. The simulation has the number of turns of
-grpcio's server on asyncio; a test counts these turns. All turns of a request take equal processor time. The clients
-start together, as in a load.
+No formula gives this throughput, so the loop is simulated, turn by turn. A simulated request has as many turns as a
+request to grpcio's asyncio server. A test counts these turns. All turns of a request take equal processor time. The
+clients start at the same time, as in a real load.
 
 The error depends on the number of clients. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16
-requests is within 2 %. On a selector that does not round, 16 clients got 1,390 replies a second in place of 1,200.
-Waves of 32 requests partly dissolve: 2,330 replies a second were measured, 1,940 are predicted. With 64 clients the
-prediction depends on the processor time of each turn. Equal times, as here, predict 4,300 replies a second. The times
-that were measured with one client predict 3,400. The measured throughput was 3,850. The simulation leaves out the part
-of grpcio that runs on another thread.
+requests is within 2 %. With a selector that does not round its timeout, 16 clients got 1,390 replies a second instead
+of 1,200. Waves of 32 requests partly dissolve: 2,330 replies a second were measured, 1,940 are predicted. With 64
+clients the prediction depends on the processor time of each turn. With equal times for all turns, as in this module,
+the prediction is 4,300 replies a second. With the times that were measured with one client, the prediction is 3,400.
+The measured throughput was 3,850. The simulation leaves out the work that grpcio does on another thread.
 """
 
 import heapq
@@ -34,19 +36,20 @@ TURNS_BEFORE, TURNS_AFTER = 8, 6
 """Number of turns of a request before and after the request's wait, on the asyncio server of grpcio 1.85."""
 
 REPLIED_AFTER = 2
-"""Number of turns after the wait until the reply is sent. Later turns clean up."""
+"""Number of turns from the end of the wait until the reply is sent. Later turns clean up."""
 
 _STARTS = 3
 """Number of simulations whose results are averaged. Each simulation has another seed, since waves last in some
 simulations and dissolve in others."""
 
 _REPLIES = 2_000
-"""Number of counted replies in each simulation. The warm-up before these replies has a tenth of this number."""
+"""Number of counted replies in each simulation. The warm-up before them has a tenth of this number of replies."""
 
 
 @lru_cache(maxsize=256)
 def event_loop_hz(demands: Demands, clients: int) -> float:
-    """Predicted replies a second to all ``clients`` together (1 or more), in a closed loop. Raises UsageError.
+    """Predicted number of replies a second to all clients together, in a closed loop. ``clients``: number of clients, 1
+    or more. Raises UsageError.
 
     All processor time of ``demands`` blocks the loop. ``demands.wait_s`` is the delay of the loop's timer. The first
     call with these arguments blocks for some 0.1 s; 256 results are cached.

@@ -1,8 +1,9 @@
-"""Advice from measurements: of a server that runs, or of servers that a command starts, one server for each size.
+"""Advice from measurements. Either a running server is measured, or several servers that a command starts, one server
+for each pool size.
 
-A server that runs is loaded by a rising number of connections. A command is started once for each pool size, and the
+A running server is loaded over a rising number of connections. A command is started once for each pool size, and the
 servers take turns under load. In both cases the module ``seen`` derives the advice from the rates. The p99 is measured
-last, in an open loop: of the server that runs, or of the server with the advised pool.
+last, in an open loop. It is the p99 of the running server, or of the server with the advised pool.
 """
 
 import math
@@ -22,18 +23,19 @@ TAIL_S = 2.0
 """Duration of the measurement of a p99, in seconds."""
 
 TAIL_NEAR = 1.25
-"""Factor within which the p99 of two pools count as equal. Two p99 of one pool, from different windows, differ by up to
-this factor."""
+"""Largest ratio of two pools' p99 that counts as no difference. Two measurements of one pool's p99, in different
+windows, differ by up to this factor."""
 
 TAIL_CONNECTIONS = 64
 """Number of connections of the open loop that measures a p99."""
 
 TAIL_HZ_MOST = 20_000.0
-"""Highest rate at which a p99 is measured. On gRPC one client process keeps its schedule at 30,000/s. At 45,000/s the
-client's sends were late, and a server in C++ had timeouts for seconds."""
+"""Highest rate at which a p99 is measured. On gRPC one client process kept its schedule at 30,000/s. At 45,000/s the
+client sent late, and requests to a server in C++ timed out for seconds."""
 
 IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
-"""Shares of the highest rate. They are tried in this order until the measured p99 is within the wished p99."""
+"""Shares of the highest rate. Rates of these shares are tried in this order until the measured p99 is at most the
+wished p99."""
 
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
@@ -53,7 +55,8 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
 
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
     """Findings on servers that a command starts. Blocks for up to 90 s. Raises the errors of ``ask``, and
-    ProgramFailed. ``template``: the command. ``asking`` makes the request for the server at an address."""
+    ProgramFailed. ``template``: the command. ``asking`` takes a server's address, and returns the address with the
+    request to send."""
     found = _of_processes(template, 1, asking, wish, watch)
     if wish.rate_hz is None or found.carried(wish) or started.PROCESSES not in template:
         return found
@@ -79,9 +82,10 @@ def _of_processes(template: str, processes: int, asking: Callable[[Address], Ask
 
 
 def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings that advise the smallest pool which carries a rate with a p99 near the largest pool's p99.
+    """Findings with another advice: the smallest pool that carries a rate, and whose p99 at this rate is near the
+    largest pool's p99.
 
-    ``tail_of`` measures the p99 of a number of workers at a rate.
+    ``tail_of`` measures the p99 with a given number of workers at a given rate.
     """
     carrying = [level for level in found.levels if rate_hz <= BUSIEST * level.throughput_hz]
     largest = tail_of(carrying[-1].at_once, rate_hz)
@@ -99,7 +103,8 @@ def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) 
     wished rate, the rate is ``USUAL`` of the highest rate. With a wished p99 and no wished rate, the rate is lowered in
     the steps of ``IN_TARGET``, until the p99 is kept.
 
-    No p99 is measured over ``TAIL_HZ_MOST``. ``tail_of`` measures the p99 of a number of workers at a rate.
+    No p99 is measured at a rate over ``TAIL_HZ_MOST``. ``tail_of`` measures the p99 with a given number of workers at a
+    given rate.
     """
     most_hz = min(TAIL_HZ_MOST, (USUAL if wish.rate_hz is None else BUSIEST) * found.highest_hz)
     if wish.target_p99_s is None or wish.rate_hz is not None:

@@ -1,17 +1,17 @@
-"""Predicted throughput and response time of a closed loop: asymptotic bounds, then a queueing network.
+"""Predicted throughput and response time of a closed loop, by asymptotic bounds and by a queueing network.
 
 The network has three levels. Each level is a birth-death chain. An outer level treats the next inner level as a single
-station, whose rate depends on the number of requests inside. From the inside out:
+station. The station's rate depends on the number of requests inside. From the inside out:
 
-1. *Processor.* Requests need the GIL (``gil_s``, one request at a time) and processor time without the GIL
+1. *Processor.* Requests need processor time with the GIL (``gil_s``, one request at a time) and without the GIL
    (``free_s``). All requests share the ``cores``.
 2. *Workers.* A request in a worker is at the processor, or waits (``wait_s``) without the processor.
 3. *Clients.* A client is outside (``overhead_s``) or at the server. At the server each worker has one request at most,
    and the other requests queue.
 
-Several processes are modelled as several servers, each with its part of the cores. Together the processes use no more
-than all cores. The kernel spreads connections over the processes at random, and a connection stays at its process. So
-with few clients some processes have more work than others.
+Several processes are modelled as several servers. Each server has a part of the cores, and together the servers use no
+more than all cores. The kernel spreads connections over the processes at random, and a connection stays at its process.
+So with few clients some processes have more work than others.
 
 This is hierarchical decomposition with flow-equivalent stations (Chandy, Herzog and Woo, *Parametric analysis of
 queuing networks*, IBM J. Res. Dev. 19, 1975; Lazowska et al., *Quantitative System Performance*, 1984, chapters 8 and
@@ -19,11 +19,12 @@ queuing networks*, IBM J. Res. Dev. 19, 1975; Lazowska et al., *Quantitative Sys
 *Mean-value analysis of closed multichain queuing networks*, JACM 27, 1980). The bounds are from Denning and Buzen, *The
 operational analysis of queueing network models*, ACM Computing Surveys 10, 1978.
 
-The network assumes exponential processor times. Constant processor times reach the bounds. For times that vary less
-than exponential times, ``between`` interpolates. The tests compare the result with a simulation.
+The network assumes exponential processor times. Constant processor times reach the bounds. For processor times that
+vary less than exponential times, ``between`` interpolates. The tests compare the result with a simulation.
 
-Two effects are left out. A switch from one thread to another costs time. Under load a request needs less processor
-time, since a busy server need not be woken for each request. Demands that are measured under load include both effects.
+Two effects are left out. A switch from one thread to another costs time. Also, a request needs less processor time
+under load, since a busy server need not be woken for each request. Demands that are measured under load include both
+effects.
 """
 
 import math
@@ -35,12 +36,13 @@ from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95
-"""Share of the highest throughput of any pool. The smallest pool that reaches this share is useful; larger pools gain
-little throughput."""
+"""Share of the highest throughput that any pool can reach. ``useful_workers`` is the size of the smallest pool that
+reaches this share, since larger pools gain little throughput."""
 
 
 NEVER = 1e-9
-"""Largest probability of a number of clients at one process at which the mean leaves out this number."""
+"""Limit of probability. If a number of clients at one process has at most this probability, the mean over all such
+numbers leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,12 @@ class Bounds:
     """Response time with a single client, in seconds."""
 
     def throughput_hz(self, clients: int) -> float:
-        """Largest number of replies a second to ``clients`` together."""
+        """Largest number of replies a second to this number of clients together."""
         return min(self.capacity_hz, clients / self.response_s)
 
     @property
     def knee_clients(self) -> float:
-        """Number of clients at which the two asymptotes meet. With more clients, requests queue."""
+        """Number of clients at which both bounds of the throughput are equal. With more clients, requests queue."""
         return self.capacity_hz * self.response_s
 
 
@@ -73,9 +75,10 @@ class Prediction:
     response_s: float
     """Mean response time in seconds, from a request's send to its reply."""
     useful_workers: int
-    """Size of the smallest pool (of each process) that reaches ``USEFUL_SHARE`` of the throughput of any pool."""
+    """Number of threads of each process in the smallest pool that reaches ``USEFUL_SHARE`` of the highest throughput of
+    any pool."""
     knee_clients: float
-    """Number of clients at which the two asymptotes meet. With more clients, requests queue."""
+    """Number of clients at which both bounds of the throughput are equal. With more clients, requests queue."""
 
 
 def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> Bounds:
@@ -90,11 +93,12 @@ def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1)
 
 
 def predict(demands: Demands, workers: int, clients: int, cores: float = 1, processes: int = 1) -> Prediction:
-    """Predicts a closed loop of ``clients`` on a server with ``workers`` threads in each of its ``processes``.
+    """Predicts a closed loop with this number of clients. The server has ``workers`` threads in each of its
+    ``processes``.
 
     ``cores``: cores that the server may use. For a server without a pool, such as a server on asyncio, give as many
-    workers as clients. Each number is 1 or more, else UsageError is raised. Blocks for milliseconds with 100 clients,
-    for half a second with 1,000.
+    workers as clients. Raises UsageError for a number under 1. Blocks for milliseconds with 100 clients, for half a
+    second with 1,000.
     """
     for name, number in (("workers", workers), ("clients", clients), ("cores", cores), ("processes", processes)):
         if number < 1:
@@ -113,14 +117,15 @@ def predict(demands: Demands, workers: int, clients: int, cores: float = 1, proc
 
 
 def capacity_hz(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> float:
-    """Highest number of replies a second, for any number of clients: every worker has a request at all times."""
+    """Highest number of replies a second, for any number of clients. At this rate every worker has a request at all
+    times."""
     bound_hz = bounds(demands, workers, cores, processes).capacity_hz
     full_hz = processes * inside_hz(demands, workers, _each(cores, processes))[-1]
     return between(min(full_hz, bound_hz), bound_hz, demands.variation)
 
 
 def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
-    """Throughput for processor times with this ``variation`` (standard deviation ÷ mean).
+    """Throughput if the processor times have this ``variation`` (standard deviation ÷ mean).
 
     Constant times (variation 0) reach ``bound_hz``. Exponential times (variation 1) reach ``exponential_hz``. Between
     the two, the throughput is ``bound - sqrt(variation) * (bound - exponential)``. The square root fits simulated
@@ -130,7 +135,7 @@ def between(exponential_hz: float, bound_hz: float, variation: float) -> float:
 
 
 def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, processes: int) -> float:
-    """Replies a second: the mean over all ways in which the clients can be spread over the processes."""
+    """Replies a second, as the mean over all ways in which the clients can be spread over the processes."""
     found_hz = 0.0
     for here in range(1, clients + 1):
         share = math.comb(clients, here) * (1 / processes) ** here * (1 - 1 / processes) ** (clients - here)
@@ -140,12 +145,13 @@ def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, p
 
 
 def _each(cores: float, processes: int) -> float:
-    """Number of cores of a process: its part of all cores, and at least one core, since other processes may be idle."""
+    """Number of cores of a process: an equal part of all cores, but at least one core, since other processes may be
+    idle."""
     return max(1.0, cores / processes)
 
 
 def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> float:
-    """Replies a second of one process. Requests in excess of ``workers`` queue."""
+    """Replies a second of one process. If there are more requests than ``workers``, the other requests queue."""
     rates = inside_hz(demands, clients, cores)
     pooled = [rates[min(there, workers) - 1] for there in range(1, clients + 1)]
     bound_hz = bounds(demands, workers, cores).throughput_hz(clients)
@@ -154,8 +160,8 @@ def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> fl
 
 @cache
 def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
-    """Replies a second of one process while a constant number of requests is in workers: a rate for each number from 1
-    to ``inside``."""
+    """Replies a second of one process, if the number of requests in workers is constant. The result has a rate for each
+    number from 1 to ``inside``."""
     at_processor = [processor_hz(demands, count, cores) for count in range(1, inside + 1)]
     return tuple(alternating_hz(demands.wait_s, at_processor[:count]) for count in range(1, inside + 1))
 
@@ -182,7 +188,7 @@ def processor_hz(demands: Demands, count: int, cores: float) -> float:
 
 
 def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
-    """Customers a second that a station serves. Each customer is alternately away and at the station.
+    """Number of customers that a station serves in a second. Each customer is alternately away and at the station.
 
     ``away_s``: mean time away. ``rates``: rates of the station with 1, 2 … customers, up to the number of customers;
     inf for a station that takes no time.
@@ -197,8 +203,8 @@ def alternating_hz(away_s: float, rates: Sequence[float]) -> float:
 
 
 def birth_death(ups: Sequence[float], downs: Sequence[float]) -> list[float]:
-    """Shares of time in the states 0, 1 … of a birth-death chain. ``ups``: rates from each state to the next state.
-    ``downs``: rates from the next state back."""
+    """Shares of time that a birth-death chain spends in the states 0, 1 …. ``ups``: rates from each state to the next
+    state. ``downs``: rates from the next state back."""
     logs = [0.0]
     for up, down in zip(ups, downs, strict=True):
         logs.append(logs[-1] + math.log(up) - math.log(down))

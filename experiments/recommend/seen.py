@@ -1,13 +1,15 @@
-"""Advice from measurements of a server: the smallest pool that is enough, and the cause that limits the rate. Pure.
+"""Advice from measurements of a server: the smallest pool that reaches nearly the best rate, and the cause that limits
+the rate. Pure.
 
 The model: a server's rate is a function of the number of concurrent requests. A pool of N workers has N concurrent
 requests. N connections in a closed loop also have N concurrent requests, since each connection sends again after its
 reply. So ``--start`` measures the rate of each pool, and ``--address`` the rate of each number of connections. The
-advice is the smallest number whose rate is at least ``RATE_NEAR`` of the best rate. Every stated rate was measured.
+advice is the smallest number whose rate is at least ``RATE_NEAR`` × the best rate. Every stated rate was measured.
 
-In one case connections differ from workers. If requests only compute, a connection is idle at the server for much of
-the time: its next request is still at the client or on the wire. One busy worker then needs several connections. The
-advice is then one worker where the GIL is the limit, and one worker for each core elsewhere.
+In one case the number of connections cannot stand for the number of workers. If requests only compute, a connection is
+idle at the server for much of the time, since its next request is still at the client or on the wire. One busy worker
+then needs several connections. The advice is then one worker for each core if the cores are the limit or if the Python
+has no GIL, and otherwise one worker.
 """
 
 from collections.abc import Sequence
@@ -19,24 +21,24 @@ from clients.load.record.result import CLIENT_CPU_LIMIT
 from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, Choice, Kind, Wish
 
 WAIT_LEAST_S = 0.0003
-"""Shortest time that counts as a wait of a request, in seconds. A shorter wait may be the time in which threads wake
-up."""
+"""Shortest time that counts as a wait of a request, in seconds. A shorter time may only be the time in which threads
+wake up."""
 
 BUSY = 0.75
 """Smallest share of the GIL, or of the free cores, that a busy server uses. Free cores are the cores that the client
-does not use. If the rate stops growing under this share, the limit is not the processor."""
+does not use. If the server uses less when the rate stops growing, the limit is not the processor."""
 
 ALL_CORES = 0.85
-"""Smallest share of the free cores that a server with a GIL uses where the cores are the limit. This share is larger
-than ``BUSY``, since the kernel computes for one thread while another thread has the GIL."""
+"""Smallest share of the free cores that a server with a GIL uses if the cores are the limit. This share is larger than
+``BUSY``, since the kernel can work for one thread while another thread has the GIL."""
 
 RATE_FAIR = 0.9
-"""Share of the best rate in the median round. A level under this share is not near the best level, whatever the rates
-in other rounds are."""
+"""Smallest median, over the rounds, of a level's rate ÷ the best level's rate. With a smaller median, a level is not
+near the best level, whatever its rates in single rounds are."""
 
 ONE_AT_A_TIME = 1.5
-"""Bound on a computed number of concurrent requests. A smaller number counts as one request at a time, since rates have
-errors of some per cent."""
+"""Limit of a computed number of concurrent requests. A number under the limit counts as one request at a time, since
+measured rates have errors of some per cent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,16 @@ class Load:
     processor_s: float | None
     """Processor time of the server for each request, in seconds; None if unknown."""
     client_share: float
-    """Share of a core that the client took. Over ``CLIENT_CPU_LIMIT`` the client, too, limits the throughput."""
+    """Processor time that the client took, as a share of a core. Over ``CLIENT_CPU_LIMIT`` the client, too, limits the
+    throughput."""
     is_disturbed: bool = False
-    """True where other programs, or the hypervisor, took the cores in every try of this window."""
+    """True if other programs, or the hypervisor, took the cores in every try of this window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A number of concurrent requests, and the loads with this number. Several levels take turns under load."""
+    """A number of concurrent requests, and the loads that were measured with this number. Several levels are loaded in
+    turn."""
 
     at_once: int
     """Number of workers of each process, or number of connections."""
@@ -90,8 +94,8 @@ class Limit(StrEnum):
     WORKERS = "workers"
     """The number of workers, or of connections, is the limit: the largest level has the highest rate."""
     UNREAD = "unread"
-    """The limit is unknown: more concurrent requests add nothing, and processor time cannot be read. The workers are
-    not the limit."""
+    """The limit is unknown, but is not the workers: more concurrent requests add nothing, and processor time cannot be
+    read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class Tail:
     """A p99, measured in an open loop."""
 
     workers: int
-    """Number of workers of the measured pool. For a server that runs, with a pool of its own: the advised number."""
+    """Number of workers of the measured pool. For a running server, which has a pool of its own, the advised number."""
     rate_hz: float
     p99_s: float
 
@@ -122,14 +126,14 @@ class Found:
     workers: int
     processes: int
     by_workers: bool
-    """True where each level is a pool that was started. False where each level is a number of connections."""
+    """True if each level is a pool that was started. False if each level is a number of connections."""
     levels: tuple[Level, ...]
     highest_hz: float
     """Measured rate in replies a second: of the advised pool, or of a running server under as many connections as
     workers are advised. If requests only compute (see the module), the best rate of the running server."""
     limit: Limit
     at_a_time: float
-    """Number of concurrent requests at the best rate if each request takes ``alone_s``, by Little's law."""
+    """Number of concurrent requests at the best rate, by Little's law, if each request takes ``alone_s``."""
     alone_s: float
     """Time of a single request, in seconds: in its worker, or until its reply to our client."""
     processor_s: float | None
@@ -143,7 +147,7 @@ class Found:
         return best_of(self.levels)
 
     def carried(self, wish: Wish) -> bool:
-        """True where the wished rate is carried and the wished p99 was kept. Also true without a wish."""
+        """True if the wished rate is carried and the wished p99 was kept. Also true if there is no wish."""
         is_kept = wish.target_p99_s is None or (bool(self.tails) and self.tails[-1].p99_s <= wish.target_p99_s)
         return is_kept and (wish.rate_hz is None or wish.rate_hz <= BUSIEST * self.highest_hz)
 
@@ -168,10 +172,10 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 
 def is_near(level: Level, best: Level) -> bool:
-    """True where a level's rate is near the rate of the level ``best``, so that noise does not count as a gain.
+    """True if a level's rate is near the rate of the level ``best``, so that the difference may be noise.
 
-    The ratio of the two rates is computed in each round. The median of the ratios must be ``RATE_NEAR`` at least.
-    ``RATE_FAIR`` is enough if the level's rate reached the rate of ``best`` in an undisturbed round.
+    The ratio of the two rates is computed in each round. The median of the ratios must be at least ``RATE_NEAR``. A
+    median of ``RATE_FAIR`` is enough if the level's rate reached the rate of ``best`` in an undisturbed round.
     """
     pairs = list(zip(level.rounds, best.rounds, strict=False))
     middle = median(own.throughput_hz / other.throughput_hz for own, other in pairs)
@@ -199,8 +203,8 @@ def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
 
 
 def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wish: Wish) -> Found:
-    """Findings on connections to a running server. ``levels``: the level with one connection comes first. ``floor_s``:
-    the response time that our client measures on a server that does nothing."""
+    """Findings on connections to a running server. ``levels``: in ascending order, beginning with one connection.
+    ``floor_s``: the response time that our client measures on a server that does nothing."""
     best, alone_s = best_of(levels), 1 / levels[0].throughput_hz
     limited_by = limit(best, enough(levels) is levels[-1], program)
     chosen = enough([level for level in levels if level.at_once <= max(POOLS)], wish.rate_hz)
@@ -224,7 +228,7 @@ def of_connections(levels: Sequence[Level], program: Program, floor_s: float, wi
 
 
 def limit(best: Level, grows: bool, program: Program) -> Limit:
-    """Cause that limits the rate. ``grows``: true where only the largest level is near the best rate."""
+    """Cause that limits the rate. ``grows``: true if only the largest level is near the best rate."""
     busy_cores, free_cores = best.busy_cores, program.cores - best.client_share
     if best.client_share > CLIENT_CPU_LIMIT:
         return Limit.CLIENT

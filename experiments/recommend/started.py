@@ -4,7 +4,7 @@ The command has ``{workers}`` and ``{port}``. A command with ``{processes}`` is 
 several processes for a rate that one process does not carry. The servers run at the same time and take turns under
 load, so that other programs disturb all sizes alike. The standard output of a server is sent to its standard error. A
 server whose command has no ``{port}`` prints its address in its first line, ``ready HOST:PORT``. At the end every
-server is stopped, and its exit code does not count.
+server is stopped. Its exit code is ignored.
 """
 
 import shlex
@@ -23,15 +23,15 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Words before a command whose standard output nobody reads. They send this output to standard error: a full pipe would
-block the server."""
+"""Words that stand before a command whose standard output nobody reads. These words send the output to standard error,
+since a full pipe would block the server."""
 
 CONNECTIONS = 128
 """Number of connections that load one server: twice the workers of the largest size."""
 
 QUEUED_S = 0.5
-"""Longest time in seconds for which requests may queue for one worker. A window ends only after the reply to the last
-queued request, so slow servers get fewer connections."""
+"""Longest time in seconds for which requests may queue for one worker. A window ends only after the replies to all
+queued requests, so slow servers get fewer connections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def check_command(template: str) -> None:
 def serving(
     template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
 ) -> Iterator[Mapping[int, Started]]:
-    """Context of servers of these sizes, which are started together and are stopped at the end of the context.
+    """Context of servers of these sizes. The servers are started together, and are stopped at the end of the context.
 
     ``sizes``: numbers of workers of each process. Raises ProgramFailed, and the errors of ``asking``.
     """
@@ -109,8 +109,7 @@ def _listening(words: Sequence[str], port: int | None, program: Program, running
 
 
 def _free_ports(count: int) -> list[int]:
-    """Different ports of loopback that are free now. Another program may take a port before the server takes the
-    port."""
+    """Different ports of loopback that are free now. Another program may take a port before the server does."""
     with ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -119,8 +118,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple[Level, ...]:
-    """Measures the highest rate of every size, by turns. Blocks for about half a minute. Raises the errors of
-    ``loaded``."""
+    """Measures the highest rate of every size; the sizes are loaded in turn. Blocks for about half a minute. Raises the
+    errors of ``loaded``."""
     largest = servers[max(servers)]
     response_s = alone_s(largest.asked, largest.server, watch)
     long_s = window_s(response_s)
@@ -133,6 +132,6 @@ def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple
 
 
 def connections(workers: int, response_s: float) -> int:
-    """Number of connections that load a server: ``CONNECTIONS``, or fewer where requests would queue for long. The
-    number is at least twice ``workers``, the number of workers of all processes."""
+    """Number of connections that load a server: ``CONNECTIONS``, or fewer if requests would queue for long. The number
+    is at least twice ``workers``, which is the number of workers of all processes together."""
     return min(max(CONNECTIONS, 2 * workers), max(2 * workers, round(QUEUED_S / response_s)))

@@ -1,9 +1,9 @@
-"""Predicted percentile of response times in an open loop on a pool whose workers share a GIL.
+"""Predicted percentile of response times in an open loop. The server is a pool whose workers share a GIL.
 
 No formula gives this percentile, so a discrete-event simulation computes it:
 
 - Requests are due at the times of a Poisson process. Each request goes to a random process of the server, and queues
-  for a worker of this process, first come, first served.
+  for a worker of this process. Workers serve requests in the order of arrival.
 - Each process has a GIL. A thread releases the GIL after the switch interval if other threads want the GIL (Beazley,
   *Understanding the Python GIL*, 2010).
 - All running threads share the cores evenly.
@@ -53,7 +53,7 @@ def tail(
     cores: float = 1,
     processes: int = 1,
 ) -> float:
-    """Percentile of response times in seconds; inf where the server cannot keep up.
+    """Percentile of response times in seconds; inf if the server cannot keep up.
 
     Open loop: requests are due at random moments, at ``rate_hz``. A response time begins when the request is due. The
     first call with these arguments blocks for some 0.2 s; 256 results are cached. Raises UsageError.
@@ -81,7 +81,7 @@ class _Simulation:
         self._held = [False] * processes
         self._now_s = 0.0
         self._work_s = 0.0
-        """Processor time, so far, of a thread that has always been running."""
+        """Processor time so far of a thread that was running since the start."""
         self._running: list[tuple[float, int, _Request]] = []
         self._waits: list[tuple[float, int, _Request]] = []
         self._number = 0
@@ -120,7 +120,8 @@ class _Simulation:
             self._queues[request.process].append(request)
 
     def _begin(self, request: _Request, part: int) -> None:
-        """Begins a part of the request; skips parts that take no time. After the last part the request leaves."""
+        """Begins a part of the request; skips parts that take no time. After the last part the request leaves the
+        server."""
         draws = self._draws
         while part < len(draws):
             if (drawn := draws[part]) is not None:
@@ -139,7 +140,7 @@ class _Simulation:
             self._next_holder(request.process)
 
     def _part_done(self, request: _Request) -> None:
-        """Ends the part without the GIL, or one turn of at most ``SWITCH_S`` with the GIL."""
+        """Ends a request's part without the GIL, or one turn of at most ``SWITCH_S`` with the GIL."""
         if request.part == 2:
             self._begin(request, 3)
             return
@@ -151,7 +152,8 @@ class _Simulation:
             self._begin(request, request.part + 1)
 
     def _next_holder(self, process: int) -> None:
-        """Gives a free GIL to the thread that has waited longest for the GIL, for one turn of at most ``SWITCH_S``."""
+        """If the GIL of a process is free, gives it to the thread that has waited longest, for one turn of at most
+        ``SWITCH_S``."""
         wanting = self._wanting[process]
         if self._held[process] or not wanting:
             return
@@ -176,8 +178,7 @@ class _Simulation:
         heappush(heap, (at_s, self._number, request))
 
     def _times(self, mean_s: float, variation: float) -> Callable[[], float] | None:
-        """Function that draws times from a gamma distribution of this mean and variation; None where all times are
-        0."""
+        """Function that draws times from a gamma distribution of this mean and variation; None if all times are 0."""
         if not mean_s:
             return None
         if not variation:

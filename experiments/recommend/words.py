@@ -13,8 +13,8 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import number, percent
 
 DESCRIBED_ERROR, DESCRIBED_TAIL_ERROR = 0.3, 0.35
-"""Errors of the model, as shares of the measured values, where the demands are known. In the study ``pool_size`` most
-predicted rates are within ``DESCRIBED_ERROR``. Most predicted p99, at up to 70 % of the capacity, are within
+"""Errors of the model for known demands, as shares of the measured values. In the study ``pool_size`` most predicted
+rates are within ``DESCRIBED_ERROR``. Most predicted p99, at up to 70 % of the capacity, are within
 ``DESCRIBED_TAIL_ERROR``. The page of ``recommend`` has the numbers."""
 
 MEASURED_ERROR = 0.15
@@ -25,7 +25,7 @@ SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)
 """Shares of the highest rate for which the figure shows a p99."""
 
 LITTLE = 0.001
-"""Smallest gain that is stated, as a share."""
+"""Smallest gain, as a share, that a sentence states."""
 
 _MORE_PROCESSES = "For a higher rate, start more processes: each process has its own GIL, and needs"
 
@@ -87,7 +87,7 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
-    """Sentence on a wished rate that is not carried, or else on a wished p99 that is not kept."""
+    """Sentence on a wished rate that is not carried, or otherwise on a wished p99 that is not kept."""
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * highest_hz:
         most = _rate(BUSIEST * highest_hz)
         yield f"This server does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}. Up to {most} is safe."
@@ -118,7 +118,8 @@ def _share(rate_hz: float, highest_hz: float, wish: Wish) -> str:
 
 
 def _as_the_same(gain: float, near: float) -> str:
-    """Words on a gain that is too small for a larger pool; empty for a larger gain, and for a gain under ``LITTLE``.
+    """Words on a gain that is too small to advise a larger pool; empty for a larger gain, and for a gain under
+    ``LITTLE``.
 
     ``near``: the share of the best rate from which a rate counts as equal to the best rate.
     """
@@ -182,7 +183,8 @@ def _limit(found: Found) -> str:
 
 
 def _inside(found: Found) -> str:
-    """Sentences on a limit inside the server: a lock, or a pool of connections. Some rates fit both causes."""
+    """Sentences on a limit inside the server: a lock, or a pool of connections. With some rates both causes are
+    possible."""
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:

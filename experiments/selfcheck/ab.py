@@ -1,14 +1,16 @@
-"""A/A and A/B on this machine: equal arms are found equal, and an arm slowed by 5 % is found slower.
+"""A/A and A/B on this machine: the judgement must find equal arms equal, and must find an arm that was slowed by 5 %
+slower.
 
 An **arm** is a server under a load. A **triple** is a sweep of ``compare`` with three servers of an echo service: A, a
-second server with the setting of A, and B. A and the second server are the A/A pair; A and B are the A/B pair. B
-computes longer for each request, by 5 % of A's typical response time (the factor ``cpu_ms``). B does not sleep for this
-time, since a sleep ends some 60 µs late. With one connection in a closed loop the response time grows by exactly this
-time. A's response time is measured first, in a block of its own. The number of blocks is fixed, so there is no
-correction for looks.
+second server with the setting of A, and B. A and the second server are the A/A pair; A and B are the A/B pair. For each
+request, B computes longer than A (factor ``cpu_ms``), by 5 % of A's typical response time. B does not sleep for this
+time, since a sleep ends some 60 µs late. With one connection in a closed loop, the added time lengthens the response
+time by exactly the same amount. A's response time is measured first, in a block of its own. The number of blocks is
+fixed, so there is no correction for looks.
 
-The version for minutes has one triple of each transport. The version for a night has 60 triples, of both transports in
-turn. With 5 % of false differences, more than six A/A pairs are called different in 3 of 100 nights.
+The version for minutes has one triple for each transport. The version for a night has 60 triples, of both transports in
+turn. If each A/A pair is called different with a probability of 5 %, more than six of 60 pairs are called different in
+3 of 100 nights.
 """
 
 import sys
@@ -32,7 +34,7 @@ INJECTED = 1.05
 """Ratio of B's response time to A's."""
 
 HALF_WIDTHS: Mapping[str, float] = {"sockets": 0.02, "grpc": 0.04}
-"""Largest half width of an A/A pair's 95 % interval, by transport."""
+"""Largest allowed half width of an A/A pair's 95 % interval, by transport."""
 
 OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
 """Bounds for 60 triples. ``OVERNIGHT_AA_MAX``: largest number of A/A pairs that may be called different.
@@ -41,7 +43,7 @@ OVERNIGHT_AA_MAX, OVERNIGHT_AB_MIN = 6, 48
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of the check, for minutes or for a night."""
+    """Size of the check. ``MINUTES`` is for minutes, ``OVERNIGHT`` is for a night."""
 
     triples: int
     """Number of triples of each transport."""
@@ -69,12 +71,12 @@ class Triple:
 
     @property
     def called_different(self) -> bool:
-        """True where the equal arms were called different."""
+        """True if the equal arms were called different."""
         return self.same.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
     @property
     def found(self) -> bool:
-        """True where the slowed arm was found to be slower."""
+        """True if the slowed arm was found to be slower."""
         return self.slowed.verdict is Verdict.SLOWER
 
 
@@ -95,7 +97,8 @@ def _check(scale: Scale, measure: Measure) -> list[Finding]:
 
 
 def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
-    """Measures and judges a triple. Raises LoadFailed where the A/A or the A/B comparison has no value in any block."""
+    """Measures and judges a triple. Raises LoadFailed if no block has a value of the A/A comparison, or of the A/B
+    comparison."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
     judged = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)]).judged
@@ -106,10 +109,10 @@ def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
 
 
 def typical_us(sweep: Sweep, block: Block) -> float:
-    """Response time of the first arm in µs: the median of the mean times of its slices. Pauses of the machine hardly
-    change this median.
+    """Response time of the first arm in µs: the median of the mean times of its slices. Pauses of the machine have
+    little effect on this median.
 
-    Raises LoadFailed where no request was answered in a slice that counts.
+    Raises LoadFailed if no request was answered in a slice that counts.
     """
     totals, counts, arm = (
         np.asarray(column) for column in (block.slices.sums_ns[ALL], block.slices.counts[ALL], block.slices.arm)
@@ -151,7 +154,8 @@ def of_each(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
-    """Findings on the triples of a night. The bounds are for 60 triples, and are scaled for other numbers."""
+    """Findings on the triples of a night. The bounds are for 60 triples. For another number of triples, they are
+    scaled."""
     different, b_found = sum(each.called_different for each in triples), sum(each.found for each in triples)
     ratios_seen = [each.same.typical.value for each in triples]
     yield Finding(

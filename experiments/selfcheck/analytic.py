@@ -1,23 +1,25 @@
-"""Analytic: measured mean and percentiles of M/M/c queues, compared with the exact values of queueing theory.
+"""Analytic: the measured mean and percentiles of response times in M/M/c queues are compared with the exact values of
+queueing theory.
 
 A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals. Each queue has ten replications,
 each with its own seed and server process. A **cell** is one statistic of one queue. The expected value of a cell is the
-value of theory plus the null round trip. The null round trip is the mean response time under the same load without
-service time. A short null round trip shifts every percentile equally. The value of all replications together must be
-within 5 % + 100 µs of the expected value, in every cell. The 95 % interval (Student's t on the replications' values)
-must cover the expected value in three quarters of the cells.
+theoretical value plus the null round trip. The null round trip is the mean response time under the same load without
+service time. If the null round trip is short, it shifts every percentile by the same amount. The value of all
+replications together must be within 5 % + 100 µs of the expected value, in every cell. The 95 % interval (Student's t
+on the replications' values) must cover the expected value in three quarters of the cells.
 
 The number of requests was computed beforehand, from simulations of each queue. Response times are correlated over many
-requests, and the 99th percentile is the least certain cell. The table has the number of requests, in thousands, with
-which three standard errors are 5 % + 100 µs. S is the mean service time, c the number of servers, ρ the utilisation:
+requests, and the 99th percentile is the least certain cell. For each queue, the table has a number of requests, in
+thousands. With this number, three standard errors of the least certain cell are 5 % + 100 µs. S is the mean service
+time, c the number of servers, ρ the utilisation:
 
     S = 2 ms   c=1 ρ=.5: 118   c=2 ρ=.5: 29   c=4 ρ=.6: 27
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
 The first queue takes 250 requests a second, so one queue would need eight minutes. A server process therefore hosts
-several queues, each with its own part of the Poisson process. The version for minutes has the first line of the table;
-5 % + 100 µs are some four standard errors there. The version for a night has the second line, at three standard errors
-and more.
+several queues, each with its own part of the Poisson process. The version for minutes measures the queues in the first
+line of the table; 5 % + 100 µs are then some four standard errors. The version for a night measures the queues in the
+second line; 5 % + 100 µs are then three standard errors or more.
 """
 
 import math
@@ -39,7 +41,7 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = 64
 
 COVERING_SHARE = 0.75
-"""Smallest share of the cells whose interval must cover the expected value: 9 of 12."""
+"""Smallest share of the cells that must have an interval that covers the expected value: 9 of 12."""
 
 CONFIDENCE = 0.95
 
@@ -61,8 +63,8 @@ class Row:
     duration_s: float
     """Duration of each replication, in seconds."""
     warm_up_s: float
-    """Seconds before each replication: some ten relaxation times of a queue that begins empty. The relaxation time is 1
-    ÷ (μ (1 - √ρ)²), where μ is the service rate."""
+    """Duration of the warm-up before each replication, in seconds: some ten relaxation times of a queue that is empty
+    at the start. The relaxation time is 1 ÷ (μ (1 - √ρ)²), where μ is the service rate."""
 
     @property
     def name(self) -> str:
@@ -72,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of the check, for minutes or for a night."""
+    """Size of the check. ``MINUTES`` is for minutes, ``OVERNIGHT`` is for a night."""
 
     rows: tuple[Row, ...]
     replications: int = 10
@@ -111,11 +113,11 @@ class Cell:
 
     @property
     def covers(self) -> bool:
-        """True where the interval covers the expected value."""
+        """True if the interval covers the expected value."""
         return self.low <= self.known <= self.high
 
     def within(self, scale: Scale) -> bool:
-        """True where the cell's error is small enough for a version of the check."""
+        """True if the cell's error is within the limits of ``scale``."""
         return abs(self.measured - self.known) <= scale.within_share * self.known + scale.within_ms
 
 
@@ -170,8 +172,8 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
     """Makes a cell, in ms.
 
     ``measured``: the value of all requests together. ``replications``: the values of two replications or more.
-    ``theory``: the expected value, with the null round trip. The interval is computed on logarithms, so that the lower
-    end is over 0 even with few replications.
+    ``theory``: the expected value, with the null round trip. The interval is computed from logarithms. So its lower end
+    is over 0 even with few replications.
     """
     logs = np.log(replications)
     error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
@@ -182,7 +184,7 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
 
 def _null_ms(row: Row, seed: int) -> float:
     """Measures the null round trip in ms: the mean response time under the same load, with a service time of 0. The
-    server spins, as in the measurement."""
+    server spins, as in the measurement itself."""
     options = Options(row.queue.servers, row.side_by_side, 0.0, seed, spin=True)
     with queue_server(options) as (_, address):
         result = run(replace(_plan(row, address, seed), duration_s=min(NULL_S, row.duration_s)))

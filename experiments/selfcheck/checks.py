@@ -1,9 +1,10 @@
 """``python -m experiments selfcheck``: checks the load client and the statistics, on this machine, against results that
 are known beforehand.
 
-Every check gives findings. A finding is a measured value beside the required value. The command prints the findings,
-writes the findings and a description of the machine into a report, and exits with 1 if a finding failed. A check that
-needs an absent program is skipped, and does not count. The finding of a skipped check says how to get the program.
+Every check gives findings. A finding has a measured value and the required value. The command prints the findings,
+writes the findings and a description of the machine into a report, and exits with 1 if a finding failed. If a check
+needs a program that is not installed, the check is skipped, and does not count. The finding of a skipped check says how
+to get the program.
 """
 
 import sys
@@ -20,7 +21,7 @@ from experiments.show.tables import Table
 
 REPORT = "selfcheck.md"
 IDLE_LOAD_MAX = 0.5
-"""Largest load average over a minute at which the machine counts as idle."""
+"""Largest load average, over the last minute, at which the machine counts as idle."""
 
 CHECKS: dict[str, str] = {
     "replay": "Responses, one by one, against those that a queue of known service times must give",
@@ -47,7 +48,7 @@ def findings_of(name: str, overnight: bool) -> list[Finding]:
 def run(names: Sequence[str], overnight: bool, out: Path) -> bool:
     """Runs checks, prints their findings, and writes the report into the folder ``out`` after each check. Blocks.
 
-    Returns True where no finding failed. Raises OSError.
+    Returns True if no finding failed. Raises OSError.
     """
     out.mkdir(parents=True, exist_ok=True)
     began = environment.look()

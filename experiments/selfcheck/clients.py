@@ -1,12 +1,12 @@
-"""Clients: our load client and other people's clients must measure equal response times on one server.
+"""Clients: our load client and clients of other projects must measure equal response times on one server.
 
-Our lean client and the other clients take turns on one stock server. On gRPC the other clients are h2load and ghz; on
-sockets the other clients are a client in C and a client in Go (``measure/load_programs.py``). In a turn each client
-loads the server for about a second, in a closed loop, with one connection or with 64. Every second turn has the
-reversed order. Our client must agree with the client in C, which on gRPC is h2load: the median within 5 % + 10 µs, the
-99th percentile within 20 %, in both directions. The machine's speed changes between turns. So the ratio of the two
-clients is computed within each turn, and the median of these ratios is judged. The times of ghz and of the Go client
-are only shown: with 64 connections these times include much work of the client.
+Our lean client and the other clients load one stock server in turn. On gRPC the other clients are h2load and ghz. On
+sockets they are a client in C and a client in Go (``measure/load_programs.py``). In a turn each client loads the server
+for about a second, in a closed loop, with one connection or with 64. In every second turn the order is reversed. Our
+client must agree with the client in C, which on gRPC is h2load: the medians may differ by 5 % + 10 µs, and the 99th
+percentiles by 20 %, in both directions. The machine's speed changes from turn to turn. So the ratio of the two clients
+is computed within each turn, and the median of these ratios is judged. The times of ghz and of the Go client are only
+shown: with 64 connections these times include much work of the client.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ P50_SHARE, P50_US, P99_SHARE = 0.05, 10.0, 0.20
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of the check, for minutes or for a night."""
+    """Size of the check. ``MINUTES`` is for minutes, ``OVERNIGHT`` is for a night."""
 
     turns: int
     duration_s: float
@@ -53,7 +53,7 @@ OVERNIGHT = Scale(turns=201, duration_s=1.0, warm_up_s=0.3)
 
 
 def check(scale: Scale) -> list[Finding]:
-    """Compares the clients at every number of connections. The call takes three minutes with the scale ``MINUTES``.
+    """Compares the clients for every number of connections. The call takes three minutes with the scale ``MINUTES``.
     Raises KeyboardInterrupt.
     """
     with load_programs() as programs:
@@ -72,7 +72,7 @@ def check(scale: Scale) -> list[Finding]:
 def read(
     transport: str, connections: int, programs: Mapping[str, LoadProgram | Absent], scale: Scale
 ) -> Mapping[str, list[Reading]]:
-    """Measures with every client, by turns. Returns the readings by the client's name. Raises LoadFailed."""
+    """Measures with every client in turn. Returns the readings by the client's name. Raises LoadFailed."""
     loaders: dict[str, Loader] = {OURS: partial(_own, transport)}
     there = {name: programs[name] for name in THEIRS[transport]}
     loaders |= {name: program.load for name, program in there.items() if not isinstance(program, Absent)}

@@ -13,5 +13,5 @@ class Finding:
     must: str
     """Required value."""
     passed: bool | None
-    """True where the measured value meets the required value. None for a skipped check, whose ``shown`` says how to
-    get the absent program."""
+    """True if the measured value meets the required value. None for a skipped check, whose ``shown`` says how to get
+    the absent program."""

@@ -1,12 +1,12 @@
-"""Interleaving: the length of the slices and the number of other servers do not change a ratio.
+"""Interleaving: the length of the slices and the number of other servers must not change a ratio.
 
 One pair of servers, sockets ÷ gRPC with one client, is measured in slices of 20, 50 and 200 ms. For each length the
-pair is measured alone, and among other servers: together ``SERVERS_MAX`` servers, the most of a sweep. All servers take
-turns. A **condition** is one length, alone or among others. The conditions take turns block by block, so that a slow
-hour affects all conditions. The ratio of a condition is divided by the ratio of the condition "20 ms, alone" in the
-same turn. The mean of this quotient over the turns must be within 5 % of 1. The version for a night has one more
-condition: slices of 10 s, one server after the other. The project measures in short slices in place of such long
-slices.
+pair is measured alone, and then among other servers. Together these are ``SERVERS_MAX`` servers, the largest number in
+a sweep. All servers are loaded in turn. A **condition** is one length, with the pair alone or among others. In a
+**turn**, each condition is measured in one block, so that a slow hour affects all conditions. In each turn, the ratio
+of a condition is divided by the ratio of the condition "20 ms, alone". The mean of this quotient over the turns must be
+within 5 % of 1. The version for a night has one more condition: slices of 10 s, one server after the other. The project
+uses short slices instead of such long slices.
 """
 
 import math
@@ -24,7 +24,7 @@ from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import LoadFailed, found, measured
 
 WITHIN = 0.05
-"""Largest allowed distance of a quotient from 1."""
+"""Largest allowed difference of the mean quotient from 1."""
 
 MUST = f"ratios within {WITHIN:.0%}"
 
@@ -39,7 +39,7 @@ class Condition:
     pairs: int
     """Number of pairs in a block."""
     among: bool = False
-    """True where other servers take turns with the two servers of the pair."""
+    """True if other servers are loaded in turn with the two servers of the pair."""
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of the check, for minutes or for a night."""
+    """Size of the check. ``MINUTES`` is for minutes, ``OVERNIGHT`` is for a night."""
 
     turns: int
     conditions: tuple[Condition, ...]
@@ -60,7 +60,8 @@ class Scale:
 _LENGTHS = ((0.02, 40), (0.05, 20), (0.2, 8))
 
 _ROUNDS = 4
-"""Largest number of rounds in a block. In a round each other server has one turn, and the pair has several turns."""
+"""Largest number of rounds in a block. In a round each of the other servers is loaded once, and the pair several times.
+"""
 
 _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for length in _LENGTHS)
 
@@ -89,8 +90,7 @@ def _check(scale: Scale, measure: Measure) -> Iterator[Finding]:
 
 
 def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
-    """Findings on every condition after the first. ``log_ratios``: the log-ratios of each condition, one for each
-    turn."""
+    """Findings on every condition after the first. ``log_ratios``: for each condition, the log-ratios of all turns."""
     first, *others = log_ratios
     reference = ratio_interval(log_ratios[first], CONFIDENCE)
     for each in others:
@@ -104,7 +104,7 @@ def judged(log_ratios: Mapping[Condition, list[float]]) -> Iterator[Finding]:
 
 
 def design(condition: Condition, turn: int) -> Sweep:
-    """Plan of the sweep of a condition. The number of the turn is the seed of the sweep."""
+    """Plan of the sweep of a condition in a turn. The seed of the sweep is the number of the turn."""
     above, below = Arm(read("sockets")), Arm(read("grpc executor=static-pool"))
     differ = above.setting.unlike(below.setting)
     comparison = Comparison("pair", "sockets ÷ gRPC", above, below, differ, family="headline")
@@ -116,7 +116,7 @@ def design(condition: Condition, turn: int) -> Sweep:
 
 
 def _log_ratio(condition: Condition, turn: int, measure: Measure) -> float:
-    """Measures the log-ratio of a condition in one block. Raises LoadFailed where the block has no whole pair."""
+    """Measures the log-ratio of a condition in one block. Raises LoadFailed if the block has no whole pair."""
     sweep = design(condition, turn)
     value = ratios.typical(sweep, measure(sweep, turn), sweep.comparisons[0])
     if value is None or not math.isfinite(value):

@@ -1,8 +1,8 @@
-"""Load of the checks: the start of the load client and of the servers.
+"""Functions with which the checks start the load client and the servers.
 
 On a machine with two cores or more, the server has the first core that this process may use, and the load has the
-second core. Load programs of other people have the second core too. A load with any error raises an exception, and the
-finding of its check fails.
+second core. Load programs of other projects also have the second core. If a load has an error, an exception is raised,
+and the finding of the check fails.
 """
 
 import sys
@@ -67,7 +67,7 @@ def lookups(transport: str, address: Address) -> LoadPlan:
 
 
 def run(plan: LoadPlan) -> LoadResult:
-    """Runs a load to its end. Blocks. Raises LoadFailed where a request failed or no reply came, KeyboardInterrupt
+    """Runs a load to its end. Blocks. Raises LoadFailed if a request failed or no reply came, and KeyboardInterrupt
     after Ctrl-C."""
     result = fleet.run(plan)
     if result.interrupted:
@@ -83,7 +83,7 @@ def times(result: LoadResult) -> RequestResult:
 
 
 def known(value: float | None) -> float:
-    """Returns the value, which a run with replies always has. Narrows the type."""
+    """Returns the value, which is never None after a run with replies. So the type is never None."""
     assert value is not None
     return value
 
@@ -99,7 +99,8 @@ Started = AbstractContextManager[tuple[Program, Address]]
 
 @contextmanager
 def _started(*module: str) -> Iterator[tuple[Program, Address]]:
-    """Starts a server in Python on the server's core, from its module and options. Raises ProgramFailed."""
+    """Context of a server in Python on the server's core. ``module``: name of the server's module, and options. Raises
+    ProgramFailed."""
     with Program([sys.executable, "-m", *module], server_cores()) as server:
         yield server, server.ready()
 

@@ -1,8 +1,8 @@
-"""Noise for synthetic experiments, resampled from the A/A pairs of one of the project's recordings.
+"""Noise for synthetic experiments. The noise is resampled from the A/A pairs of one of the project's recordings.
 
 An A/A pair is two equal arms; an arm is a server under a load. The log-ratio of a pair of slices of equal arms is
-noise. A family is a model of the order and size of this noise on real machines. The two arms of an A/A pair are
-exchangeable, so that a drawn value has either sign with equal probability.
+noise. A family is a model of the order and the size of this noise on real machines. The two arms of an A/A pair are
+exchangeable, so a drawn value is positive or negative with equal probability.
 
 | family | drawn values |
 |---|---|
@@ -13,7 +13,7 @@ exchangeable, so that a drawn value has either sign with equal probability.
 | drifting | pairs, whose noise doubles or halves over the experiment, while the machine slows from slice to slice |
 | block effects | blocks, each with its own offset and spread; the pairs of a block are resampled within the block |
 
-¹ In half of the cases, where the arms are to be equal.
+¹ If the arms must be equal, in half of the cases.
 
 Left out: times of single requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure,
 except ``recorded``.
@@ -39,12 +39,12 @@ NEIGHBOURS = 10
 """Number of neighbouring pairs in a run of autocorrelated noise."""
 
 PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
-"""Pauses. ``PAUSED_SHARE``: share of the pairs with a pause. ``PAUSED_ABOVE``: share of these pauses that are in the
-first arm's slice, where the arms are not equal."""
+"""``PAUSED_SHARE``: share of the pairs with a pause. ``PAUSED_ABOVE``: share of these pauses that are in the first
+arm's slice, if the arms need not be equal."""
 
 BLOCKS_MIN = 5
-"""Smallest number of blocks of a comparison that is used as a source. Fewer blocks show too little of the differences
-between blocks."""
+"""Smallest number of blocks of a comparison that is used as a source. With fewer blocks, a source shows too little of
+the differences between blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Shape:
     pairs: int
     """Number of pairs in a block."""
     equal: bool = True
-    """True where both arms have equally distributed noise."""
+    """True if both arms must have equally distributed noise."""
 
     @property
     def whole(self) -> tuple[int, int, int]:
@@ -65,12 +65,13 @@ class Shape:
 
 
 Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
-"""Function that draws an array of log-ratios, by experiment, block and pair."""
+"""Function that draws an array of log-ratios, whose axes are experiments, blocks and pairs."""
 
 
 def recorded(folder: Path) -> list[Source]:
-    """Sources of a recording, one for each A/A comparison. Blocks with ``NEIGHBOURS`` pairs or fewer are left out, then
-    comparisons with fewer than ``BLOCKS_MIN`` blocks. Raises UsageError for a folder without a source."""
+    """Sources of a recording, one for each A/A comparison. First, blocks with ``NEIGHBOURS`` pairs or fewer are left
+    out. Then comparisons with fewer than ``BLOCKS_MIN`` remaining blocks are left out. Raises UsageError for a folder
+    without a source."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     found: list[Source] = []
     for comparison in sweep.comparisons:
@@ -112,8 +113,8 @@ def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
     """Draws noise of the family *drifting* (table in the module's docstring).
 
-    The machine slows between the two slices of a pair. The order of the slices gives the sign of the effect on the
-    ratio.
+    The machine becomes slower between the two slices of a pair. The order of the two slices gives the sign of this
+    effect on the ratio.
     """
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)

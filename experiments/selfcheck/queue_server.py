@@ -2,22 +2,21 @@
 
     python -m experiments.selfcheck.queue_server --servers 4 --mean-s 0.002 --seed 1 --log FILE
 
-The process speaks the sockets protocol, from one thread. The servers of its queue are simulated: no handler runs. When
-a request is read, the departure of the request is computed: ``max(arrival, time when a server is free) + S_k``. Arrival
-is the moment when the request's bytes were read, ``S_k`` is the k-th of ``service_times_ns``. The reply is sent when
-the clock reaches the departure, so that the precision of the system's sleep does not matter.
+The process has one thread, which speaks the sockets protocol. The servers of the queue are simulated, so no handler
+runs. When a request is read, the request's departure is computed: ``max(arrival, time when a server is free) + S_k``.
+The arrival is the moment when the request's bytes were read. ``S_k`` is the k-th value of ``service_times_ns``. The
+reply is sent when the clock reaches the departure, so an imprecise sleep of the system does no harm.
 
 With ``--queues`` the process has several queues, each with ``--servers`` servers. A seeded random number chooses the
-queue of each request. Parts of a Poisson process are independent Poisson processes, so one run measures several
-independent queues.
+queue of each request. Parts that are drawn at random from a Poisson process are independent Poisson processes. So one
+run measures several independent queues.
 
 The log is written at the end, with six numbers for every request (``Log``), in order of arrival. With ``--spin`` the
-thread never sleeps, and should have a core to itself. Otherwise the thread sleeps until shortly before a departure.
-With ``--real-time`` no program of usual priority delays the thread when the thread wakes
-(``clients/load/run/priority.py``).
+thread never sleeps, and should have a core of its own. Otherwise the thread sleeps until shortly before a departure.
+With ``--real-time`` no program with normal priority delays the thread when it wakes (``clients/load/run/priority.py``).
 
-Left out: stalls, for which the check ``stalls`` stops a server from outside; limits of connections and queues, since
-only the checks load this server. A log with over ``LOG_MAX`` requests ends the process with an error.
+Left out: stalls, for which the check ``stalls`` stops a server from outside; limits on connections and queues, since
+only the checks load this server. If the log would have over ``LOG_MAX`` requests, the process ends with an error.
 """
 
 import gc
@@ -47,10 +46,10 @@ PROGRAM = "python -m experiments.selfcheck.queue_server"
 READ_BYTES = 65536
 
 SPIN_NS = 150_000
-"""Nanoseconds before a departure in which the server does not sleep. A sleep may end 0.1 ms late."""
+"""Time in nanoseconds before a departure in which the server does not sleep, since a sleep may end 0.1 ms late."""
 
 GRACE_S = 5.0
-"""Longest time after SIGTERM in which the server waits for the remaining departures, in seconds."""
+"""Longest time in seconds for which the server waits, after SIGTERM, for the remaining departures."""
 
 LOG_MAX = 1 << 22
 """Largest number of requests in a log. Such a log has 200 MB."""
@@ -63,7 +62,7 @@ _REPLY = stock_pb2.LookupResponse(status=stock_pb2.Status.ValueType(Status.OK), 
 
 
 def service_times_ns(mean_s: float, seed: int) -> Iterator[int]:
-    """Endless service times, in order of arrival: exponentially distributed, in whole nanoseconds."""
+    """Yields service times without end, in order of arrival: exponentially distributed, in whole nanoseconds."""
     rng = np.random.default_rng(seed)
     while True:
         yield from np.rint(rng.exponential(mean_s * 1e9, _AT_A_TIME)).astype(np.int64).tolist()
@@ -109,7 +108,7 @@ class Options:
 
 @dataclass(slots=True)
 class Client:
-    """One connection of a client, with the bytes that were read and not yet used."""
+    """One connection of a client, with the bytes that were read and are not used yet."""
 
     number: int
     socket: socket.socket
@@ -117,7 +116,8 @@ class Client:
 
 
 class QueueServer:
-    """Queue server, which listens from its creation on. Not thread-safe: one thread calls ``serve``, and only once."""
+    """Queue server, which listens as soon as the object exists. Not thread-safe: one thread calls ``serve``, and only
+    once."""
 
     def __init__(self, options: Options) -> None:
         """Listens on a free port of loopback. Raises OSError."""
@@ -149,8 +149,8 @@ class QueueServer:
         return self._stop.fileno()
 
     def serve(self) -> None:
-        """Serves until a byte comes from ``stop_descriptor``, then sends the remaining replies and writes the log.
-        Blocks. Raises OSError."""
+        """Serves until a byte was written into ``stop_descriptor``. Then sends the remaining replies, and writes the
+        log. Blocks. Raises OSError."""
         clock_ns, to_come, clients = time.perf_counter_ns, self._to_come, self._clients
         listener, stopping = self._listener.fileno(), self._stopping.fileno()
         until_ns = 0

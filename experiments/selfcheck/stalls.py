@@ -1,11 +1,11 @@
 """Stalls: the load client must measure the delay of requests that are due in a pause of the server.
 
-SIGSTOP stops the null server, which answers every request at once, for 200 ms in every 10 s: a stall. To a client a
-stall looks like a pause of a virtual machine or a long garbage collection. The signal comes at an exact time, while a
-sleep of the server itself would be late. Requests are due at a constant rate, for which the server needs under 2 % of
-its core. So a request is answered at once, or waits for the rest of a stall. The 2 % of requests that are due in a
-stall wait from 0 to 200 ms, uniformly. Over whole periods p99 is then 100 ms, p99.5 150 ms and p99.9 190 ms
-(``theory.stalled_quantile_s``), wherever in a period the stall is.
+The null server answers every request at once. SIGSTOP stops this server for 200 ms in every 10 s. This pause is a
+stall. To a client a stall looks like a pause of a virtual machine or a long garbage collection. The signal comes at an
+exact time; a sleep of the server itself would end late. Requests are due at a constant rate, for which the server needs
+under 2 % of its core. So a request is answered at once, or waits for the rest of a stall. The 2 % of requests that are
+due in a stall wait from 0 to 200 ms, uniformly. Over whole periods the p99 is then 100 ms, the p99.5 150 ms and the
+p99.9 190 ms (``theory.stalled_quantile_s``), at any position of the stall in its period.
 
 A closed loop with one connection has only one request in each stall. The p99 of the closed loop is therefore the p99 of
 a server that never stops (coordinated omission). The check shows this error, too.
@@ -26,19 +26,19 @@ from experiments.selfcheck.theory import stalled_quantile_s
 STALL_S = 0.2
 
 RATE_HZ = 100 + 1 / 60
-"""Rate of the open loop: 20 requests in a stall, 10 ms apart. A period is not a multiple of the time between requests.
-So the requests of six stalls are due at different times within the stall. The server needs some 50 µs for each request,
-mostly to wake up."""
+"""Rate of the open loop. At this rate 20 requests are due in a stall, 10 ms apart. A period is not a multiple of the
+time between requests. So the requests of six stalls are due at different times within the stall. The server needs some
+50 µs for each request, mostly to wake up."""
 
 CONNECTIONS = 16
 
 CLOSED_SHARE_MAX = 0.1
-"""Largest p99 of a closed loop, as a share of the true p99, that shows the error."""
+"""Limit for the p99 of a closed loop, as a share of the true p99. A p99 up to this limit shows the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Size of the check, for minutes or for a night."""
+    """Size of the check. ``MINUTES`` is for minutes, ``OVERNIGHT`` is for a night."""
 
     every_s: float
     """Seconds from the start of a stall to the start of the next stall."""

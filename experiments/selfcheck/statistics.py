@@ -3,16 +3,17 @@
 The noise of the experiments is resampled from the project's own recordings, in six families (``noise.py``). Every
 experiment is a sweep with five comparisons: an A/A pair (equal arms), and four headline comparisons. Two headline
 comparisons have equal arms. In the remaining two, the arms differ by 3 % and by 20 %. The values are treated as in a
-measured sweep: robbed rounds lose pairs, each block has a trimmed mean, and a gate drops blocks. Then the project's own
-judging code runs, at the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the A/A pair.
+measured sweep: pairs in robbed rounds are lost, each block has a trimmed mean, and a gate drops blocks. Then the
+project's own judging code runs, at the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the
+A/A pair.
 
-Where the arms differ in their noise, the typical ratio is not the injected ratio. The true ratio is then the mean of
-all block values of the family. Coverage is the share of intervals that contain the true ratio. The bounds of coverage
-are wider than chance needs: the coverage of 10,000 intervals a family has a standard error of about 0.25 %. Holm's
-correction uses the full 5 % of false differences. So the bound on false differences allows for chance: correct
-statistics pass with a probability of 99 %. A further check tries the gate on arrivals, with Poisson arrivals and
-others.
-``check`` takes a minute and a half on one core. Left out: the gates that need a machine.
+If the arms differ in their noise, the typical ratio is not the injected ratio. The true ratio is then the mean of all
+block values of the family. Coverage is the share of intervals that contain the true ratio. The bounds of coverage are
+wider than chance requires: with 10,000 intervals in each family, the coverage has a standard error of about 0.25 %.
+With Holm's correction the true share of false differences may be the full 5 %. So the bound on the observed share
+allows for chance: correct statistics pass with a probability of 99 %. A further check applies the gate on arrivals to
+Poisson arrivals and to other arrivals. ``check`` takes a minute and a half on one core. Left out: the gates that need
+measurements of a machine.
 """
 
 import math
@@ -35,7 +36,7 @@ from experiments.selfcheck.noise import FAMILIES, Draw, Numbers, Shape, Source, 
 from stock_service.rpc.errors import UsageError
 
 RECORDING = Path(__file__).resolve().parents[1] / "studies" / "stock" / "recorded" / "quick"
-"""Recording whose noise is resampled, where no other recording is given."""
+"""Recording whose noise is resampled, if no other recording is given."""
 
 LOOKS = (10, 14, 20)
 
@@ -50,17 +51,17 @@ EQUAL = ("equal 1", "equal 2")
 
 COVERED_LOW, COVERED_HIGH, COVERED_WITH_LOOKS, FALSE_MAX = 0.935, 0.965, 0.94, 0.05
 """Bounds. ``COVERED_LOW``, ``COVERED_HIGH``: coverage with a fixed number of blocks. ``COVERED_WITH_LOOKS``: smallest
-coverage with looks. ``FALSE_MAX``: largest true share of sweeps that call equal arms different."""
+coverage with looks. ``FALSE_MAX``: largest true share of the sweeps in which equal arms are called different."""
 
 DROPPED_SHARE = 0.03
 """Share of a comparison's blocks that a gate drops, independent of their values."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
-"""Robbed blocks. ``ROBBED_SHARE``: share of the blocks in which other processes take the cores. ``ROBBED_PAIRS``:
-largest share of its pairs that a robbed block loses."""
+"""``ROBBED_SHARE``: share of robbed blocks, in which other processes take the cores. ``ROBBED_PAIRS``: largest share of
+its pairs that a robbed block loses."""
 
 _CHANCE = 0.99
-"""Probability with which correct statistics pass, where a bound allows for chance."""
+"""Probability with which correct statistics pass, for bounds that allow for chance."""
 
 Judge = Callable[[Sweep, Mapping[str, Values], bool], Mapping[str, Judged]]
 
@@ -106,7 +107,8 @@ class Drawn:
     """Experiments of one family: the block values and the true ratio of every comparison."""
 
     values: Mapping[str, Sequence[Mapping[int, float]]]
-    """Values by comparison and experiment: log-ratios by block number, without the dropped blocks."""
+    """Log-ratios of the blocks, by the block's number, for each experiment of each comparison. Dropped blocks have no
+    log-ratio."""
     truths: Mapping[str, float]
     """True log-ratio of each comparison."""
 
@@ -130,7 +132,7 @@ def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.rando
 
 
 def _block_values(log_ratios: Numbers, rng: np.random.Generator) -> Numbers:
-    """Trimmed means of the blocks, without the pairs that robbed blocks lose."""
+    """Trimmed means of all blocks. Pairs that robbed blocks lose do not count."""
     experiments, blocks, pairs = log_ratios.shape
     trimmed = ENDS[FIXED].limits.trimmed
     robbed = rng.random((experiments, blocks)) < ROBBED_SHARE
@@ -146,8 +148,8 @@ def of_family(name: str, of: Drawn) -> Iterator[Finding]:
 
 
 def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Iterator[Finding]:
-    """Findings on the sweeps of a family with the plan ``ENDS[end]``. Tests also give a wrong ``judge``, with which
-    findings must fail."""
+    """Findings on a family's sweeps with the plan ``ENDS[end]``. Tests also pass a wrong ``judge``, for which findings
+    must fail."""
     runs = _judged(of, ENDS[end], judge)
     if end == FIXED:
         share = _covered(of, runs)
@@ -177,7 +179,7 @@ def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Itera
 
 
 def _judged(of: Drawn, asked: Sweep, judge: Judge) -> list[Mapping[str, Judged]]:
-    """Judgements of every experiment, at the look that ends the experiment."""
+    """Judgements on every experiment, at the look that ends the experiment."""
     experiments = zip(*(of.values[each.name] for each in asked.comparisons), strict=True)
     return [_at_its_end(asked, seen, judge) for seen in experiments]
 
@@ -197,13 +199,13 @@ def _at_its_end(asked: Sweep, seen: Sequence[Mapping[int, float]], judge: Judge)
 
 
 def _covered(of: Drawn, runs: Sequence[Mapping[str, Judged]]) -> float:
-    """Share of the intervals of all comparisons that contain their true ratios."""
+    """Share of the intervals that contain the true ratio, over all comparisons."""
     truths = {name: math.exp(truth) for name, truth in of.truths.items()}
     return _share(one[name].typical.low <= truths[name] <= one[name].typical.high for one in runs for name in truths)
 
 
 def _differs(one: Judged) -> bool:
-    """True where a comparison was called FASTER or SLOWER."""
+    """True if a comparison was called FASTER or SLOWER."""
     return one.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
 
@@ -248,6 +250,6 @@ def _share(outcomes: Iterable[bool]) -> float:
 
 
 def _at_most(share: float, n: int) -> float:
-    """Bound on the share that is seen in n trials: exceeded with a probability of 1 % at most, if the true share is at
-    most ``share``."""
+    """Bound on the share that is observed in n trials. If the true share is at most ``share``, the observed share
+    exceeds the bound with a probability of 1 % at most."""
     return bisect_left(range(n + 1), _CHANCE, key=lambda seen: float(scipy.special.bdtr(seen, n, share))) / n

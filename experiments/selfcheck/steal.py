@@ -1,10 +1,11 @@
-"""Moments of steal, in which the hypervisor gave this machine's cores to other machines, and no program here could run.
+"""Moments of steal. In such a moment the hypervisor gave cores of this machine to other machines, and no program could
+run on these cores.
 
 The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). A thread reads the count every 20 ms. A moment ends
-at the reading at which the count has risen, and begins two readings before: one reading for the rise, and one more
-since the counted tick may have begun earlier.
+at the reading at which the count has risen, and begins two readings earlier. The count rose after the previous reading,
+but the counted tick may have begun before that reading.
 
-Left out: other systems than Linux, where no moment is found; stalls with other causes, which a check must see.
+Left out: systems other than Linux, on which no moment is found; stalls with other causes, which must count in a check.
 """
 
 import threading
@@ -42,14 +43,15 @@ class StealWatch:
         self._thread.join()
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mask of the time spans that overlap a moment of steal. The times are readings of ``time.perf_counter_ns``."""
+        """Mask of time spans, which is True for each span that overlaps a moment of steal. The times are readings of
+        ``time.perf_counter_ns``."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:
             hit |= (from_ns < ended_ns) & (to_ns > began_ns)
         return hit
 
     def _look_on(self) -> None:
-        """Reads the count of stolen ticks until the context ends. Runs on the watch's own thread."""
+        """Reads the count of stolen ticks again and again until the context ends. Runs in the thread of this watch."""
         earlier_ns = last_ns = time.perf_counter_ns()
         before = self._ticks()
         while not self._stop.wait(LOOK_S):

@@ -1,9 +1,9 @@
 """Theory of response times at a server, in three cases.
 
-- ``Mmc``: Poisson arrivals, exponential service times, ``servers`` servers, first come, first served. The exact
-  distribution follows from Erlang's C formula.
-- ``lindley``: given arrivals and service times. The recursion of Kiefer and Wolfowitz over the remaining work of each
-  server gives every response time. With one server this recursion is Lindley's recursion.
+- ``Mmc``: Poisson arrivals, exponential service times, and ``servers`` servers that serve requests in the order of
+  arrival. The exact distribution follows from Erlang's C formula.
+- ``lindley``: arrivals and service times that are given. The recursion of Kiefer and Wolfowitz over the remaining work
+  of each server gives every response time. With one server this recursion is Lindley's recursion.
 - ``stalled_quantile_s``: a server that answers at once, except in stalls at regular times.
 
 Source: any textbook of queueing, such as Gross and Harris, *Fundamentals of Queueing Theory*, chapter 3 (M/M/c) and the
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import scipy
 
 _SAME_RATE = 1e-9
-"""Relative difference of two rates under which a formula is replaced by its limit, since its divisor is nearly 0."""
+"""Relative difference of two rates. With a smaller difference the divisor of a formula is nearly 0, and the formula's
+limit is used instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class Mmc:
 
 
 def lindley(arrivals_ns: Iterable[int], services_ns: Iterable[int], servers: int) -> list[int]:
-    """Every response time of a first-come, first-served queue, in order of arrival. Exact, in whole nanoseconds.
+    """Response times of all requests in a first-come, first-served queue, in the order of arrival. Exact, in whole
+    nanoseconds.
 
     ``arrivals_ns`` is ascending.
     """
@@ -95,7 +97,8 @@ def lindley(arrivals_ns: Iterable[int], services_ns: Iterable[int], servers: int
 
 
 def stalled_quantile_s(share: float, stall_s: float, every_s: float) -> float:
-    """Quantile of response times at a server that answers at once, except in a stall of ``stall_s`` every ``every_s``.
+    """Quantile of response times at a server that answers at once, except in stalls of ``stall_s``, one stall in every
+    ``every_s``.
 
     Requests are due at regular times. A request that is due in a stall waits for the rest of the stall. This rest is
     uniform from 0 to ``stall_s``.

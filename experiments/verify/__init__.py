@@ -6,10 +6,10 @@ study. A **look** is a number of blocks after which a sweep is judged. A recordi
 - The recorded sweep is the sweep that the part's design makes.
 - No block was edited, and the sweep can have measured the blocks (``blocks.py``).
 - The sweep ended at the first look that decided every headline comparison, or at the last look.
-- The folder has every text that is computed from the blocks, and every other measurement of the part.
+- The folder has all texts that are computed from the blocks, and all other measurements of the part.
 
-The recording is judged by the recorded limits. Limits that differ from this version's limits are named. A recording may
-lack factors that were added later. Left out: a proof that the blocks were measured at all.
+The recording is judged by its recorded limits. Limits that differ from this version's limits are named. A recording
+need not have factors that were added later. Left out: a proof that the blocks were measured at all.
 """
 
 from collections import Counter
@@ -33,12 +33,13 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, time_faults
 
 GROWING = ("executor", "locking")
-"""Factors whose lists of levels grow at the end, when the service gets new parts. A recording may lack later levels."""
+"""Factors whose lists of levels get new levels at the end, when the service gets new parts. A recording need not have
+levels that were added later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Measurements that a part makes with one choice of profile, numbers of clients, hosts and numbers of blocks."""
+    """Measurements of a part for one choice of profile, numbers of clients, hosts and numbers of blocks."""
 
     sweep: Sweep
     runs: Sequence[Plan]
@@ -135,11 +136,12 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without the arms of later levels. A later level of a factor in ``GROWING`` stands behind all recorded
-    levels.
+    """The design without the arms of later levels. A later level of a factor in ``GROWING`` comes after all recorded
+    levels in the factor's list.
 
-    If every remaining arm is measured equally often in both sweeps, the result has the recorded groups. The groups may
-    differ, since an arm of a later level can take the place of an A/A pair's second server in a group.
+    If every remaining arm is measured equally often in both sweeps, the result has the groups of the recorded sweep.
+    The groups of the two sweeps may differ: an arm of a later level can take the place of an A/A pair's second server
+    in a group.
     """
     later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
     if not later:
@@ -149,13 +151,13 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
     compared = tuple(each for each in design.comparisons if not {each.above, each.below} & later)
     if _times(groups) == _times(recorded.groups):
         groups = recorded.groups
-    with suppress(ValueError):  # raised if the rest of the design could not be judged
+    with suppress(ValueError):  # ValueError is raised if the rest of the design could not be judged
         return replace(design, groups=groups, comparisons=compared)
     return design
 
 
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
-    """Arms of a design whose level of the factor stands behind every recorded level, in the factor's list of levels.
+    """Arms of a design whose level comes after every recorded level in the factor's list of levels.
 
     A server that is not ours has a level that is not in the list. This level never counts as a later level.
     """
@@ -165,8 +167,8 @@ def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
 
 
 def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:
-    """Counts the groups that have an arm: by the arm, the group's ``times``, and the group's ``every``. A group is
-    measured ``times`` times in every ``every``-th round."""
+    """Counts the groups that have an arm, separately for each arm, each value of the group's ``times``, and each value
+    of its ``every``. A group is measured ``times`` times in every ``every``-th round."""
     return Counter((arm, group.times, group.every) for group in groups for arm in group.arms)
 
 
@@ -225,12 +227,13 @@ def _text_differs(file: Path, should: str) -> Iterator[str]:
 
 
 def _text(file: Path) -> str:
-    """Text of a file. A byte that is not UTF-8 becomes U+FFFD, which no computed text has. Raises OSError."""
+    """Text of a file. A byte that is not UTF-8 becomes the character U+FFFD, which no computed text has. Raises
+    OSError."""
     return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _cell(has: str, should: str) -> str:
-    """Parts of two lines around the first character in which the lines differ."""
+    """Parts of two lines, around the first character that differs between the lines."""
     place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
     begin = max(0, place - 20)
     return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

@@ -1,16 +1,17 @@
-"""Faults of blocks: contradictions with the order that the seed draws, with the machine's counts, and within a block.
+"""Faults of blocks: contradictions with the order that is drawn from the seed, with the machine's counts, and within a
+block.
 
 Somebody who edits a block can also recompute the block's digest. But the redundant values of the block must then still
 agree:
 
-- The slices have the order that is drawn from seed, number and attempt.
+- The slices have the order that is drawn from the sweep's seed, the block's number and the number of the attempt.
 - The sums of the slices equal the sums of the histograms.
 - Each block begins after the end of the preceding block, and no two blocks are equal.
 - The stolen time of all rounds agrees with the machine's count before and after the sweep.
 - A request on gRPC has more bytes on the wire than an equal request on sockets.
 
-A **robbed** block lost too much time to other processes. Each function yields a sentence for each fault. Pure. Left
-out: consistent edits, such as equal changes of times in slices and histograms.
+A **robbed** block lost too much time to other processes. Each function yields one sentence for each fault. Pure. Left
+out: consistent edits, such as equal changes of the times in slices and in histograms.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, Answered, Block
 
 LABEL_S = 1.0
-"""Precision of recorded times of day, in seconds. The times are rounded down to whole seconds."""
+"""Precision of recorded times of day, in seconds. These times are rounded down to whole seconds."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
 """Transports that carry equal messages. ``LEANEST`` needs the fewest bytes, since the ``HTTP_2`` transports add headers
@@ -54,8 +55,8 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the attempts. A robbed block must be measured again while repetitions are left; no block may be
-    measured again for another reason."""
+    """Faults of the attempts. A robbed block must be measured again as long as the sweep may repeat blocks. No block
+    may be measured again for another reason."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -129,8 +130,8 @@ def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults of the order: slices or starts that are not in the drawn order, or missing rounds for which time was
-    left."""
+    """Faults of the order: slices or starts that are not in the drawn order, or rounds that are missing although time
+    was left for them."""
     rounds, slices = len(block.rounds), block.slices
     drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
     seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
@@ -202,7 +203,7 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Median over blocks of the number of bytes for each request. None if no block has recorded bytes."""
+    """Number of bytes on the wire for each request: the median over all blocks. None if no block has recorded bytes."""
     place, found = sweep.arms.index(arm), []
     for block in every:
         if len(block.slices.wire_bytes) == len(block.slices.arm):
@@ -220,8 +221,8 @@ def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
 
 
 def _content(block: Block) -> list[tuple[int, int, int]]:
-    """Sorted arms, counts and sums of a block's slices. Equal for two blocks whose slices differ only in their
-    order."""
+    """Arm, count and sum of each of a block's slices, sorted. The result is equal for two blocks whose slices differ
+    only in their order."""
     slices = block.slices
     return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
 

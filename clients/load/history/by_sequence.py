@@ -3,19 +3,19 @@
 The sequential specification is ``trading/rules.py``. Every commit has a number, so the check needs no search. The check
 has four rules:
 
-1. Commits are numbered 1 to n without gaps. A replay of the commits in this order gives every commit the reply that the
-   client got.
-2. The reply to a Lookup names a commit, and must show the stock's state after this commit. A refusal for lack of room
-   names a volume at which there was no room. So each Lookup and each refusal has an interval of possible places in the
-   order.
+1. Commits are numbered 1 to n without gaps. A replay of the commits in this order must give, for each commit, the reply
+   that the client got.
+2. The reply to a Lookup names a commit, and must show the stock's state after this commit. A refusal because of the
+   volume limit names the stock's volume at that time. So each Lookup and each refusal has an interval of possible
+   places in the order.
 3. Real time: if operation A ended before operation B began, A stands before B. One sweep over all calls and returns
    tests if such an order exists. At a call, the operation's place must come after the earliest possible places of all
    ended operations.
 4. All uses of a request id count as one operation (``retries.py``).
 
-The check takes the time of sorting the operations; the sweep is linear. So a history may have any length. Left out:
-operations with an unknown outcome, since no reply tells the commit number. ``search.py`` judges operations with an
-unknown outcome.
+Sorting the operations takes most of the check's time; the sweep takes linear time. So a history may be long. Left out:
+operations with an unknown outcome, whose commit number is in no reply. ``search.py`` judges operations with an unknown
+outcome.
 """
 
 from bisect import bisect_left, bisect_right
@@ -113,8 +113,8 @@ def _told(operation: Operation) -> _Told:
 
 
 def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
-    """Applies a commit to its stock. Gives the fault if the client got another reply than the rules give; empty for a
-    correct reply."""
+    """Applies a commit to the commit's stock. Returns a fault in words if the reply to the client differs from the
+    reply by the rules. Returns an empty text for a correct reply."""
     request, sequence = commit.request, commit.reply.sequence
     past = pasts.get(request.name)
     refusal = refusal_of(request)
@@ -126,8 +126,8 @@ def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
 
 
 def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
-    """Possible places of a request that changed nothing. None if every place is possible. A text with the reason if no
-    place is possible."""
+    """Possible places of a request that changed nothing. None if every place is possible. A text with the reason if the
+    request has no possible place."""
     request, reply = operation.request, operation.reply
     past = pasts.get(request.name)
     refusal = Status.UNKNOWN_STOCK if past is None else refusal_of(request)
@@ -152,8 +152,8 @@ def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
 
 
 def _out_of_order(placed: Sequence[_Placed]) -> list[str]:
-    """A line for each operation that cannot keep real time: all its possible places are before an operation that had
-    ended before this operation began."""
+    """A line for each operation that breaks the order of real time: an earlier operation had ended before this
+    operation began, but every possible place of this operation comes before the earlier operation."""
     calls = [(p.operation.called_ns, 0, number) for number, p in enumerate(placed)]
     returns = [(p.operation.returned_ns, 1, number) for number, p in enumerate(placed)]
     found: list[str] = []

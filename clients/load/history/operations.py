@@ -1,4 +1,4 @@
-"""Histories: requests to a stock service, with the reply and the times of each request.
+"""Histories: lists of the requests to a stock service, with the reply and the times of each request.
 
 Times are nanoseconds of one clock for all clients. An outcome may be unknown: the request was sent, and no reply came.
 Such a request may have taken effect at any moment after the send, or never.
@@ -12,7 +12,7 @@ from enum import Enum
 from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
 
 NEVER_NS = 2**62
-"""Moment of return of a request without a reply."""
+"""Value of ``returned_ns`` for a request without a reply, later than any real moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Untold(Enum):
     UNKNOWN = "unknown"
     """No reply came, or a fault came that does not tell if the request had an effect."""
     REFUSED = "refused"
-    """The request_id was used for another trade. So the other trade has taken effect, and this trade has not."""
+    """The request_id was already used for another trade. So the other trade has taken effect, and this trade has not.
+    """
 
 
 Request = Lookup | Trade | Update
@@ -71,8 +72,8 @@ class History:
     stocks: tuple[Stock, ...]
     """Stocks in the state before the first operation, with their volume limits."""
     before: Mapping[str, int] | None
-    """Number of each stock's last commit before the first operation. None for a new catalog without commits, whose only
-    stocks are ``stocks``: each number then counts as 0.
+    """Number of each stock's last commit before the first operation. None for a new catalog that has only the stocks
+    ``stocks`` and no commits: each number then counts as 0.
     """
     operations: Sequence[Operation]
 
@@ -94,9 +95,10 @@ def contended(operations: Sequence[Operation]) -> float:
     """The share of operations that overlap a conflicting operation, from 0 to 1. Two operations conflict if both use
     one stock, and at least one of them is a commit.
 
-    A history with a low share shows little, because most of its operations ran one after another. An operation with an
-    unknown outcome counts as not overlapping, because such an operation would overlap all later operations. The caller
-    first merges all uses of a request id into one operation (``retries.py``). The share of an empty history is 0.
+    A history with a low share is a weak test of the server, because most operations ran one after another. An operation
+    with an unknown outcome counts as not overlapping, because such an operation would overlap all later operations. The
+    caller first merges all uses of a request id into one operation (``retries.py``). The share of an empty history is
+    0.
     """
     told = [operation for operation in operations if not isinstance(operation.reply, Untold)]
     by_stock: dict[str, list[Operation]] = {}
@@ -112,7 +114,7 @@ def contended(operations: Sequence[Operation]) -> float:
 
 
 class _Spans:
-    """Times at which operations began and ended, sorted, to count overlaps."""
+    """Sorted times at which operations began and ended. Used to count overlaps."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         spans = [(operation.called_ns, operation.returned_ns) for operation in operations]
@@ -120,7 +122,7 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of these operations that overlap the given operation. Two operations also overlap if the first ends at
-        the moment at which the second begins."""
+        """Number of operations in this object that overlap the given operation. Two operations also overlap if the
+        first ends at the moment at which the second begins."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

@@ -5,9 +5,9 @@ for a second, different trade, the catalog refuses the second trade. The refusal
 taken effect. So one operation stands for all uses of the id. The trade took effect after the first use was sent, and
 before the first reply that shows the effect.
 
-Left out: an id that the catalog has forgotten. A history must use fewer ids than a catalog remembers. Also left out:
-several different trades with one id and without replies. At most one of these trades took effect, but here each may
-have taken effect.
+Two cases are left out. First, an id that the catalog has forgotten: a history must use fewer ids than a catalog
+remembers. Second, several different trades with one id and without replies: at most one of these trades took effect,
+but this module allows that each has taken effect.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,8 @@ from clients.load.history.operations import NEVER_NS, Operation, Trade, Untold
 def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], list[str]]:
     """Replaces all uses of a request id by one operation. Gives the operations, and the faults of the replies.
 
-    An operation with the reply ``Untold.UNKNOWN`` and a moment of return has taken effect, with an unknown reply.
+    A returned operation may have the reply ``Untold.UNKNOWN`` and a moment of return. Such an operation has taken
+    effect, but its reply is unknown.
     """
     by_id: dict[str, list[Operation]] = {}
     asked: list[Operation] = []
@@ -60,7 +61,7 @@ def _one(uses: Sequence[Operation], found: list[str]) -> list[Operation]:
 
 def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], found: list[str]) -> Operation | None:
     """One operation for all uses of an id for one trade. ``told``: the uses whose replies show that the trade took
-    effect. Refused uses of the id for another trade may be among them."""
+    effect. ``told`` may also have the refused uses of the id for another trade."""
     replies = [use.reply for use in uses if not isinstance(use.reply, Untold)]
     one = Operation(
         replace(trade, request_id=""),

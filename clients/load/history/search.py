@@ -1,19 +1,19 @@
-"""Check that a history is linearizable, by search. For each stock, the search looks for an order of the requests. Real
-time must allow the order, and the rules of trading must explain the replies.
+"""Check that a history is linearizable, by search. For each stock, the search looks for an order of the requests. The
+order must agree with the real times of the requests, and must give the observed replies by the rules of trading.
 
-The algorithm is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993), with Lowe's memory of tried states
-("Testing for Linearizability", 2017). The next request may be any request that was sent before the earliest return of
-all remaining requests. The search takes a request if the sequential specification gives the request's reply. If no
-request can be taken, the search undoes its last choice. A state that was tried after the same requests is not tried
-again.
+The algorithm is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993), with Lowe's addition that tried
+states are remembered ("Testing for Linearizability", 2017). The next request may be any request that was sent before
+the earliest return of all remaining requests. The search takes a request if the sequential specification gives the
+request's reply. If no request can be taken, the search undoes its last choice. If the same requests have led to the
+same state before, the search does not try this state again.
 
 Three rules make the search fast:
 
 - A history is linearizable if the history of each stock is linearizable (Herlihy and Wing 1990). So the history of each
   stock is searched alone. All stocks share one sequence of commit numbers; this search checks only that the numbers
   rise. ``by_sequence.py`` checks that the sequence has no gaps.
-- A request that changes nothing is taken as soon as possible: if an order exists, an order that begins with this
-  request exists, too.
+- A request that changes nothing is taken as soon as possible: if the remaining requests have a legal order, they also
+  have a legal order that begins with this request.
 - Commit numbers only rise. So of the commits with a known number, only the commit with the lowest number may come next.
 
 So a history with known outcomes needs no choices, and takes time in proportion to its length. A request with an unknown
@@ -35,7 +35,7 @@ that needs more states."""
 
 
 class Undecided(Exception):
-    """Error of a search that would have to remember too many states. The search gives up without a finding."""
+    """Error of a search that would have to remember too many states, and therefore ends without a finding."""
 
 
 class _State(NamedTuple):
@@ -88,11 +88,11 @@ def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tu
 
 @dataclass(slots=True)
 class _Level:
-    """A step of the search, to which the search can return: the request that was taken last, and the requests that have
-    not been tried."""
+    """A step of the search, to which the search can return. A step has the request that was taken last, and the
+    requests that have not been tried as the next request."""
 
     place: int
-    """Place of the request that was taken last; -1 at the start."""
+    """Place of the request that was taken last; -1 at the start of the search."""
     state: _State
     highest: int
     """Highest place of a taken request; -1 at the start."""
@@ -106,7 +106,7 @@ class _Search:
     def __init__(self, start: _State, history: Sequence[Operation]) -> None:
         self._asked = sorted(history, key=lambda operation: operation.called_ns)
         count = len(self._asked)
-        # the requests not taken yet, as a list linked both ways; both ends of the list are at the place ``count``
+        # a doubly linked list of the requests that are not taken yet; its ends are at the place ``count``
         self._next = [*range(1, count + 1), 0]
         self._previous = [count, *range(count)]
         known = [place for place in range(count) if is_commit(self._asked[place].reply)]
@@ -119,8 +119,8 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """Searches an order. Returns an empty list if an order exists. Otherwise returns a line with the request at
-        which the longest try ended. Raises Undecided."""
+        """Searches for an order. Returns an empty list if an order exists. Otherwise returns one line, which names the
+        request at which the longest tried order ended. Raises Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]
@@ -162,8 +162,8 @@ class _Search:
         return certain + unsure if self._is_new(highest, passed, state) else []
 
     def _is_new(self, highest: int, passed: Sequence[int], state: _State) -> bool:
-        """True if the search reaches this state by these requests for the first time. Without an unknown outcome each
-        step has one choice, so each step is new."""
+        """True if the search reaches this state by these requests for the first time. In a history without unknown
+        outcomes each step has one choice, so each step is new."""
         if not self._unsure:
             return True
         point = (highest, tuple(passed), state)
@@ -193,8 +193,8 @@ class _Search:
         return 0 if isinstance(reply, Untold) else reply.sequence
 
     def _after(self, state: _State, place: int) -> _State | None:
-        """State after a request. A request that changes nothing gives the object ``state`` itself. None if the request
-        cannot be taken next."""
+        """State after a request. If the request changes nothing, the result is the object ``state`` itself. None if the
+        request cannot be taken next."""
         operation = self._asked[place]
         request, reply = operation.request, operation.reply
         stock, sequence, exact = state

@@ -1,4 +1,4 @@
-"""The sequential specification: the effect of one request on a stock, and the reply, by the rules of
+"""The sequential specification: the effect of one request on a stock, and the reply to the request, by the rules of
 ``trading/rules.py``."""
 
 from typing import assert_never
@@ -9,8 +9,8 @@ from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, 
 
 
 def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, Reply]:
-    """Applies a valid request to a stock by the rules of trading. Gives the reply and the new state. A commit gets the
-    number ``sequence``."""
+    """Applies a valid request to a stock by the rules of trading. Gives the reply and the new state. If the request is
+    a commit, ``sequence`` is its number."""
     match request:
         case Lookup():
             return stock, LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)

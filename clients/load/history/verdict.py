@@ -1,7 +1,9 @@
-"""Verdict on a history. A history is linearizable if some sequential order of the requests gives these replies.
+"""Verdict on a history. A history is linearizable if the requests have a sequential order that keeps real time and
+gives the observed replies.
 
-``by_sequence.py`` and ``search.py`` judge a history independently. A history with unknown outcomes is judged by the
-search alone. A history with too few overlaps of conflicting requests proves nothing, and is refused.
+A history without unknown outcomes is judged twice, independently, by ``by_sequence.py`` and by ``search.py``. A history
+with unknown outcomes is judged by the search alone. A history with too few overlaps of conflicting requests proves
+nothing, and is refused.
 """
 
 from collections.abc import Iterable
@@ -23,7 +25,7 @@ Finding = Literal["linearizable", "not linearizable", "vacuous", "not decided"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Finding of a check, and the number of checked requests."""
+    """Finding of a check, with the number of checked requests and further counts."""
 
     finding: Finding
     requests: int
@@ -36,7 +38,8 @@ class Verdict:
 
 
 def judged(history: History) -> Verdict:
-    """Checks a history, and gives the verdict. The check takes some 30 µs and half a kilobyte a request."""
+    """Checks a history, and gives the verdict. The check takes some 30 µs and half a kilobyte of memory for each
+    request."""
     operations = history.operations
     unknown = sum(operation.reply is Untold.UNKNOWN for operation in operations)
     share = contended(one_for_each_id(operations)[0])  # otherwise retries of a trade would count as conflicts

@@ -4,9 +4,9 @@ A share has some of the clients, the corresponding part of the rate, and a uniqu
 task runs on one worker and is never repeated (``share.py``).
 
 Every time is a difference of two readings of one clock. No clock is compared with another clock. This machine's clock
-gives two moments: before the start signal to all hosts, and after each host's answer to the signal. A host's clock
-gives the time from the signal to the host's first connect. These three values bound the time between the first host's
-start and each later host's start.
+gives the moment just before the start signal to all hosts, and the moment at which each host's answer to the signal has
+come. A host's clock gives the time from the signal to the host's first connect. These three values bound the time
+between the first host's start and each later host's start.
 
 A run is refused if a host dies, falls silent, lags or starts a share again. The error names the host. A refused run has
 no result.
@@ -38,8 +38,8 @@ SILENT_S = 10.0
 """Longest silence of a host that has begun, and of the scheduler, in seconds."""
 
 SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
-"""Limits of a host's lag behind the first host. A host lags if the lag may be over both limits: this share of the
-window, and this time in seconds."""
+"""Limits of a host's lag behind the first host. A run is refused if a host's lag may be larger than both limits:
+``SKEW_SHARE``, as a share of the window, and ``SKEW_LEAST_S``, in seconds."""
 
 _NOT_READY = " before it was ready: start its worker in the project's folder, with the project's packages"
 
@@ -48,7 +48,7 @@ _PAUSE_S = 0.1
 
 
 class Refused(StockServiceError):
-    """Error of a run without a result, because a host did not do its share. The text names the host."""
+    """Error of a run that has no result because a host did not do its share. The text names the host."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,8 @@ class _Host:
 def run(
     plan: LoadPlan, scheduler: str, watch: Watch, expected: Sequence[str] = ()
 ) -> tuple[LoadResult, tuple[HostResult, ...]]:
-    """Result of the whole run, and of each host. Blocks as ``fleet.run`` does, and also while the hosts prepare.
+    """Makes the run, and returns the result of the whole run and of each host. Blocks for the same time as
+    ``fleet.run``, and in addition while the hosts prepare.
 
     ``expected`` has the names of the hosts that must send. Empty: all hosts of the cluster send. Raises UsageError if
     the scheduler does not answer, or if the load has fewer clients than hosts. Raises Refused for a run without a
@@ -104,7 +105,7 @@ def check(host: HostResult, plan: LoadPlan) -> None:
 
 
 def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[float]:
-    """Longest time after the first host at which each host may have begun.
+    """Largest possible lag of each host behind the first host, in seconds.
 
     ``began`` has two values for each host: the moment of the host's answer to the signal, and the time from the signal
     to the host's start. The signal was sent at ``go_s``.
@@ -132,8 +133,9 @@ def _connected(scheduler: str) -> Iterator[Client]:
 
 
 def hosts_of(client: Client, plan: LoadPlan, expected: Sequence[str] = ()) -> list[_Host]:
-    """All workers in order of name, each with a share of the plan. Raises UsageError for fewer clients than workers.
-    Raises Refused for a worker with a nanny, and for workers that are not the expected hosts."""
+    """All workers in the order of their names, each with a share of the plan. Raises UsageError for fewer clients than
+    workers. Raises Refused for a worker with a nanny (``share.py``), and if the workers differ from the expected hosts.
+    """
     workers = _some_workers(client)
     if expected:
         here = {str(worker["name"]) for worker in workers.values()}
@@ -167,7 +169,7 @@ def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
     """Workers that the scheduler has at this moment, by address. Raises OSError.
 
     Dask's ``Client.scheduler_info`` is not used: the method gives an old state if the scheduler is gone, and sometimes
-    lacks workers.
+    leaves out workers.
     """
     asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
     return asked["workers"]
@@ -233,7 +235,7 @@ class _Run:
         until_s = time.monotonic() + limit_s
         while True:
             self._take()
-            self._hear()  # after _take: a second start of a share is known before the host's result counts
+            self._hear()  # after _take, so that a second start of a share is known before the result counts
             missing = [host.name for host in self.hosts if not done(host)]
             if not missing:
                 return
@@ -277,7 +279,7 @@ class _Run:
                 raise Refused(f"host {host.name} ({host.address}) said nothing for {SILENT_S:g} s")
 
     def _tell(self, phase: Phase) -> None:
-        """Reports the progress. The phases follow this machine's clock."""
+        """Reports the progress to the watch. The phases are computed from this machine's clock."""
         passed_s = time.monotonic() - self._go_s - share.LEAD_S if self._go_s else 0.0
         left_s = self._plan.warm_up_s + self._plan.duration_s - passed_s
         if phase == "finishing" and left_s > 0:

@@ -19,8 +19,8 @@ class HostResult:
 
 
 def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult:
-    """Adds the results of all hosts to one result. The hosts must have equal requests, and windows of equal length. Raw
-    times are left out, because each host has another clock."""
+    """Combines the results of all hosts into one result. The hosts must have equal requests, and windows of equal
+    length. Raw times are left out, because each host has another clock."""
     first = results[0]
     cores = [each.cores for each in results if each.cores is not None]
     return replace(

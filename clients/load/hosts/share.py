@@ -1,12 +1,13 @@
-"""A host's share of a load: a task on a Dask worker. The task runs a load plan as a single machine does.
+"""A host's share of a load: a task on a Dask worker. The task runs a load plan in the same way as a run from a single
+machine.
 
-A share sends requests at most once. A token for each share lies in a queue on the scheduler, and can be taken once.
+A share sends requests at most once. Each share has a token in a queue on the scheduler. A token can be taken only once.
 Dask may start a share a second time. The second start finds no token, sends no requests, and tells the coordinator. The
 coordinator then refuses the run.
 
-The clients connect ``LEAD_S`` after the host got the start signal, by the host's clock. The host also measures the true
-time from the signal to the first connect. The worker must run without a nanny (Dask's process that restarts a worker),
-since a nanny's worker may start no processes.
+The clients should connect ``LEAD_S`` after the host got the start signal, by the host's clock. The host also measures
+the real time from the signal to the first connect. The worker must run without a nanny (Dask's process that restarts a
+worker), since a nanny's worker may start no processes.
 """
 
 import hashlib
@@ -25,8 +26,8 @@ from clients.load.run.fleet import Progress
 from stock_service.rpc.errors import StockServiceError
 
 LEAD_S = 0.5
-"""Time from a host's start signal to its first connect, in seconds. The host's answer to the signal has this time to
-arrive."""
+"""Time from a host's start signal to its first connect, in seconds. The host's answer to the signal must arrive within
+this time."""
 
 GO_S = fleet.READY_S + 10.0
 """Longest wait for the start signal, in seconds. The clients of a host take at most ``READY_S`` to get ready."""
@@ -42,7 +43,7 @@ FOLDERS = ("clients", "stock_service", "experiments/services")
 """Folders with all code that a host runs. A study's load checks replies by functions of ``experiments/services``."""
 
 _LOOK_S = 0.2
-"""Time between two checks if the coordinator still wants the share, in seconds."""
+"""Time in seconds between two checks. A check finds out if the coordinator still wants the share."""
 
 _one = threading.Lock()
 
@@ -69,7 +70,7 @@ def token(run: str, number: int) -> str:
 
 
 def _sources() -> str:
-    """Digest of the source files in ``FOLDERS``, read when this module is loaded."""
+    """Digest of the source files in ``FOLDERS``. The files are read when this module is loaded."""
     root, digest = Path(__file__).resolve().parents[3], hashlib.sha256()
     for path in sorted(path for folder in FOLDERS for path in root.glob(f"{folder}/**/*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
@@ -80,8 +81,8 @@ SOURCES = _sources()
 
 
 def run(share: Share) -> LoadResult:
-    """Runs a share on a host: the function of the Dask task. Blocks as ``fleet.run`` does. Raises the faults of
-    ``fleet.run``, and NotStarted."""
+    """Runs a share on a host. This function is the Dask task. Blocks for the same time as ``fleet.run``, and until the
+    start signal. Raises the faults of ``fleet.run``, and NotStarted."""
     queue, taken = Queue(share.run), Queue(token(share.run, share.number))
 
     def say(word: str, value: int = 0) -> None:

@@ -4,8 +4,8 @@ a method's name and a request in JSON.
 The method's message types come from the server (gRPC server reflection), or from a .proto file that protoc compiles.
 Both sources give one ``FileDescriptorSet``. A reply is valid if its bytes decode as the method's response.
 
-Left out: streaming methods, questions by reflection over TLS or with metadata, and the check of a reply's content.
-Protocols: gRPC's ``doc/server-reflection.md``, in grpcio's version v1alpha; protobuf's JSON mapping.
+Left out: streaming methods, reflection over TLS or with metadata, and a check of a reply's content. Protocols: gRPC's
+``doc/server-reflection.md``, in grpcio's version v1alpha; protobuf's JSON mapping.
 """
 
 import re
@@ -41,8 +41,8 @@ COMPILE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """Check of a reply: the reply's bytes must decode as a message type. The object holds, as bytes, the files that
-    declare the type, so that the object can be pickled."""
+    """Check of a reply: the reply's bytes must decode as a message type. The object holds the type's descriptors as
+    bytes, so that the object can be pickled."""
 
     files: bytes
     """A serialized ``FileDescriptorSet`` that declares the type."""
@@ -63,9 +63,9 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
     JSON. The request type's name is the method's name.
 
     With ``proto``, protoc compiles this .proto file. Without ``proto``, the function asks the server at ``address``,
-    and blocks for up to ``timeout_s`` for each question. Raises UsageError, with the command line's option, for an
-    unknown or streaming method, and for JSON that is no request of the method. Raises a Fault, such as Unavailable, if
-    the server does not answer.
+    and blocks for at most ``timeout_s`` for each question to the server. Raises UsageError, which names the option of
+    the command line, for an unknown or streaming method, and for JSON that is not a request of the method. Raises a
+    Fault, such as Unavailable, if the server does not answer.
     """
     service_name, _, method_name = call.partition("/")
     files = _reflected(address, call, timeout_s) if proto is None else _compiled(proto)
@@ -98,7 +98,8 @@ def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: st
 
 
 def _unknown(call: str, services: list[str]) -> UsageError:
-    """UsageError for a call of an unknown service: names the known services, and suggests a similar method."""
+    """Makes the UsageError for a call of an unknown service. The error names the known services, and suggests a similar
+    method."""
     asked_for = sorted(name for name in services if not name.startswith("grpc.reflection."))
     like = meant(call, [f"{name}/{call.rpartition('/')[2]}" for name in asked_for])
     return UsageError("--call", call, f"a method of {', '.join(asked_for) or 'a service, and there is none'}{like}")
@@ -123,7 +124,7 @@ def _message_class(files: bytes, name: str) -> type[Message]:
 
 
 _WARNING = re.compile(r"WARNING: |W\d{4} ")
-"""Beginning of protoc's warnings, which an error text leaves out. For a file without a ``syntax`` statement, protoc
+"""Beginning of a warning of protoc. Error texts leave out warnings. For a file without a ``syntax`` statement, protoc
 writes a warning of over 300 characters before the error. A UsageError shows only 300 characters, so the warning would
 hide the error."""
 
@@ -173,7 +174,7 @@ def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorS
 
 
 def _imported(files: dict[str, FileDescriptorProto]) -> set[str]:
-    """Names of the files that at least one of these files imports."""
+    """Names of all files that these files import."""
     return {name for file in files.values() for name in file.dependency}
 
 
@@ -186,8 +187,8 @@ def _explained(error: grpc.Call, call: str, where: str) -> Exception:
 
 
 class _Reflection:
-    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError
-    after a failure."""
+    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError if
+    the question fails."""
 
     def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
         self._stub = stub

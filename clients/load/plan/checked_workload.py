@@ -4,7 +4,7 @@ the history that the check reads.
 Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of the trades have a
 request_id. ``SHARED_BY`` connections send a trade with the same request_id, at about the same time: the server must do
 this trade once. Every reply is decoded. The stored times of a request span a few microseconds more than the call. A
-longer span never makes a correct history look wrong.
+stored span that is too long never makes a correct history look wrong.
 
 The history is bounded: all connections together store ``HISTORY_MAX`` requests. After a connection has stored its share
 of ``HISTORY_MAX``, the connection sends only Lookups. These Lookups change no stock, and are not stored.
@@ -35,8 +35,8 @@ SHARED_BY = 3
 """Number of connections that send a trade with the same request_id."""
 
 _NONE_KNOWN: dict[bytes, int] = {}
-"""Known replies (``workload.Request.known``) in a checked run: always empty, so that the sender gives every reply to
-the check."""
+"""Known replies (``workload.Request.known``) in a checked run. The dictionary is always empty, so that the sender gives
+every reply to the check."""
 
 
 class Asked:
@@ -147,8 +147,8 @@ class CheckedWorkload:
 
     def _with_id(self, request_id: str, rng: random.Random) -> Trade:
         """Trade with this request_id. The id determines stock, side and quantity, so that all connections with this id
-        draw an equal trade. With the probability ``conflicts``, the trade has a different quantity: of two different
-        trades with one id, the server must refuse the second."""
+        draw equal trades. With the probability ``conflicts``, the quantity is different: the server must refuse the
+        second of two different trades with one id."""
         drawn = crc32(request_id.encode())
         stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
         side = Side.BUY if drawn >> 31 else Side.SELL
@@ -158,7 +158,7 @@ class CheckedWorkload:
 
 
 def _drawn(kind: str, stock: str, plan: LoadPlan, rng: random.Random) -> Request:
-    """Draws a request of this kind for this stock. A Trade gets no request_id."""
+    """Draws a request of this kind for this stock. A drawn Trade has no request_id."""
     match kind:
         case "lookup":
             return Lookup(stock)

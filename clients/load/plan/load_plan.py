@@ -21,8 +21,8 @@ request has a new connection."""
 CONNECTION_POLICIES: tuple[ConnectionPolicy, ...] = ("kept-alive", "per-request")
 
 ClientKind = Literal["lean", "library"]
-"""Kind of client. ``lean``: this project's own client, which uses a socket directly and does little work for each
-request. ``library``: the client of the transport's library, which most programs use (on gRPC: grpcio)."""
+"""Kind of client. ``lean``: this project's own client, which uses a socket directly, and does little work for each
+request. ``library``: the client in the transport's library (on gRPC: grpcio), as in most programs."""
 
 CLIENT_KINDS: tuple[ClientKind, ...] = ("lean", "library")
 
@@ -39,8 +39,8 @@ ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
 """Range of ``zipf_s``. With 10, the second stock gets a thousandth of the first stock's requests."""
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
-"""Range of weights in a mix. Much larger weights would overflow the sum of the weights. A request type with a much
-smaller weight would never be drawn."""
+"""Range of weights in a mix. Much larger weights would overflow the sum of the weights. With a much smaller weight, a
+request type would never be drawn."""
 
 REQUESTS = ("lookup", "trade", "update")
 """Names of the stock service's request types. A plan may add other request types (``LoadPlan.request_types``)."""
@@ -68,9 +68,9 @@ _RECORDS = 2**23
 share of these records. A record takes at most 25 bytes, so all records take 210 MB."""
 
 _RECORDS_MIN = 2**14
-"""Number of records that each connection may hold even in a run with more than 512 connections, where its equal share
-of ``_RECORDS`` is smaller. These records of a connection take 410 kB; with 4096 connections, all records take up to 1.7
-GB."""
+"""Smallest number of records that each connection may hold. In a run with more than 512 connections, an equal share of
+``_RECORDS`` would be smaller. These records of a connection take 410 kB; with 4096 connections, all records take up to
+1.7 GB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class RequestType:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Settings of a checked run (``--check``): the run stores its history, and the history is checked after the run."""
+    """Settings of a checked run (``--check``). The run stores its history, which is checked after the run."""
 
     prefix: str
     """Prefix of every request_id. No other run on the server may use this prefix."""
     conflicts: float = 0.0
-    """Share of the trades with a request_id that differ from the other trades with the same id. Of two different trades
-    with one id, the server must refuse the second."""
+    """Share of the trades with a request_id: these trades differ from the other trades with the same id. Of two
+    different trades with one id, the server must refuse the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class LoadPlan:
     mix: Mapping[str, float]
     stocks: tuple[str, ...]
     warm_up_s: float
-    """Duration of the warm-up. Latencies leave out the requests of the warm-up."""
+    """Duration of the warm-up. Requests of the warm-up do not count in latencies."""
     duration_s: float
     """Duration of the measured window."""
     connections_per_client: int = 1
@@ -133,20 +133,21 @@ class LoadPlan:
     quantity: int = 1
     """Number of shares in one trade."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types of other services than the stock service. If a name here is also in ``REQUESTS``, the plan uses the
+    """Request types of services other than the stock service. If a name here is also in ``REQUESTS``, the plan uses the
     request type from here."""
     client: ClientKind = "lean"
     rate_hz: float | None = None
-    """Number of requests of all clients together that are due in a second; None for a closed loop."""
+    """Rate of an open loop: number of requests that are due in a second, for all clients together. None for a closed
+    loop."""
     arrivals: Arrivals = "poisson"
     """Arrival process of an open loop."""
     choice: Choice = "uniform"
     zipf_s: float = 1.0
     """Exponent s of the choice ``zipf``."""
     keep_records: bool = False
-    """True if the result keeps every request's raw times: 30 bytes a request."""
+    """True if the result keeps the raw times of every request, 30 bytes for each request."""
     credentials: ClientCredentials = NO_CREDENTIALS
-    """Credentials of the clients, and the certificate authority that the clients trust."""
+    """Credentials of the clients, with the certificate authority that the clients trust."""
     real_time: bool = False
     """True if the client processes run at real-time priority. The system must permit this; see ``run/priority.py``."""
     check: Check | None = None
@@ -204,8 +205,8 @@ class LoadPlan:
 
     @property
     def records_max(self) -> int:
-        """Number of records for each connection of a process at which sending pauses. In the pause the process folds
-        the records into histograms."""
+        """Largest number of records for each connection. When a connection has this number of records, its process
+        pauses the sending, and folds the records into histograms."""
         return max(_RECORDS_MIN, _RECORDS // self.connections)
 
 

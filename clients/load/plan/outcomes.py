@@ -17,7 +17,7 @@ TYPE_STEP = 32
 """Distance between the offsets of two neighbouring request types."""
 
 FAULT_FIRST = 16
-"""Smallest number of a request without a valid reply. Smaller numbers are statuses."""
+"""Smallest number for requests without a valid reply. Smaller numbers are statuses."""
 
 NEVER_SENT = FAULT_FIRST
 """Number of a request that was due and never sent, since no connection was free before the run ended. No fault has this
@@ -44,7 +44,8 @@ STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 
 def fault_outcome(fault: Fault) -> int:
-    """Number of a request that ended in this fault. The outcome is the number plus the request type's offset."""
+    """Number of a request that ended in this fault. The outcome is the sum of this number and the request type's
+    offset."""
     return FAULT_FIRST + fault.code % _CODES
 
 
@@ -53,8 +54,8 @@ LATE = fault_outcome(DeadlineExceeded("no reply in time"))
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
-    """Yields the name and the count of each outcome of one request type that occurred. ``counts`` has a count for each
-    value of an outcome. ``first`` is the type's offset. ``names`` has the names to yield, by number."""
+    """Yields the name and the count of each outcome that occurred, for one request type. ``counts`` has a count for
+    each value of an outcome. ``first`` is the type's offset. ``names`` has the names to yield, by number."""
     for number, name in names.items():
         if counts[first + number]:
             yield name, counts[first + number]

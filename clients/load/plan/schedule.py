@@ -4,10 +4,10 @@ influence the moments.
 ``constant``: a moment every ``1 / rate`` seconds. ``poisson``: independent exponential gaps with the mean ``1 / rate``,
 as from many independent clients. No moment depends on a send, so a late send delays no later moment.
 
-Each sender of a run follows one part of the run's arrival process. All parts together are the declared process: the sum
-of Poisson processes is a Poisson process. Constant moments lie on one grid, counted from the clock's zero, and each
-part has every ``parts``-th moment of the grid. So the sum of the constant parts is constant too, even if the senders
-connect at different times.
+Each sender of a run follows one part of the run's arrival process. All parts together are the declared process, since a
+sum of independent Poisson processes is a Poisson process. Constant moments lie on one grid, counted from the clock's
+zero, and each part has every ``parts``-th moment of the grid. So all constant parts together have constant gaps too,
+even if the senders connect at different times.
 
 Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``) also compute the due moments from the start of the run.
 """
@@ -26,7 +26,7 @@ Arrivals = Literal["constant", "poisson"]
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Number of moments that are computed at a time, between two sends. The computation takes 0.1 ms."""
+"""Number of moments that are computed in one step, between two sends. The computation takes 0.1 ms."""
 
 _SECOND_NS = 10**9
 

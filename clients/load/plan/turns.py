@@ -1,9 +1,9 @@
 """Turns: slices of time in which clients load one server after another.
 
 A **load** is one arm of a comparison, that is, one measured setting: a ``LoadPlan`` with a server and a number of
-clients. A **turn** is a slice of time in which one load sends. The moments of all turns are drawn before the run, on a
-clock that all processes share. Client processes start once, keep their connections through all turns, and follow the
-drawn moments without messages to each other. Left out: the random choice of the moments, and conclusions from the
+clients. A **turn** is a slice of time in which one load sends. The moments of all turns are drawn before the run.
+Client processes start once, keep their connections during all turns, and read one common clock. So the processes follow
+the drawn moments without messages to each other. Left out: the random choice of the moments, and conclusions from the
 records.
 """
 
@@ -26,7 +26,7 @@ class Turn:
     last_ns: int
     """End of the counted part. Clients then send uncounted requests until all counted requests are answered."""
     end_ns: int
-    """End of the turn. If a counted request is answered later, the comparison discards the turn."""
+    """End of the turn. If a counted request is answered later, the comparison has no pair with this turn."""
 
     def after(self, start_ns: int) -> "Turn":
         """Copy of the turn, with ``start_ns`` added to every moment."""
@@ -40,8 +40,8 @@ class Turn:
 
     @property
     def stop_ns(self) -> int:
-        """Moment at which sending stops. The requests under way can still end before ``end_ns``: a third of the time
-        from ``last_ns`` to ``end_ns`` is left."""
+        """Moment at which sending stops. A third of the time from ``last_ns`` to ``end_ns`` is left, in which the
+        requests under way can end."""
         return self.end_ns - (self.end_ns - self.last_ns) // 3
 
 

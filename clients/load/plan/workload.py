@@ -1,12 +1,12 @@
 """Workload: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
 Each connection repeats 4096 requests, which are drawn at random from the mix. The stock of each request is drawn
-uniformly, or by Zipf's law: the k-th stock in proportion to 1 ÷ k^s (Zipf 1949). By chance, the share of a request
-type among a connection's requests differs from the type's weight by some 2 percentage points at most. The requests of a
-connection depend only on the plan, the client's number and the connection's number.
+uniformly, or by Zipf's law: the probability of the k-th stock is in proportion to 1 ÷ k^s (Zipf 1949). By chance, the
+share of a request type among a connection's requests differs from the type's weight by some 2 percentage points at
+most. The requests of a connection depend only on the plan, the client's number and the connection's number.
 
-Every reply is checked. Each request type remembers up to ``REMEMBERED_MAX`` different valid replies. A reply with the
-bytes of a remembered reply costs only one lookup in a dictionary.
+Every reply is checked. Each request type remembers up to ``REMEMBERED_MAX`` different valid replies. If a reply's bytes
+are remembered, the check costs only one lookup in a dictionary.
 """
 
 import random
@@ -39,8 +39,8 @@ class Request(NamedTuple):
     known: dict[bytes, int]
     """Outcomes of the remembered valid replies, by the reply's bytes."""
     check: Callable[[bytes], int]
-    """Function that takes a reply's bytes and returns the outcome. The function may remember a valid reply in
-    ``known``, and raises no Fault."""
+    """Function that takes a reply's bytes and returns the outcome. The function may add a valid reply to ``known``. The
+    function raises no Fault."""
     first: int
     """Offset of the request type's outcomes (``outcomes.py``)."""
 
@@ -76,7 +76,7 @@ class Workload:
 
 def _shares(weight: float, payloads: int, stocks: int, plan: LoadPlan) -> list[float]:
     """Divides the weight of a request type among the type's payloads. The payloads are in the order of the stocks, and
-    every stock has equally many payloads. If ``stocks`` is 0, every payload counts as a stock.
+    every stock has equally many payloads. If ``stocks`` is 0, every payload counts as a stock of its own.
     """
     ranked = stocks or payloads
     exponent = plan.zipf_s if plan.choice == "zipf" else 0.0

@@ -9,8 +9,8 @@ class ColdRun:
     """Times of one cold run: successive calls of a fresh process on a fresh connection. Times are in nanoseconds."""
 
     connect_ns: int
-    """Time of making the connection. Some transports connect without waiting for the server. The first call's time then
-    includes the rest of the connecting."""
+    """Time of making the connection. On some transports the client does not wait for the server while connecting. The
+    first call's time then includes the rest of the connecting."""
     first_ns: int | None
     """Response time of the first call; None for a first call that ended in an error."""
     rest_ns: int
@@ -20,4 +20,4 @@ class ColdRun:
     outcomes: Mapping[str, int]
     """Number of answered calls by ``Status`` name. The first call is included."""
     errors: Mapping[str, int]
-    """Number of calls without a valid reply, by kind of error. The times above leave these calls out."""
+    """Number of calls without a valid reply, by kind of error. No time in this object includes these calls."""

@@ -1,21 +1,21 @@
 """Dependence between the requests of a run, and the check of arrivals against the declared process. All numbers are
 computed from raw arrays.
 
-Requests of one run are not independent. Slow requests come together, after a stall or behind a full queue. This
-dependence widens a confidence interval, and the **design effect** says by how much. The design effect is the variance
-of the values' mean ÷ the variance that the mean of independent values would have. The requests are divided into
-clusters, such as slices of an arm (a measured setting) or whole windows. The clusters are independent of each other. So
-the spread of the clusters' means is compared with the spread of the values. For a percentile, the value of a request is
-1 above the percentile, and 0 otherwise.
+Requests of one run are not independent. Slow requests come together, after a stall or behind a full queue. Because of
+this dependence a confidence interval must be wider, and the **design effect** says by how much. The design effect is
+the variance of the values' mean ÷ the variance that the mean of independent values would have. The requests are divided
+into clusters, such as slices of an arm (a measured setting) or whole windows. The clusters are independent of each
+other. So the spread of the clusters' means is compared with the spread of the values. For a percentile, the value of a
+request is 1 above the percentile, and 0 otherwise.
 
-Arrivals are checked against the declared process. For each process the rate is checked. In a constant process every gap
-must equal the period. In a Poisson process the gaps must be exponential (Kolmogorov and Smirnov's distance to the
-declared rate's distribution). At a high rate no sender keeps each gap exactly. Exact gaps are not needed, since a
-response time counts from the moment when the request was due. So at a high rate the check adds up several gaps, to a
-millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show the order of the
-gaps, for example bursts. So the counts of arrivals in windows are checked too. The index of dispersion (variance ÷
-mean) of the counts must be 1, for windows of two lengths. Source: Cox and Lewis, "The Statistical Analysis of Series of
-Events", 1966.
+Arrivals are checked against the declared process. The rate is checked for both processes. In a constant process nearly
+all gaps must be near the period. In a Poisson process the gaps must be exponential (Kolmogorov and Smirnov's distance
+to the declared rate's distribution). At a high rate no sender keeps each gap exactly. Exact gaps are not needed, since
+a response time begins when the request was due. So at a high rate the check adds up several successive gaps. Such a sum
+lasts a millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show the
+order of the gaps, for example bursts. So the counts of arrivals in windows are checked too. The index of dispersion
+(variance ÷ mean) of the counts must be 1, for windows of two lengths. Source: Cox and Lewis, "The Statistical Analysis
+of Series of Events", 1966.
 
 Arrays are in time order. The functions are pure, use numpy alone, and have no loop over values; 4 million gaps take
 some 0.2 s. Left out: dependence between clusters, and conclusions other than the names of the faults.
@@ -36,8 +36,8 @@ GAPS_MIN = 100
 """Smallest number of gaps that are checked."""
 
 RATE_OFF_MAX = 0.01
-"""Largest difference between the measured and the declared rate, as a share of the declared rate. Chance is allowed in
-addition."""
+"""Largest difference between the measured and the declared rate, as a share of the declared rate. For a Poisson
+process, the deviation that chance explains is allowed in addition (``CHANCE``)."""
 
 DISTANCE_MAX = 0.02
 """Largest Kolmogorov-Smirnov distance that the sender's own jitter may explain. Chance is allowed in addition."""
@@ -50,7 +50,7 @@ DISPERSION_OFF_MAX = 0.05
 """Largest difference of the index of dispersion from 1. Chance is allowed in addition."""
 
 CHANCE = 3.3
-"""Largest deviation that chance explains, in standard errors: 1 in 1000 cases is larger (two-sided)."""
+"""Largest deviation that chance explains, in standard errors. By chance, 1 in 1000 is larger (two-sided)."""
 
 PERIOD_OFF_MAX = 0.10
 """Largest difference of a constant gap from the period, as a share of the period."""
@@ -63,17 +63,17 @@ _CHANCE_DISTANCE = 1.95
 """Kolmogorov-Smirnov distance × √n that chance exceeds in 1 of 1000 samples."""
 
 _SHORT_WINDOW = 10
-"""Mean number of arrivals in a shorter window. With fewer arrivals the counts would be far from normally
+"""Mean number of arrivals in a window of the shorter kind. With fewer arrivals the counts would be far from normally
 distributed."""
 
 _LONG_WINDOWS = 100
-"""Number of longer windows in a run."""
+"""Number of windows of the longer kind in a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCheck:
-    """Measured values of the arrivals, and the faults against the declared process. Every field goes into JSON
-    unchanged."""
+    """Measured values of the arrivals, and the differences from the declared process (``faults``). Every field goes
+    into JSON unchanged."""
 
     process: ArrivalProcess
     rate_hz: float
@@ -87,8 +87,8 @@ class ArrivalCheck:
     """Standard deviation ÷ mean of the gaps: 1 for a Poisson process, 0 for constant arrivals."""
     ks_distance: float
     """Largest distance of the gaps' distribution from the distribution of the declared process, 0 to 1. The gaps of a
-    Poisson process are first added up to a millisecond. The distance of a constant process is not judged: the
-    distribution of constant gaps has a jump, so that any jitter makes the distance large."""
+    Poisson process are first added up to a millisecond. For a constant process the distance is not judged: the
+    distribution of constant gaps has a jump, and then even a small jitter makes the distance large."""
     dispersion_short: float
     """Variance ÷ mean of the numbers of arrivals in short windows, with 10 arrivals on average: 1 for a Poisson
     process, near 0 for constant arrivals."""
@@ -117,8 +117,8 @@ def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
 def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:
     """Compares the gaps between successive arrivals, in nanoseconds and time order, with the declared process.
 
-    The gaps are between sent requests, with the arrivals of all senders in one order. Raises ValueError for a rate that
-    is not over 0, for a gap under 0, and for an empty array.
+    A gap is the time between two successive sends, in which all senders that share the rate count together. Raises
+    ValueError for a rate that is not over 0, for a gap under 0, and for an empty array.
     """
     if not rate_hz > 0:
         raise ValueError(f"a rate of {rate_hz:g}/s, allowed: over 0")
@@ -154,8 +154,8 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 def _together(period_ns: float, count: int) -> int:
     """Number of successive gaps in one sum, for a Poisson process. The gaps of a sum together last at least
-    ``RESOLUTION_NS`` on average. A run too short for ``GAPS_MIN`` sums of this length gets fewer gaps in each sum, and
-    at least 1."""
+    ``RESOLUTION_NS`` on average. In a run too short for ``GAPS_MIN`` such sums, each sum has fewer gaps, but at least
+    1."""
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 

@@ -4,11 +4,11 @@ A response time begins when the request was due and ends at the reply. A service
 reply. In a closed loop the two times are equal. The time of a failed request ends at the error. Without the times of
 failed requests, more timeouts would make a run look faster. A reply after the request's timeout is an error.
 
-A request belongs to the window in which it was due, for any duration. Requests are counted at the send, and the number
-of recorded requests must be equal to this count. Latency leaves out first calls and failed connects. A connection's
-first call is timed separately. A failed reconnect counts as an error of the run and not as a request. A failed first
-call is an error of the window. The schedule of an open loop has no first calls. So lateness and rate leave out first
-calls.
+A request belongs to the window in which the request was due, even if the reply came after the window. Requests are
+counted at the send, and the number of recorded requests must be equal to this count. Latency leaves out first calls and
+failed connects. A connection's first call is timed separately. A failed reconnect counts as an error of the run and not
+as a request. A failed first call is an error of the window. The schedule of an open loop has no first calls. So
+lateness and rate leave out first calls.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,19 +36,19 @@ from clients.load.record.times import Nanoseconds, Times
 from stock_service.rpc.errors import Fault
 
 _SLICE = 2**18
-"""Number of records that are folded at a time. So folding takes some 30 MB for any number of records."""
+"""Number of records that are folded in one step. So folding takes some 30 MB of memory for any number of records."""
 
 SENDS_MAX = 2**22
-"""Largest number of sends that are kept to check an open loop's arrivals: 32 MB. In a longer run only the first part is
-checked."""
+"""Largest number of sends that are kept for the check of an open loop's arrivals. These sends take 32 MB. In a longer
+run only the first part is checked."""
 
 Outcomes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class RawRecords:
-    """Raw times of every folded request, with the warm-up and the first calls. The requests of a connection are in the
-    order of ``done``.
+    """Raw times of every folded request. Requests of the warm-up and first calls are included. The requests of a
+    connection are in the order of ``done``.
 
     Times are in nanoseconds on the clock of ``records``. All columns have one length.
     """
@@ -58,7 +58,7 @@ class RawRecords:
     done_ns: Nanoseconds
     outcomes: Outcomes
     connection: npt.NDArray[np.int32]
-    """The connection's number, counted over all clients."""
+    """Number of the connection among the connections of all clients."""
     first: npt.NDArray[np.bool_]
     """True for a connection's first call, answered or failed."""
 
@@ -71,12 +71,12 @@ class Span:
     began: int = 0
     """Number of requests begun in the whole run, counted at the send."""
     recorded: int = 0
-    """Number of requests folded in the whole run. If this number is smaller than ``began``, requests were lost."""
+    """Number of requests folded in the whole run. If ``recorded`` is smaller than ``began``, requests were lost."""
     replies: int = 0
     heard: bool = False
     """True if a reply came before the window's end. Replies in the warm-up and replies to first calls count."""
     answered_ns: int | None = None
-    """In a closed loop: moment of the last folded reply. None if this reply did not come in the window."""
+    """In a closed loop: moment of the last folded reply, if this reply came in the window. Otherwise None."""
 
     def cut(self, most: int) -> int:
         """Subtracts from ``began`` the requests that were under way at an interruption, at most ``most``. Returns the
@@ -96,7 +96,7 @@ class RequestReport:
     service: Times | None
     """Service times; None in a closed loop, where the service times are the response times."""
     completed: int
-    """Number of replies that came within the window, for requests due at any time."""
+    """Number of replies that came within the window. The requests may have been due before the window."""
 
     @property
     def timed_service(self) -> Times:
@@ -114,7 +114,7 @@ class Recorded:
     late: Times
     """In an open loop: the lateness of each request in the window, from the due moment to the send."""
     think: Times
-    """In a closed loop: from each reply in the window to the next request on that connection."""
+    """In a closed loop: times from each reply in the window to the next request on the reply's connection."""
     spans: Sequence[Span]
     errors: Mapping[str, int]
     """Number of errors of the whole run, by kind. Errors outside the window and failed reconnects are included."""
@@ -132,20 +132,20 @@ class ClientReport:
     client: int
     recorded: Recorded | None = None
     cpu_s: float = 0.0
-    """Processor time in the window."""
+    """Processor time that the process used in the window."""
     fault: Fault | None = None
     """Fault of connecting. A report with a fault has no other values."""
     interrupted: bool = False
     unanswered: int = 0
-    """Number of requests that were under way, or due and not sent, at an interruption. No other count includes these
-    requests."""
+    """Number of requests that were under way when the run was interrupted, or that were due and not sent. No other
+    count includes these requests."""
     history: tuple[Operation, ...] = ()
     """Operations of a checked run: sent requests with their replies. Empty if the plan has no check."""
 
 
 @dataclass(slots=True)
 class Recorder:
-    """Folds the records of one process's connections. ``fold`` may be called from any thread."""
+    """Folds the records of all connections of one process. ``fold`` may be called from any thread."""
 
     plan: LoadPlan
     client: int
@@ -178,8 +178,8 @@ class Recorder:
         return span
 
     def fold(self, records: Records, span: Span) -> None:
-        """Takes over a connection's records, and empties ``records``. Raises ValueError for a column that is too
-        short."""
+        """Moves a connection's records out of ``records``, which is empty afterwards. Raises ValueError for a column
+        that is too short."""
         with self._lock:
             self._fold_connects(records)
             for outcome, attempts in records.unconnected.items():
@@ -279,7 +279,7 @@ class Recorder:
 
     def _in_time(self, part: RawRecords) -> RawRecords:
         """Copy of the records in which a reply after the timeout is an error. Lanes look for timeouts only at
-        intervals, so that they may have recorded a late reply as valid."""
+        intervals. So a lane may have recorded a late reply as valid."""
         late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
         late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)
         if not late.any():
@@ -289,7 +289,8 @@ class Recorder:
     def _fold_think(
         self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span
     ) -> None:
-        """Records the times from each reply to the next request, including the last reply of the previous part."""
+        """Records the times from each reply to the next request. The first such time begins at the last reply of the
+        previous part."""
         think = part.sent_ns[1:] - part.done_ns[:-1]
         self._think.record(np.maximum(think[measured[:-1] & inside[1:]], 1))
         if span.answered_ns is not None and inside[0]:

@@ -18,8 +18,8 @@ class Records:
     """The requests of one connection, in the order in which they ended. For one thread.
 
     ``due`` has a value for each request of an open loop. In a closed loop ``due`` is empty: a request is due when it is
-    sent. ``firsts`` has the index of each request that is marked as a first request. Connects are recorded apart from
-    requests: a failed attempt is an error of the run, not a request.
+    sent. ``firsts`` has the index of each request that is marked as a first request. Connects are recorded separately:
+    a failed attempt to connect is an error of the run, not a request.
     """
 
     __slots__ = ("connect_ns", "connected_at", "done", "due", "firsts", "outcomes", "sent", "started", "unconnected")
@@ -46,7 +46,7 @@ class Records:
         self.unconnected[fault_outcome(fault)] += 1
 
     def note(self, sent_ns: int, done_ns: int, outcome: int, due_ns: int | None = None) -> None:
-        """Records one request. The hot loops append the values without calling this method. The outcome is written
+        """Records one request. The hot loops append the values themselves, without this method. The outcome is written
         last: a request with an outcome counts as recorded."""
         if due_ns is not None:
             self.due.append(due_ns)
@@ -59,8 +59,8 @@ class Records:
         self.firsts.append(len(self.outcomes) - 1)
 
     def clear(self) -> None:
-        """Empties all records. The arrays remain the same objects, since the hot loops use them. The count of begun
-        requests stays."""
+        """Empties all records. The arrays remain the same objects, since the hot loops hold references to the arrays.
+        The count of begun requests stays."""
         for column in (self.due, self.sent, self.done, self.outcomes, self.firsts, self.connected_at, self.connect_ns):
             del column[:]
         self.unconnected.clear()
@@ -76,8 +76,8 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Moments on the clock: when all clients connect, and when the measured window begins and ends. ``end_ns`` lies
-    outside the window."""
+    """Three moments on the clock: when all clients connect, when the measured window begins, and when the window ends.
+    ``end_ns`` is the first moment after the window."""
 
     connect_ns: int
     start_ns: int

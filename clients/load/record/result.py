@@ -1,8 +1,8 @@
 """The result of one load run: the sum of all clients' measurements.
 
 Histograms are merged and counts are added. No value is averaged over clients. A ``LoadResult`` has counts and times,
-and computes every other number of the run from these counts and times. So a program that reads the JSON can compute
-every number again, and can merge results.
+and computes every other number of the run from these counts and times. So a program that reads the counts and times
+from JSON can compute every number again, and can merge results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,10 +24,11 @@ ALL = "all"
 """Name in ``requests`` for all request types together."""
 
 CLIENT_CPU_LIMIT = 0.8
-"""Share of a core. A client that takes more than this share visibly lengthens the measured times by its own work."""
+"""Limit of a client's processor time, as a share of a core. A client over this limit visibly lengthens the measured
+times by its own work."""
 
 CLIENT_LOST = "client_lost"
-"""Error kind of a client process that ended without a report."""
+"""Kind of error for a client process that ended without a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,14 @@ class RequestResult:
     error."""
     throughput_hz: float
     """Answered requests that were due in the window, divided by the window's seconds. A reply after the window counts,
-    too: see ``LoadResult.answered_hz`` for replies in the window."""
+    too. ``LoadResult.answered_hz`` counts replies in the window."""
     response: HdrHistogram
     """Response times in nanoseconds. ``service`` has the service times in nanoseconds."""
     service: HdrHistogram
     out_of_range: int
     """Number of requests that took under 1 ns or over 60 s. All times leave these requests out."""
     mean_us: float | None
-    """Mean response time in µs. The next fields, up to ``stddev_us``, are of the response time, too."""
+    """Mean response time in µs. The next fields, up to ``stddev_us``, are also statistics of the response time."""
     p50_us: float | None
     p90_us: float | None
     p99_us: float | None
@@ -80,26 +81,26 @@ class LoadResult:
     parts: Mapping[str, RequestReport]
     """Report of every request type of the mix. ``requests`` has the numbers computed from the reports."""
     connects: Times
-    """Times of making a connection. For kept connections: all connections of the run. For a connection per request:
-    connections made in the window."""
+    """Times of making a connection. If connections are kept, all connections of the run count. With a connection per
+    request, only connections made in the window count."""
     first_calls: Times
     """Times of the first request on each connection. No latency includes these requests."""
     late: Times
     """In an open loop: the lateness of each request, from the due moment to the send."""
     think: Times
-    """In a closed loop: the times from each reply to the next request on that connection."""
+    """In a closed loop: the times from each reply to the next request on the reply's connection."""
     began: int
     """Number of requests of the whole run, counted at the send."""
     recorded: int
-    """Number of requests of the whole run, counted when the records are folded. A smaller number than ``began`` means
-    that requests were lost."""
+    """Number of requests of the whole run, counted when the records are folded. If ``recorded`` is smaller than
+    ``began``, requests were lost."""
     arrivals: tuple[ArrivalCheck, ...]
-    """In an open loop: a check of each client process's sends against the declared process, in order of the clients. A
-    client with too few sends has no check."""
+    """In an open loop: one check for each client process, in the order of the clients. A check compares the client's
+    sends with the declared process. A client with too few sends has no check."""
     started_clients: int
     """Number of client processes that were started, including lost processes."""
     served_clients: int
-    """Number of client processes with a connection that got a reply; see ``sending_connections``."""
+    """Number of client processes of which at least one connection got a reply; see ``sending_connections``."""
     sending_connections: int
     """Number of connections that got a reply. In a closed loop, only replies in the window count. In an open loop,
     replies in the whole run count, since some connections may have no request in the window."""
@@ -111,8 +112,8 @@ class LoadResult:
     cores: int | None
     """Number of cores that the client processes together may use; None for an unknown number."""
     unanswered: int
-    """Number of requests that were under way, or due and not sent, at an interruption. No latency includes these
-    requests. Their times would have been the longest."""
+    """Number of requests that were under way when the run was interrupted, or that were due and not sent. No latency
+    includes these requests, whose times would have been the longest."""
     raw: RawRecords | None = None
     """Raw times of every request, if the plan asked for raw times; left out of JSON."""
     kept: Kept | None = None
@@ -162,7 +163,7 @@ class LoadResult:
 
     def answered_hz(self, name: str) -> float:
         """Throughput of one request type or of ``all``, for the screen and for ``--fail-if``. In an open loop, replies
-        within the window count. In a closed loop, replies to requests sent in the window count."""
+        within the window count. In a closed loop, answered requests that were sent in the window count."""
         if name == ALL or self.loop == "closed" or not self.duration_s:
             return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
         return self.parts[name].completed / self.duration_s
@@ -200,8 +201,8 @@ class LoadResult:
 
     @property
     def client_cores_share(self) -> float:
-        """Processor time of the client processes, as a share of all cores that the processes may use. 0 for an unknown
-        number of cores."""
+        """Processor time of all client processes together, as a share of the time of all cores that the processes may
+        use. 0 for an unknown number of cores."""
         return self.client_cpu_s / self.duration_s / self.cores if self.cores and self.duration_s else 0.0
 
     @property
@@ -211,8 +212,8 @@ class LoadResult:
 
     @property
     def n_over_x_us(self) -> float | None:
-        """In a closed loop: sending connections ÷ throughput, in µs. This time must equal the mean latency plus the
-        think time."""
+        """In a closed loop: sending connections ÷ throughput, in µs. By Little's law this quotient must equal the mean
+        latency plus the think time."""
         if self.loop == "open" or not self.throughput_hz:
             return None
         return self.sending_connections / self.throughput_hz * 1e6
@@ -243,10 +244,11 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """True if clients of a closed loop were so busy that the measured latency includes the clients' own time.
+        """True if clients of a closed loop were so busy that their own work visibly lengthens the measured latency.
 
-        Either one client was busy, or all clients together on their cores. In an open loop lateness shows busy clients.
-        Processor time does not show busy clients there: senders of an open loop wait by busy waiting.
+        Either one client was busy, or all clients together used most of their cores' time. In an open loop lateness
+        shows busy clients. In an open loop processor time does not show busy clients, since senders spin before the
+        next due moment.
         """
         return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 
@@ -306,21 +308,21 @@ def to_json(result: LoadResult) -> dict[str, object]:
 
 
 def from_json(document: object) -> LoadResult:
-    """Result from the document that ``to_json`` gave. Raises msgspec's ValidationError for any other document."""
+    """Makes a result from a document of ``to_json``. Raises msgspec's ValidationError for any other document."""
     return msgspec.convert(document, LoadResult, dec_hook=_decoded)
 
 
 def _encoded(value: object) -> object:
-    """Converts a ``Times`` object to values for JSON; a function for msgspec. Raises NotImplementedError for any other
-    type."""
+    """Function for msgspec that converts a ``Times`` object to values for JSON. Raises NotImplementedError for any
+    other type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError
 
 
 def _decoded(_: type, value: Any) -> Times:
-    """Converts the JSON of a ``Times`` object back; a function for msgspec. msgspec turns a ValueError or TypeError of
-    this function into a ValidationError."""
+    """Function for msgspec that makes a ``Times`` object from its JSON. msgspec turns a ValueError or TypeError of this
+    function into a ValidationError."""
     try:
         return Times.from_json(value)
     except KeyError as error:

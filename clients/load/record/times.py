@@ -1,9 +1,9 @@
 """Distributions of times: HDR histograms of nanoseconds, and their statistics.
 
-A histogram goes from 1 ns to 60 s with three digits: a bucket is at most 0.1 % wide. A value outside this range is
-counted, never dropped or clipped. Histograms are merged by adding the counts of their buckets; percentiles are never
-averaged. Mean, standard deviation, least and greatest value are exact: these numbers are computed from the values
-themselves, not from the buckets.
+A histogram goes from 1 ns to 60 s with three digits: a bucket is at most 0.1 % wide. Values outside this range are
+counted separately (``out_of_range``). They are not moved to the ends of the range. Histograms are merged by adding the
+counts of their buckets; percentiles are never averaged. Mean, standard deviation, least and greatest value are exact:
+these four numbers are computed from the values themselves, not from the buckets.
 """
 
 import base64
@@ -36,7 +36,7 @@ _NUMBERS = ("count", "out_of_range", "sum_ns", "squares", "min_ns", "max_ns")
 class Times:
     """Distribution of times in nanoseconds. For one thread. A pickled distribution has its histogram compressed.
 
-    Only the buckets that have a value are kept. A thousand values take some 10 KiB; an ``HdrHistogram`` takes 432 KiB.
+    Only buckets with a value are stored. A thousand values take some 10 KiB; an ``HdrHistogram`` takes 432 KiB.
     """
 
     __slots__ = ("_counts", "_places", "count", "max_ns", "min_ns", "out_of_range", "squares", "sum_ns")
@@ -95,7 +95,7 @@ class Times:
     def buckets(self) -> tuple[Nanoseconds, Nanoseconds, Nanoseconds]:
         """Lowest value, highest value (in nanoseconds) and count of every bucket that has a value, in ascending order.
 
-        HdrHistogram's iterators give the same values, and take a thousand times as long.
+        HdrHistogram's iterators give the same values, but take a thousand times as long.
         """
         places, half_bits = self._places, _BUCKET_BITS - 1
         shifts = np.maximum((places >> half_bits) - 1, 0)
@@ -110,8 +110,8 @@ class Times:
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> "Times":
-        """Distribution from the values that ``to_json`` gave. Raises KeyError, ValueError or TypeError for any other
-        values."""
+        """Makes a distribution from the values that ``to_json`` returned. Raises KeyError, ValueError or TypeError for
+        any other values."""
         times = Times()
         for name in _NUMBERS:
             setattr(times, name, document[name])
@@ -168,7 +168,7 @@ class Times:
 
 
 def _counts_of(histogram: HdrHistogram) -> Nanoseconds:
-    """The array of counters inside a histogram itself, not a copy."""
+    """The array of counters that the histogram itself uses, not a copy."""
     return np.frombuffer(histogram.counts, dtype=np.int64, count=histogram.counts_len)
 
 
@@ -202,7 +202,7 @@ class Distribution:
 
 
 def total(parts: Sequence[Times]) -> Times:
-    """Adds several histograms, bucket by bucket. A single histogram is returned itself, not a copy."""
+    """Adds several histograms, bucket by bucket. For a single histogram, returns this object itself, not a copy."""
     if len(parts) == 1:
         return parts[0]
     merged = Times()

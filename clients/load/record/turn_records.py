@@ -1,7 +1,7 @@
 """Records of one client process over all turns: the moments of every request, and processor times of each turn.
 
-The records are raw. A later program finds the counted requests by the turns' moments. Times are nanoseconds of the
-clock that all processes share; a request's outcome is one byte (``records.py``).
+The records are raw. The program that reads the records finds the counted requests by the moments of the turns. Times
+are nanoseconds of the clock that all processes share; a request's outcome is one byte (``records.py``).
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class TurnRecords:
     """Report of one client process after the turns."""
 
     client: int
-    """Number of the client process. The price updater has the number after the last client."""
+    """Number of the client process. The price updater has the next number after the last client."""
     requests: tuple[Requests, ...]
     """Requests of each connection."""
     client_cpu_ns: Numbers
@@ -42,7 +42,8 @@ class TurnRecords:
     """Processor time of the server during each turn, in nanoseconds. Only client process 0 reads the server's clock:
     the value is 0 in other processes, and for a turn that had ended before the second reading."""
     wire_bytes: Numbers
-    """Bytes that the loopback carried during each turn, headers included. 0 in the same cases as ``server_cpu_ns``."""
+    """Bytes that the loopback carried during each turn, headers included. The value is 0 in the same cases as in
+    ``server_cpu_ns``."""
 
 
 def taken(line: int, records: Records) -> Requests:

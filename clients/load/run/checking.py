@@ -1,4 +1,5 @@
-"""A load run with a check of its history: the state of the stocks before and after the run, and the history of the run.
+"""Parts of a checked load run: reads the state of the stocks before and after the run, and makes the history of the
+run.
 
 No other program may change these stocks during the run. The stocks' volume limits are derived from the replies, unless
 the caller gives the limits. No reply states a limit, but each refusal rules out some limits.
@@ -30,7 +31,7 @@ class Beginning:
 
 
 def begin(plan: LoadPlan) -> Beginning:
-    """Looks up every stock of the plan. Blocks for a timeout per stock at most; raises a Fault."""
+    """Looks up every stock of the plan. Blocks for at most one timeout for each stock. Raises a Fault."""
     stocks, before = [], {}
     for operation in _looked_up(plan):
         reply, name = operation.reply, operation.request.name
@@ -45,7 +46,7 @@ def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapp
     """History of a run that has ended. The function looks up every stock once more. ``limits`` has the known volume
     limits, by stock.
 
-    Blocks for a timeout per stock at most.
+    Blocks for at most one timeout for each stock.
     """
     assert result.kept is not None
     operations = [*result.kept.operations]

@@ -1,5 +1,5 @@
-"""Client process of a load run: connects at a given moment, sends through the warm-up and the measured window, and
-reports.
+"""Client process of a load run: connects at a given moment, sends requests during the warm-up and the measured window,
+and reports.
 
 The process gets its window and sends its report over a pipe (``run_client``). The process ignores SIGINT, which the
 parent handles. After SIGTERM the process sends no more requests, and reports the records so far. Garbage collection is
@@ -39,8 +39,8 @@ READY = "ready"
 """First message of a client process to the parent: the process stands at the barrier (``fleet.py``)."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""Time from the window's end until a client folds its records. In this time the other clients get their last replies:
-ten clients of a busy server need about this time."""
+"""Time from the window's end until a client folds its records. In this time the other clients get their last replies.
+Ten clients of a busy server need about this time."""
 
 _INTERRUPTED_S = 1.0
 """Longest wait of an interrupted process for the calls under way in its threads, in seconds."""
@@ -60,8 +60,8 @@ class Stopping:
         self._held = self._came = False
 
     def __call__(self, *_: object) -> None:
-        """Handles SIGTERM. A flag, and no signal mask, holds Interrupted back: with a mask in the main thread, the
-        kernel would give the signal to one of grpcio's threads."""
+        """Handles SIGTERM. A flag holds Interrupted back. A signal mask would not work: with a mask in the main thread,
+        the kernel would give the signal to one of grpcio's threads."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.deadline.ns = 0
         self._came = True
@@ -99,7 +99,7 @@ class Load(Protocol):
 
     def end(self, interrupted: bool) -> int:
         """Folds all records, and closes the connections unless the run was interrupted. Returns the number of requests
-        that an interrupt left unanswered: under way, or due and not sent."""
+        that an interrupt left unanswered. These requests were under way, or were due and not sent."""
 
 
 def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
@@ -124,8 +124,7 @@ def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequenc
 
 
 class Client:
-    """One client of a load run. The constructor draws and encodes the requests. To be used once, in the main
-    thread."""
+    """Client of a load run. The constructor draws and encodes the requests. Use an object once, in the main thread."""
 
     def __init__(self, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
         self._plan = plan
@@ -219,8 +218,8 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """Surroundings for the driver of a connection. ``number`` is the connection's number in the client. The lanes of a
-    client share the surroundings of connection 0."""
+    """Surroundings for the driver of a connection. ``number`` is the connection's number in the client. All lanes of a
+    client use the surroundings of connection 0."""
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # with constant arrivals, the parts of one client together are constant, too
     return Surroundings(
@@ -235,8 +234,8 @@ def _around(
 
 
 def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
-    """Returns a function that takes a start, and yields the due moments of a part of the load from this start on; None
-    in a closed loop."""
+    """Returns a function that takes a start, and yields the due moments of one part of the schedule from this start on.
+    Returns None in a closed loop."""
     return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
 
 
@@ -280,7 +279,7 @@ class _Threads:
 
     def end(self, interrupted: bool) -> int:
         """Folds all records, and closes the connections, as ``Load.end`` describes. After an interrupt, first waits for
-        the threads, for ``_INTERRUPTED_S`` at most. A thread that is then still in a call goes on waiting."""
+        the threads, for ``_INTERRUPTED_S`` at most. Does not end a thread that is still in a call after this wait."""
         unanswered, until_ns = 0, _due_until(self._recorder.window)
         if interrupted:
             self._pool.shutdown(wait=False)
@@ -358,7 +357,8 @@ def _let_others_end(window: Window) -> None:
 
 
 def _due_until(window: Window) -> int:
-    """Moment until which due requests count, in a run that is interrupted now: now, but not after the window's end."""
+    """Moment until which due requests count, in a run that is interrupted now: the present moment, or the window's end
+    if the window has ended."""
     return min(time.perf_counter_ns(), window.end_ns)
 
 

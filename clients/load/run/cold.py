@@ -19,10 +19,11 @@ START_S = 60.0
 
 
 def run(plan: LoadPlan, calls: int) -> ColdRun:
-    """Makes the run with the plan's client, mix and cores. Blocks until the process is gone.
+    """Makes the run with the client, mix and cores of the plan. Blocks until the process has ended.
 
-    The plan's ``duration_s`` bounds the calls. Raises UsageError for more than one connection, or a number of calls out
-    of range. Raises Unavailable if the process cannot connect, dies, or is not done in time.
+    The plan's ``duration_s`` is the longest time for all calls together. Raises UsageError for more than one
+    connection, or a number of calls out of range. Raises Unavailable if the process cannot connect, dies, or is not
+    done in time.
     """
     if plan.connections != 1 or plan.rate_hz is not None or plan.connection != "kept-alive":
         raise UsageError("a cold run", plan, "one client with one kept-alive connection, in a closed loop")

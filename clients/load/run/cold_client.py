@@ -1,9 +1,9 @@
 """The client process of a cold run: connects, makes one call after another, reports the times, and ends.
 
 The process is forked from a process that has the modules loaded. The process first loads the transport's library. So no
-measured time includes an import. The process has made no earlier call: the library and the interpreter's caches of this
-code are cold. Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every load
-client.
+measured time includes an import. The process has made no earlier call, so the library and the interpreter's caches for
+this code are cold. Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every
+load client.
 """
 
 import time
@@ -20,8 +20,8 @@ from stock_service.rpc.errors import Fault
 
 
 def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
-    """Runs the process: sends a ColdRun, or a text with the reason why the process could not connect. Ends without an
-    error if the parent is gone."""
+    """Runs the process, which sends a ColdRun to the parent, or a text with the reason why the process could not
+    connect. Ends without an error if the parent is gone."""
     settle(plan)
     try:
         try:
@@ -62,7 +62,7 @@ def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
 
 
 def told(connect_ns: int, records: Records) -> ColdRun:
-    """ColdRun from the records of one connection, which must have a request."""
+    """Makes a ColdRun from the records of one connection. The records must have at least one request."""
     ends = [outcome % TYPE_STEP for outcome in records.outcomes]
     times_ns = [
         done_ns - sent_ns if end < FAULT_FIRST else None

@@ -1,4 +1,4 @@
-"""Client processes of a load run: the common start, the progress, the reports, and the end of the processes.
+"""Client processes of a load run: their common start, progress, reports and end.
 
 Each client process prepares its load, reports to the parent, and waits: the process stands at the *barrier*. When all
 processes stand at the barrier, the parent sets the window, on a clock that all processes share (CLOCK_MONOTONIC). Then
@@ -40,12 +40,12 @@ READY_S = 60.0
 """Longest time until all clients stand at the barrier, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
 
 FOLD_S = 30.0
-"""Longest time from the last reply to the client's report, in seconds. Folding a million records takes 0.1 s. The last
-reply comes within two timeouts after the window: a request may be sent one timeout late, and the reply may take a
-second timeout."""
+"""Longest time from a client's last reply to the client's report, in seconds. Folding a million records takes 0.1 s.
+The last reply comes within two timeouts after the window: a request may be sent one timeout late, and its reply may
+take another timeout."""
 
 INTERRUPTED_S = 5.0
-"""Longest time from an interrupt to the last report of a client, in seconds."""
+"""Longest time in seconds from an interrupt until all clients have reported."""
 
 PROGRESS_S = 0.2
 """Longest time between two calls of the watch, in seconds."""
@@ -62,7 +62,8 @@ class Progress:
     stand at the barrier: the clients connect after this call of the watch has returned. In ``finishing``, the window
     has ended, and the reports come."""
     requests: int
-    """Number of finished requests so far, warm-up included. For each connection the number may lag by some dozen."""
+    """Number of finished requests so far, warm-up included. For each connection the number may be too small by some
+    dozen requests."""
     elapsed_s: float
     """Time since the moment of connecting."""
     remaining_s: float
@@ -128,8 +129,8 @@ class _Fleet:
 
     @contextmanager
     def interrupts_noted(self) -> Iterator[None]:
-        """Notes Ctrl-C within the ``with`` block, and SIGTERM if the program handles SIGTERM. The run handles the noted
-        interrupt later, at a point where no record is lost. Has no effect outside the main thread."""
+        """Notes Ctrl-C during the ``with`` block, and also SIGTERM if the program handles SIGTERM. The run handles the
+        noted interrupt later, at a point where no record can be lost. Has no effect outside the main thread."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         listened_to = {number: was for number, was in before.items() if callable(was)}
         if threading.current_thread() is not threading.main_thread():
@@ -179,8 +180,8 @@ class _Fleet:
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
-        """Starts the processes, and waits until all stand at the barrier. A process that dies on the way to the
-        barrier, or takes longer than ``READY_S``, counts as lost."""
+        """Starts the processes, and waits until all stand at the barrier. A process counts as lost if the process dies
+        before the barrier, or takes longer than ``READY_S``."""
         for client in range(self._plan.clients):
             self._look_for_interrupt()
             self._waiting.append(self._processes.start(run_client, self._plan, client, self._counts))
@@ -210,7 +211,7 @@ class _Fleet:
                 self._say(phase)
 
     def _end_early(self) -> None:
-        """Ends the run and the window now. Blocks until all clients have reported, for at most ``INTERRUPTED_S``."""
+        """Ends the run and the window now. Blocks until all clients have reported, or for ``INTERRUPTED_S``."""
         now_ns = time.perf_counter_ns()
         self._ending = True
         if not self._window.end_ns:  # no client knows the window yet: there is nothing to report

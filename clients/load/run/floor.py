@@ -5,7 +5,7 @@ A response time includes the work of the client, the kernel and the loopback. On
 shorter response time than the floor. So the floor shows how much of a response time the server does not cause. The
 floor is measured for half a second, in a closed loop on one connection.
 
-If the machine has more cores than the client may use, the null server runs on the other cores.
+If the machine has cores that the client may not use, the null server runs on these cores.
 """
 
 import os
@@ -35,7 +35,7 @@ READY_S = 15.0
 """Longest wait for the null server's ready line, in seconds. Usually this line comes after a tenth of a second."""
 
 STOP_S = 5.0
-"""Longest wait for the end of the null server after SIGTERM, in seconds. Then the null server is killed."""
+"""Longest wait for the end of the null server after SIGTERM, in seconds. After this time the null server is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 
 @contextmanager
 def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterator[Address]:
-    """Starts a null server in a new process, on cores outside ``not_on`` if there are any, and yields the server's
-    address. The null server ends with the ``with`` block, or with this process.
+    """Starts a null server in a new process, and yields the server's address. The process runs on cores outside
+    ``not_on``, if there are such cores. The null server ends with the ``with`` block, or with this process.
 
     Raises Unavailable if the null server is not ready within ``READY_S``.
     """

@@ -1,12 +1,13 @@
-"""Null server: a server that does nothing. The reply to every request is one constant, valid reply to Lookup, sent at
-the least cost that Python allows.
+"""Null server: a server that does nothing. The reply to every request is one constant, valid reply to Lookup. The
+server sends this reply with as little work as Python allows.
 
     python -m clients.load.run.null_server --transport sockets --port 0
 
 A client's times on this server are the client's own share of every time: the floor (``floor.py``). One thread sleeps in
-epoll. The server reads no request's method or message. All replies are equal, apart from the call or stream number.
-Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract: the server
-prints ``ready HOST:PORT``, and after SIGTERM or SIGINT answers the requests that have arrived, and exits with 0.
+epoll. The server does not read the method or message of a request. All replies are equal except for the number of the
+call or stream. Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract:
+it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that have arrived, and exits with
+0.
 
 The server closes the connection of a client that does not read.
 """
@@ -39,8 +40,8 @@ BACKLOG = 1024
 """Largest number of connections that wait to be accepted. The loads here open fewer connections at a time."""
 
 Answer = Callable[[], bool]
-"""Function that is called when a descriptor can be read. True if the descriptor stays open. An OSError of the function
-closes the descriptor."""
+"""Function that is called when a descriptor can be read. Returns True if the descriptor must stay open. If the function
+raises OSError, the descriptor is closed."""
 
 
 class _Connection:
@@ -55,8 +56,8 @@ class _Connection:
             os.write(descriptor, answers.hello)
 
     def answer(self) -> bool:
-        """Reads once, and sends the replies. False if the client has closed, the protocol refuses the bytes, or the
-        socket takes only a part of the replies."""
+        """Reads once, and sends the replies. Returns False if the client has closed the connection, if the protocol
+        refuses the bytes, or if the socket takes only a part of the replies."""
         data = os.read(self._descriptor, READ_BYTES)
         if not data:
             return False
@@ -94,7 +95,7 @@ class NullServer:
 
     @property
     def stop_descriptor(self) -> int:
-        """Descriptor that ends ``serve``: a byte written here is the signal. Safe from a signal handler and from any
+        """Descriptor that ends ``serve``: write one byte into the descriptor. Safe from a signal handler and from any
         thread."""
         return self._stop.fileno()
 

@@ -1,14 +1,13 @@
 """Real-time priority (SCHED_FIFO, sched(7)): no program with normal priority can take the core of a process with
 real-time priority.
 
-Without real-time priority, a client that waits awake for the next due moment shares its core. A second program that
-wakes on the core gets the core for some milliseconds, and so does the kernel. In these milliseconds the client sends
-requests late and sees replies late. Only Linux has this priority. The process needs a permission: root, or
-CAP_SYS_NICE.
+Without real-time priority, a client that spins until the next due moment shares its core. Another program, or the
+kernel, can get the core for some milliseconds. In these milliseconds the client sends requests late and sees replies
+late. Only Linux has this priority. The process needs a permission: root, or CAP_SYS_NICE.
 
 The load client has no option for this priority. A process that never sleeps keeps all other programs off its core, and
-also the kernel's network thread. Linux keeps a twentieth of the time for other programs (``sched_rt_runtime_us``), in
-one piece of up to 50 ms. At high rates this pause makes requests later, not earlier.
+also the kernel's network thread. Linux reserves a twentieth of the time for other programs (``sched_rt_runtime_us``),
+in one piece of up to 50 ms. At high rates this pause would make requests later, not earlier.
 """
 
 import os
@@ -24,8 +23,8 @@ def take_real_time() -> None:
 
 
 def allowed() -> bool:
-    """True if this process may have real-time priority. The test takes the priority for a moment. Raises OSError if
-    the process cannot go back."""
+    """True if this process may have real-time priority. To test this, the process takes the priority for a moment.
+    Raises OSError if the process cannot go back to its normal priority."""
     if not hasattr(os, "sched_setscheduler"):
         return False
     before, parameter = os.sched_getscheduler(0), os.sched_getparam(0)

@@ -5,9 +5,9 @@ The fork server has loaded the heavy modules, so a client process starts in a fe
 for the next run.
 
 The fork server ends when no process has the writing end of its *alive pipe* open any more. ``multiprocessing`` gives
-this end to every forked process too, for processes that fork in turn. The client processes do not fork, and close their
-copy. So the fork server ends with the program that started it, even if the program crashes. When the fork server ends,
-the kernel kills the client processes, at any point of their work.
+this end to every forked process too, which might fork further processes. The client processes do not fork, and close
+their copy of the end. So the fork server ends with the program that started it, even if the program crashes. When the
+fork server ends, the kernel kills the client processes, even in the middle of their work.
 """
 
 import multiprocessing
@@ -32,20 +32,20 @@ PRELOADED = (
 """Modules that the fork server loads before it forks the first client process."""
 
 REAP_S = 5.0
-"""Longest wait for the end of a process that has reported, in seconds. Then the process is killed."""
+"""Longest wait for the end of a process that has reported, in seconds. After this time the process is killed."""
 
 DESCRIPTORS_EACH = 4
 """Number of descriptors in this program for each client process: the pipe, and three that ``multiprocessing`` opens."""
 
 _DESCRIPTORS_BESIDE = 64
-"""Number of descriptors for the other parts of a program."""
+"""Number of descriptors that all other parts of a program need."""
 
 
 def warm() -> None:
     """Starts the fork server, which loads its modules in the background. A second call has no effect."""
     allow_descriptors(CLIENTS_MAX + _DESCRIPTORS_BESIDE)  # the fork server inherits this limit
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
-    resource_tracker.ensure_running()  # to start it later would unblock the signals that are blocked below
+    resource_tracker.ensure_running()  # a later start would unblock the signals that are blocked below
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()  # all client processes inherit the mask: only the parent gets Ctrl-C
@@ -64,8 +64,8 @@ def make_room(clients: int) -> None:
 
 
 def allow_descriptors(needed: int) -> int:
-    """Increases this process's limit of descriptors to ``needed``, or as far as the system allows. Never lowers the
-    limit. Returns the new limit; ``needed`` if there is no limit."""
+    """Increases this process's limit of descriptors to ``needed``, or to the largest limit that the system allows.
+    Never lowers the limit. Returns the new limit; ``needed`` if there is no limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return needed

@@ -2,14 +2,14 @@
 
 The search has three steps. First, the rate is doubled until a trial fails. If the very first trial fails, the rate is
 halved until a trial passes. Second, the interval between the passed and the failed rate is bisected, on a logarithmic
-scale, until the interval is 5 % wide. Third, the found rate is tried once more. The rate goes down by 5 % until a rate
-has passed twice, since a single pass may be luck.
+scale, until the interval is 5 % wide. Third, the found rate is tried once more. The rate is lowered in steps of 5 %
+until a rate has passed twice, since a rate may pass once by luck.
 
-A failed trial with late sends says little about the server. The search repeats such a trial once, and the repetition
-counts. The third step repeats no trial, since a repetition would give luck a second chance.
+A failed trial with late sends says little about the server. The search repeats such a trial once, and uses the result
+of the repetition. The third step repeats no trial, since a rate could then pass by luck.
 
-Left out: the measurement of a trial. The caller measures a trial in an open loop, since a closed loop slows down with
-the server and shows no limit.
+Left out: the measurement of a trial. The caller measures a trial in an open loop. A closed loop would slow down
+together with the server, and would show no limit.
 """
 
 import math
@@ -37,7 +37,8 @@ class Trial:
     said: str
     """Result of the trial, in a few words."""
     late_sends: bool = False
-    """True if requests were sent late or off the schedule. The cause may then be the client, and not the server."""
+    """True if requests were sent late, or not as the schedule demands. The cause may then be the client, and not the
+    server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,13 @@ class Found:
     """The highest rate that kept the limits; None if no rate kept the limits twice."""
     trials: tuple[Trial, ...]
     late_sends: bool
-    """True if requests were sent late in the last failed trial. The client was then probably the limit."""
+    """True if requests were sent late in the last failed trial. The client, and not the server, was then probably the
+    limit."""
 
 
 def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float, high_hz: float) -> Found:
-    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``. Makes at most ``TRIALS_MAX`` trials, and
-    blocks for the time of the trials."""
+    """Searches from ``first_hz`` up to ``high_hz`` and down to ``least_hz``. Makes at most ``TRIALS_MAX`` trials.
+    Blocks until the last trial has ended."""
     trials: list[Trial] = []
 
     def attempt(rate_hz: float) -> Trial:

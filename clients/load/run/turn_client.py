@@ -1,5 +1,5 @@
-"""A client process of a block. The process is connected to the servers of its loads, and sends in the turns of these
-loads. A turn is a slice of time in which one load sends.
+"""A client process of a block. The process is connected to the servers of its loads, and sends requests in the turns of
+these loads. A turn is a slice of time in which one load sends.
 
 Over a pipe the process sends CONNECTED, receives turns, and sends back the records of the turns. The process ends when
 it receives None in place of turns. If a load has a price updater, the last process is this updater. Garbage collection
@@ -33,7 +33,7 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 CONNECTED = "connected"
-"""First message of a process: the process has all its connections."""
+"""First message of a process. The process sends this message when all its connections are made."""
 
 _READ_BEFORE_NS = 500_000
 """Time before a turn's end at which the server's processor clock is read, in nanoseconds. All requests are usually
@@ -113,7 +113,7 @@ class Client:
             client_cpu_ns[number] = time.process_time_ns() - own_ns
             if before is not None:
                 wait_until(turn.end_ns - _READ_BEFORE_NS, time.perf_counter_ns, time.sleep)
-                if time.perf_counter_ns() < turn.end_ns:  # a later value would include the next turns
+                if time.perf_counter_ns() < turn.end_ns:  # a later reading would include the time of the next turns
                     server_cpu_ns[number] = processes_cpu_ns(pids) - before[0]
                     wire_bytes[number] = loopback_bytes() - before[1]
         records = [
@@ -136,7 +136,7 @@ class Client:
             yield from senders
 
     def _send(self, turn: Turn) -> None:
-        """Sends requests through one turn, on all of this process's connections to the turn's server."""
+        """Sends requests during one turn, on all connections of this process to the turn's server."""
         line = self._line_of[turn.load]
         places = line.places(self._loads[turn.load].plan.clients)
         senders = self._senders[line.number]
@@ -153,8 +153,7 @@ class Client:
 
 
 def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -> tuple[Sender, ...]:
-    """Senders of the connections that one process has on a line. A line is the group of loads that share
-    connections."""
+    """Senders of one process for one line. A line is the group of loads that share connections."""
     plan = line.plan
     workloads = {place: Workload(loads[place].plan) for place in line.loads}
     if line.multiplexed:
@@ -187,10 +186,10 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
 
 
 class Updater:
-    """Task of the price updater in the turns: Updates at random moments.
+    """Task of the price updater in the turns: sends Updates at random moments.
 
-    The moments are drawn on a time axis of each load, on which the load's turns follow each other without gaps. So the
-    updater's rate does not depend on the length of the turns.
+    For each load, the moments are drawn on a time axis that has only the load's turns, without the time between them.
+    So the updater's rate does not depend on the length of the turns.
     """
 
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:

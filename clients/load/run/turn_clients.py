@@ -1,6 +1,6 @@
-"""The client processes of a block: the common start, the turns, the reports, and the end of the processes. The
-processes are forked by the fork server of all load runs. Only the parent handles Ctrl-C: the processes never get the
-signal, and end with the block. Left out: conclusions from the records.
+"""The client processes of a block: their common start, turns, reports and end. The processes are forked by the fork
+server of all load runs. Only the parent handles Ctrl-C: the processes never get the signal, and end with the block.
+Left out: conclusions from the records.
 """
 
 import time
@@ -33,7 +33,7 @@ class TurnClients:
         connected.
 
         Raises Unavailable if a process cannot connect or dies. Raises UsageError if the system allows this process too
-        few files.
+        few descriptors.
         """
         self._loads = tuple(loads)
         self._clients = max(each.plan.clients for each in loads)
@@ -64,7 +64,8 @@ class TurnClients:
             pipe.send(tuple(turns))
 
     def gather(self) -> list[TurnRecords]:
-        """Records of the turns that have begun. Blocks until all processes have reported.
+        """Records of the turns of the last ``begin``, one value for each process. Blocks until all processes have
+        reported.
 
         Raises Unavailable if a process has died.
         """

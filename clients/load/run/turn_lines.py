@@ -1,5 +1,5 @@
 """Lines of a block. A **line** is the group of loads that share connections, with the senders on these connections.
-Each combination of server and kind of client has one line."""
+Loads with the same server, kind of client, timeout, and number of connections for each client are on one line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,18 +7,18 @@ and appends three numbers. All other work is done before or after the loop. Serv
 ends just after the call. So service time includes the client's own work. With a connection per request, service time
 includes connecting, but not closing.
 
-In an open loop each connection has a part of the schedule, and waits for the next due moment. A reply that comes after
-the next due moment makes the next send late. The response time of a late request begins when the request was due (as in
-wrk2).
+In an open loop each connection has a part of the schedule, and waits for the next due moment. If a reply comes after
+the next due moment, the next request is sent late. The response time of a late request begins when the request was due
+(as in wrk2).
 
 A request that ends in a fault is recorded, and is never retried. The driver then reconnects. No service time includes
-the time for reconnecting. In an open loop this time is part of the response times of the requests that were due
-meanwhile.
+the time for reconnecting. In an open loop the time for reconnecting is part of the response times of the requests that
+were due meanwhile.
 
 The first call on a kept connection is marked in the records, even if the call fails, since the time of this call
-includes work that happens only once. The very first call of a driver may wait until the run ends. A client whose very
-first call gets no reply is *starved*, and starvation is not an error. In an open loop only the very first call is
-marked. This call is not part of the schedule. After a reconnect every request is part of the schedule.
+includes work that happens only once. The very first call of a driver may wait for its reply until the run ends. A
+client whose very first call gets no reply is *starved*, and starvation is not an error. In an open loop only the very
+first call is marked. This call is not part of the schedule. After a reconnect every request is part of the schedule.
 
 After an interrupt, the main thread folds the records while a driver's thread may still be in a call. So a driver
 appends a request's outcome last: a request with an outcome counts as recorded.
@@ -41,15 +41,16 @@ BLOCK = 16
 """Number of requests after which the hot loop reports progress, and checks if the records must be folded."""
 
 PAUSE_S = 0.01
-"""Pause after a fault. So a connection tries a server that refuses, or that is gone, at most a hundred times a
-second."""
+"""Pause after a fault. So if a server refuses requests or has ended, each connection tries again at most a hundred
+times a second."""
 
 LATE_NS = 20_000_000
-"""Grace time after the deadline. In this time a request that was due before the deadline is still sent."""
+"""Grace time after the deadline, in nanoseconds. Within this time, requests that were due before the deadline are still
+sent."""
 
 STARVED_NS = 100_000_000
-"""Tolerance for timers that end early. A first call that times out at most this long before the run's end counts as
-starved."""
+"""Tolerance for timers that end early, in nanoseconds. A first call counts as starved if its timeout comes at most this
+time before the run's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class Surroundings:
     records_max: int
     """Number of records for each connection at which the hot loop stops, so that the records can be folded."""
     progress: MutableSequence[int]
-    """Number of finished requests of each sender, in memory that the parent process reads. This sender's number is at
-    index ``place``."""
+    """Number of finished requests of each sender, in memory that the parent process also reads. The number of this
+    sender is at index ``place``."""
     place: int
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
@@ -76,13 +77,13 @@ class Surroundings:
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """True if ``fault`` ended a first call only because the run ended: the server never answered the call."""
+    """True if the end of the run, and no other fault, ended a first call that the server never answered."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
 def _not_sent(request: Request) -> bool:
-    """Keeps a request that was never sent out of a checked run's history. Returns False, which the caller can return at
-    once."""
+    """Marks a request as never sent, so that a checked run's history does not include the request. Returns False, which
+    the caller can return in turn."""
     if isinstance(request.check, Asked):
         request.check.not_sent()
     return False
@@ -124,8 +125,8 @@ class Pace:
             self._next_ns = next(self._moments)
 
     def unsent(self, until_ns: int) -> int:
-        """Counts the requests that were due before ``until_ns`` and never sent, in an interrupted run. The method uses
-        up the schedule, so the method can be called only once."""
+        """In an interrupted run, counts the requests that were due before ``until_ns`` and never sent. The method uses
+        up the schedule, so call the method only once."""
         count = 0
         while self._next_ns < until_ns:
             count += 1
@@ -166,7 +167,7 @@ class Driver:
             self._pace = Pace(self._around.due_ns(self._around.clock_ns()), self._around)
 
     def first_call(self, end_ns: int) -> bool:
-        """Makes the first call, and waits for the reply until ``end_ns``. True if a reply came.
+        """Makes the first call, and waits for the reply until ``end_ns`` at most. Returns True if a reply came.
 
         If a first call ends in a fault, the call is recorded, and marked as a first call. The next request is then sent
         as a first call, too.
@@ -194,8 +195,8 @@ class Driver:
         return False
 
     def drive(self) -> bool:
-        """Sends requests until the deadline, or until the records must be folded. True if the records must be folded.
-        The hot loop."""
+        """Sends requests until the deadline, or until the records must be folded. Returns True if the records must be
+        folded. Contains the hot loop."""
         around, records, pace, per_request = self._around, self.records, self._pace, self._per_request
         clock_ns, deadline, timeout_s = around.clock_ns, around.deadline, around.timeout_s
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
@@ -282,8 +283,8 @@ class Driver:
         return None if self._connection is None else self._connection.call
 
     def _call_on_a_new_one(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        """Makes a new connection, then a call on this connection. The caller closes the connection after the call's
-        end is recorded, so that no measured time includes the closing."""
+        """Makes a new connection, then a call on this connection. The caller first records the call's end, and then
+        closes the connection. So no measured time includes the closing."""
         clock_ns = self._around.clock_ns
         began_ns = clock_ns()
         self._connection = self._new_connection(timeout_s)
@@ -293,7 +294,7 @@ class Driver:
         return reply
 
     def _connect(self, timeout_s: float) -> None:
-        """Makes a kept connection, and records the duration. Raises a Fault."""
+        """Makes a kept connection, and records the duration of connecting. Raises a Fault."""
         began_ns = self._around.clock_ns()
         self._connection = self._new_connection(timeout_s)
         self._unused = True

@@ -4,11 +4,12 @@ and records the calls.
 The code does as little as possible for each request. Requests are encoded before the run, except for the call number. A
 reply's payload is looked up among the known valid payloads.
 
-Each call that has begun leaves one record, with the call's end: a reply, a fault, a timeout, or a lost connection. Only
-a first call that is never answered leaves no record.
+Each call that has begun leaves one record. The record tells how the call ended: by a reply, a fault, a timeout, or a
+lost connection. Only a first call that is never answered leaves no record.
 
 A connection's first call is marked in the records, even if the call fails, since the time of this call includes work
-that happens only once. A first call may take until the run ends. A request of a schedule is never a first call.
+that happens only once. A first call may wait for its reply until the run ends. A request of a schedule is never a first
+call.
 
 Left out: the choice of the moments of sending and connecting (see ``lanes.py``).
 """
@@ -35,7 +36,7 @@ Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 
 _NEXT, _NONE = -1, 0
 """Values of ``Lane.first_call`` while no first call is under way. With ``_NEXT``, the next call will be the first call
-if it is not part of a schedule. With ``_NONE``, the connection will have no first call any more."""
+if it is not part of a schedule. With ``_NONE``, no later call of the connection is a first call."""
 
 
 class Lane:
@@ -65,8 +66,8 @@ class Lane:
         watched: dict[int, "Lane"],
         open_loop: bool,
     ) -> None:
-        """``watched`` maps the descriptor of each connected lane to the lane. The lane enters itself into ``watched``
-        and ``epoll`` while the lane is connected. The caller polls ``epoll``."""
+        """``watched`` maps the descriptor of each connected lane to the lane. While the lane is connected, the lane is
+        in ``watched``, and its socket is in ``epoll``. The caller polls ``epoll``."""
         self.requests = requests
         self.records = Records()
         self.codec: Codec
@@ -124,8 +125,8 @@ class Lane:
             self._socket = None
 
     def send(self, due_ns: int | None = None) -> None:
-        """Sends the next request of ``requests``. A request without ``due_ns`` is due now. The lane must have ``room``.
-        Part of the hot loop."""
+        """Sends the next request of ``requests``. Without ``due_ns``, the request is due now. Call only if ``room`` is
+        true. Part of the hot loop."""
         prepared, known, check, first = next(self.requests)
         call, data = self.codec.start(prepared)
         if self.first_call == _NEXT:  # a request of the schedule is never a first call, even if answered first
@@ -185,7 +186,7 @@ class Lane:
         return bool(completed)
 
     def write(self, data: bytes) -> None:
-        """Gives bytes to the kernel, and keeps the bytes that the kernel does not take, until ``flush``."""
+        """Gives bytes to the kernel. Bytes that the kernel does not take are kept for ``flush``."""
         if self._unsent:
             self._unsent += data
             return
@@ -206,7 +207,7 @@ class Lane:
             self._epoll.modify(connected.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
-        """Gives the kernel the bytes that ``write`` kept. For a socket that epoll reports as writable."""
+        """Gives the kernel the bytes that ``write`` kept. Called when epoll reports the socket as writable."""
         if self._socket is not None:
             data, self._unsent = self._unsent, b""
             self._epoll.modify(self._socket.fileno(), select.EPOLLIN)

@@ -6,21 +6,21 @@ room, due requests wait in the backlog and are sent late. The response time of a
 was due.
 
 In a closed loop the time of a reply is the moment when epoll reported new bytes. The clock is read once for all lanes
-that epoll reports together. So this time does not include the reading of other lanes' replies. In three cases the time
-is different, or not exact:
+that epoll reports together. So the time of a reply does not include the work of reading other lanes' replies. In three
+cases the time is different, or not exact:
 
 - Other bytes preceded the reply. Epoll may have reported only those bytes, so the reply's time is the moment when the
   reply was read.
 - A reply came in pieces that were read together. The reply's time may be the moment of the first piece.
 - The reply came while other replies were being read. The reply's time is late, as in any client with one thread. For
-  this reason a result shows, next to the latency, the share of a core that the client used.
+  this reason a result shows the latency together with the share of a core that the client used.
 
 In an open loop several replies may come on one connection, some of them after epoll's report. So the time of a reply is
 the moment when the reply was read.
 
-The thread spins for the last millisecond before a request is due, since epoll waits in whole milliseconds. A lane's
-first call is sent when the lane is connected, and is not part of the schedule. Lanes without calls under way are read,
-too. So a lane answers a server that tests an idle connection (HTTP/2's PING).
+The thread spins for the last millisecond before a request is due, since epoll's timeout is in whole milliseconds. A
+lane's first call is sent when the lane is connected, and is not part of the schedule. Lanes without calls under way are
+read, too. So a lane answers a server that tests an idle connection (HTTP/2's PING).
 
 Left out: connecting without blocking. While one lane reconnects, all other lanes wait. So do not trust the latency of a
 run with errors; the summary shows the errors.
@@ -50,12 +50,12 @@ _SPIN_NS = 1_100_000
 """Duration of busy waiting before a request is due. Epoll's timeout is in whole milliseconds, rounded up."""
 
 _EVENTS_OPEN = 8
-"""Largest number of connections that an open loop reads before the next look for due requests. This reading takes some
-0.1 ms."""
+"""Largest number of connections that an open loop reads before the open loop looks for due requests again. Reading
+these connections takes some 0.1 ms."""
 
 _BURST = 16
-"""Largest number of due requests that are sent in a row before the thread reads replies again. This sending takes some
-0.1 ms."""
+"""Largest number of due requests that are sent in a row before the thread reads replies again. Sending these requests
+takes some 0.1 ms."""
 
 _FOREVER_NS = 2**62
 
@@ -98,8 +98,8 @@ class Lanes:
             next(due_ns(0))  # numpy's first use takes some 5 ms: not during the run
 
     def open(self) -> None:
-        """Connects every lane, sends the first call of every lane, and starts the schedule. Blocks for the timeout at
-        most for each lane. Raises the Fault of connecting."""
+        """Connects every lane, sends the first call of every lane, and starts the schedule. For each lane, blocks for
+        one timeout at most. Raises the Fault of connecting."""
         self._gate.ns = self._around.deadline.ns
         for lane in self.lanes:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
@@ -146,7 +146,7 @@ class Lanes:
         """Waits for the replies under way, except replies to first calls.
 
         An open loop first sends the requests that were due before the deadline. Requests that cannot be sent within the
-        timeout are recorded as never sent. Blocks for twice the timeout at most.
+        timeout are recorded as never sent. Blocks for at most two timeouts.
         """
         self._gate.ns = 0
         self._drain()
@@ -157,7 +157,7 @@ class Lanes:
             lane.records.note(now_ns, now_ns, next(lane.requests)[3] + NEVER_SENT, due_ns)
         self._backlog.clear()
         for lane in self.lanes:
-            lane.records.started -= len(lane.waiting)  # a first call that was never answered: starved, not lost
+            lane.records.started -= len(lane.waiting)  # first calls that were never answered are starved, not lost
 
     def sequences(self, workload: Workload, drawn: Iterable[list[int]]) -> list[Iterator[Ready]]:
         """Makes endless sequences of a workload's requests, one for each list of ``drawn``. Each sequence can become
@@ -166,8 +166,8 @@ class Lanes:
         return [cycle([ready[place] for place in places]) for places in drawn]
 
     def ready(self, requests: Iterable[Request]) -> Iterator[Ready]:
-        """Yields each request as a ``Ready`` for a lane. A request is encoded only when the lane takes the request, so
-        the requests need not be known before the run."""
+        """Yields each request as a ``Ready`` for a lane. A request is encoded only when the lane takes the request. So
+        requests may also be drawn during the run."""
         prepare, timeout_s = self._codec().prepare, self._around.timeout_s
         for path, payload, known, check, first in requests:
             yield prepare(path, payload, timeout_s), known, check, first
@@ -192,16 +192,16 @@ class Lanes:
     # ---- sending
 
     def _send_next(self, lane: Lane, now_ns: int) -> None:
-        """Sends a lane's next request in a closed loop, or a lane's first call. After the moment of ``_gate``, or
-        without room, lets the lane rest. A lane that rests sends nothing. Part of the hot loop."""
+        """Sends a lane's next request in a closed loop, or a lane's first call. After the moment of ``_gate``, or if
+        the lane has no room, lets the lane rest. A lane that rests sends nothing. Part of the hot loop."""
         if now_ns >= self._gate.ns or not lane.room:
             lane.resting = True
         elif not lane.resting:
             lane.send()
 
     def _send_due(self, now_ns: int) -> bool:
-        """Sends at most ``_BURST`` due requests, each on the next lane that has room. True if more requests may be due
-        and the lanes may have more room.
+        """Sends at most ``_BURST`` due requests, each on the next lane that has room. Returns True if more requests may
+        be due and a lane may have room.
 
         Part of the hot loop.
         """
@@ -233,8 +233,8 @@ class Lanes:
         return None
 
     def _patience_s(self, now_ns: int, until_ns: int) -> float:
-        """Longest time for which epoll may wait, in seconds. 0 if a request is due, or becomes due before epoll could
-        wake."""
+        """Longest time for which epoll may wait, in seconds. 0 if a request is due, or will be due before epoll could
+        return."""
         if self._backlog:
             return 0.0
         left_ns = min(until_ns, self._next_sweep_ns, self._due_ns - _SPIN_NS) - now_ns
@@ -276,7 +276,7 @@ class Lanes:
 
     def _sweep(self, now_ns: int) -> bool:
         """Ends calls that timed out, gives lost and used-up lanes a new connection, wakes lanes that rest, and reports
-        progress. True if the records must be folded."""
+        progress. Returns True if the records must be folded."""
         self._next_sweep_ns = now_ns + SWEEP_NS
         for lane in self.lanes:
             lane.give_up(now_ns - self._timeout_ns, now_ns)

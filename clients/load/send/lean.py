@@ -1,4 +1,4 @@
-"""Functions that make connections, for the two kinds of client on each transport. The lean client is built on the
+"""Functions that make connections for both kinds of client on every transport. The lean client is built on the
 transport's codec. The library client is the transport's own client."""
 
 import ssl
@@ -18,8 +18,8 @@ PREPARED_MAX = 1024
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """Returns the function that makes the lean client's codec of a new connection. Raises UsageError for a transport
-    that only its library speaks.
+    """Returns the function that makes the lean client's codec of a new connection. Raises UsageError if the transport
+    has no lean client.
     """
     known = load(plan.transport)
     if known.codec(plan.address) is None:
@@ -40,7 +40,7 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
     transport's library.
 
     The returned function takes a timeout in seconds, blocks for this time at most, and raises a Fault. With each
-    request the lean client tells the server the plan's timeout, even if less time is left for the call. Raises
+    request the lean client sends the plan's timeout to the server, even if less time is left for the call. Raises
     UsageError if the transport does not have this kind of client.
     """
     if plan.client == "library":

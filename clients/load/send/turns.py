@@ -1,11 +1,11 @@
-"""Senders of requests in turns. A turn is a slice of time in which one load sends; a block is a sequence of turns of
-several loads. A sender keeps its connections through all turns of a block. This module has the hot loop of every
-comparison.
+"""Senders, which send requests in turns. A turn is a slice of time in which one load sends; a block is a sequence of
+turns of several loads. A sender keeps its connections during all turns of a block. This module has the hot loop of
+every comparison.
 
 During a turn, a connection sends a request, waits for the reply, and sends the next request. The first requests are not
 counted. Then come the counted requests. After the counted requests, uncounted requests follow, until every connection
-of the load has received the last counted reply. So the load is constant from the first counted request to the last
-counted reply. The counted requests are found afterwards, from the recorded moments.
+of the load has its last counted reply. So the load is constant from the first counted request to the last counted
+reply. The counted requests are found afterwards, from the recorded moments.
 
 ``Blocking`` sends over one connection with blocking calls, of either kind of client. ``Multiplexed`` sends over many
 lean connections in one thread, by ``lanes.py``. For a single connection, ``Blocking`` is used with both kinds of
@@ -27,7 +27,7 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection
 
 SPIN_NS = 200_000
-"""Duration of busy waiting before a turn, since a sleep may end 0.1 ms late."""
+"""Duration of busy waiting before a turn, in nanoseconds. A sleep until the turn may end 0.1 ms late."""
 
 _LOOK_NS = 500_000
 """Time between two checks of the replies and of the board in ``Multiplexed``, after the counted part of a turn."""
@@ -67,7 +67,7 @@ class Sender(Protocol):
         """
 
     def recorded(self) -> Sequence[Records]:
-        """Records so far, one value for each connection. The caller clears the records."""
+        """Records so far, one ``Records`` object for each connection. The caller clears the records."""
 
     def close(self) -> None:
         """Closes the connections. May be repeated."""
@@ -85,7 +85,7 @@ class Blocking:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has an endless sequence for each load, by the load's index. ``connect`` takes a timeout in
+        """``requests`` maps each load's index to an endless sequence of requests. ``connect`` takes a timeout in
         seconds."""
         self._connect = connect
         self._requests = requests
@@ -103,7 +103,7 @@ class Blocking:
         self._records.note_connect(began_ns, self._clock_ns())
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """Sends one request after another through the turn, as ``Sender.send`` describes. The hot loop."""
+        """Sends one request after another during the turn, as ``Sender.send`` describes. Contains the hot loop."""
         wait_until(turn.begin_ns, self._clock_ns, self._pause)
         clock_ns, timeout_s, last_ns, records = self._clock_ns, self._timeout_s, turn.last_ns, self._records
         append_sent, append_done, append_outcome = records.sent.append, records.done.append, records.outcomes.append
@@ -129,7 +129,7 @@ class Blocking:
         records.started += begun
 
     def recorded(self) -> Sequence[Records]:
-        """Records of the connection, as the only value."""
+        """Records of the connection: a sequence with one ``Records`` object."""
         return (self._records,)
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class Multiplexed:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``requests`` has, by the load's index, an endless sequence for each lane."""
+        """``requests`` maps each load's index to endless sequences of requests, one for each lane."""
         self._lanes = lanes
         self._requests = requests
         self._board = board
@@ -163,7 +163,7 @@ class Multiplexed:
         self._lanes.settle()
 
     def send(self, turn: Turn, place: int, places: range) -> None:
-        """Sends on all lanes through the turn, as ``Sender.send`` describes."""
+        """Sends on all lanes during the turn, as ``Sender.send`` describes."""
         for lane, requests in zip(self._lanes.lanes, self._requests[turn.load], strict=True):
             lane.requests = requests
         wait_until(turn.begin_ns, self._clock_ns, self._pause)
@@ -180,7 +180,7 @@ class Multiplexed:
         self._lanes.settle()
 
     def recorded(self) -> Sequence[Records]:
-        """Records so far, one value for each lane."""
+        """Records so far, one ``Records`` object for each lane."""
         return [lane.records for lane in self._lanes.lanes]
 
     def close(self) -> None:
