@@ -95,7 +95,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
     needed = {name: replies_for(beyond) for name, (_, beyond) in PERCENTILES.items()}
     lacking = [f"{name} {replies:,}" for name, replies in needed.items() if fewest < replies]
     if fewest and lacking:
-        yield f"–: too few replies for a percentile; enough are: {', '.join(lacking)}"
+        yield f"–: too few replies for a percentile; these numbers are enough: {', '.join(lacking)}"
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
         yield (
             f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
@@ -112,7 +112,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
             f"p99 {span(told(late.p99_us, late.count, 0.01))}, max {span(late.max_us)}; "
             "per s: replies within the window"
         )
-    waiting = ", waiting awake included" if result.loop == "open" else ""
+    waiting = ", busy waiting included" if result.loop == "open" else ""
     yield (
         f"client CPU: {result.client_cpu_share:.0%} of a core (busiest), {result.client_cpu_share_mean:.0%} (mean), "
         f"{result.client_cpu_s:.2f} s in all{waiting}"

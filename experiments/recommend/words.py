@@ -174,7 +174,7 @@ def _limit(found: Found) -> str:
         case Limit.INSIDE:
             return _inside(found)
         case Limit.WORKERS:
-            more = "More threads may raise it, and so may asyncio, if the waits of a request can be awaited"
+            more = "More threads may raise the rate, and so may asyncio, if the waits of a request can be awaited"
             return f"The rate grew up to the largest number tried, {most}. {more}."
         case Limit.UNREAD:
             unread = "The server's processor time cannot be read here: the processor may be the limit, or a lock"
@@ -186,10 +186,10 @@ def _inside(found: Found) -> str:
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:
-        what = f"Something inside serializes requests, {each} each: {pool}a lock, or one connection that all share"
+        what = f"The server serializes requests, {each} each: {pool}a lock, or one connection that all share"
     else:
         many = f"{found.at_a_time:.0f} requests at a time, {_time(found.at_a_time / found.best.throughput_hz)} each"
-        what = f"Something inside admits {many}: {pool}a pool of connections, or a lock held for {each}"
+        what = f"The server admits {many}: {pool}a pool of connections, or a lock held for {each}"
     return f"{what}. The processor is idle meanwhile, and more threads only wait."
 
 
