@@ -158,7 +158,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
     told = [
         Section("Prediction beside measurement", throughput_table(every)),
         Section("Tails: prediction beside measurement", tail_table(every), ("tails",)),
-        Section("The smallest sufficient pool or load", ladder_table((*of_pools(every), *of_clients(every)))),
+        Section("The least that is enough", ladder_table((*of_pools(every), *of_clients(every)))),
         Section("What a request needs", demands_table(every)),
     ]
     if "pool_lookups" in seen.after:

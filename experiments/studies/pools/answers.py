@@ -80,7 +80,7 @@ def _languages(seen: Seen) -> Answer:
     judgement, question = seen.main, "Which of the three servers answers a request sooner?"
     told = _told(judgement, {f"{one}_{other}": (PROCESSES[one], PROCESSES[other]) for one, other in PAIRS})
     if not told:
-        return Answer(question, "Not measured: the servers in Rust and Go are not built here; `make peers` builds them.", ())
+        return Answer(question, "Not measured: the servers in Rust and Go are not built; `make peers` builds them.", ())
     deciding, sentences = tuple(judgement.judged[name] for name in told), list(told.values())
     headline = [each.comparison.name for each in deciding if each.comparison.family == HEADLINE]
     return Answer(

@@ -245,7 +245,7 @@ def _performance(seen: Seen) -> Finding:
         verdicts.add(_direction(found, wanted) if len(found) == len(GRAPHS) else "NOT TESTABLE")
     order: tuple[ClaimVerdict, ...] = ("NOT TESTABLE", "CONTRADICTED", "INCONCLUSIVE", "CONFIRMED")
     verdict = next(each for each in order if each in verdicts)
-    return verdict, f"{text} Excellent means here: the two differ by less than a quarter."
+    return verdict, f"{text} Excellent means here: Berkeley and nanomsg differ by less than a quarter."
 
 
 def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
