@@ -184,7 +184,7 @@ def sentence(judgement: Judgement) -> str:
     """Answer in a few sentences. The answer has no verdict where the comparison did not end at a declared look."""
     judged, blocks = judgement.judged.get(COMPARED), counted(len(judgement.blocks), "block")
     if judged is None:
-        return " ".join((f"No block of {blocks} can be compared.", *_left_out(judgement)[:1]))
+        return " ".join((f"Nothing can be compared after {blocks}.", *_left_out(judgement)[:1]))
     comparison = judged.comparison
     names = ("B", "A") if comparison.kind == "ratio" else (_served(comparison.above.setting),) * 2
     text = ratio_sentence(judged, *names)
@@ -219,7 +219,7 @@ def table(of: Outcome) -> Iterator[str]:
     if of.rounds != NONE_LEFT_OUT:
         yield of.rounds
     if of.not_checked:
-        yield f"Not checked, since {of.load.split()[0]} records no values for it: {'; '.join(of.not_checked)}."
+        yield f"Not checked, since {of.load.split()[0]} does not record these values: {'; '.join(of.not_checked)}."
 
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:

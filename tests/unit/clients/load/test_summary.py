@@ -56,7 +56,7 @@ def test_an_open_loop_says_how_late_it_was() -> None:
     assert "1 client × 4 connections · library · 1000/s constant · sockets" in text
     assert "times count from when a request was due; service time, from its send: p50 170 µs" in text
     assert "sent late: p50 30 µs, p99 30 µs, max 30 µs" in text
-    assert "waiting awake included" in text
+    assert "busy waiting included" in text
     assert "N/X" not in text
 
 
@@ -188,7 +188,7 @@ def test_a_percentile_needs_ten_requests_beyond_it() -> None:
     number."""
     text = printed(open_run(count=2000), OPEN)
     assert text.count("–") >= 3
-    assert "–: too few replies for a percentile; enough are: p99.9 10,000" in one_line(text)
+    assert "–: too few replies for a percentile; these numbers are enough: p99.9 10,000" in one_line(text)
     assert "–" not in printed(open_run(count=20_000), OPEN)
 
 

@@ -82,10 +82,10 @@ def test_a_cap_is_named() -> None:
     """One request at a time means a lock. Several at a time mean a pool of connections, or a lock for a part of the
     time."""
     five = (
-        "Something inside admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
+        "The server admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
     )
     assert five in told()
-    one = "Something inside serializes requests, 3.98 ms each: a lock, or one connection that all share."
+    one = "The server serializes requests, 3.98 ms each: a lock, or one connection that all share."
     assert one in told(replace(FOUND, at_a_time=1.2))
 
 
@@ -105,7 +105,7 @@ def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
         (Limit.GIL, "The limit is the GIL"),
         (
             Limit.WORKERS,
-            "The rate grew up to the largest number tried, 16. More threads may raise it, and so may asyncio",
+            "The rate grew up to the largest number tried, 16. More threads may raise the rate, and so may asyncio",
         ),
         (Limit.UNREAD, "The server's processor time cannot be read here"),
     ],

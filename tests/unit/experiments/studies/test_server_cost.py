@@ -101,8 +101,8 @@ def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
     """A goal inside the interval is open on either side of the value. One value has no interval."""
     for value, word in ((1.09, "met"), (1.11, "MISSED")):
         goal = Goal("x", "", 0, 1.10, Estimate(value, 1.0, 1.2, 9))
-        assert goal.said == f"open: {word} by its value, and the interval reaches past the goal"
-        assert Goal("x", "", 0, 1.10, Estimate(value, 0.0, 9.9, 1)).said == f"{word}, by one value"
+        assert goal.said == f"open: {word} by its value, but the interval reaches past the goal"
+        assert Goal("x", "", 0, 1.10, Estimate(value, 0.0, 9.9, 1)).said == f"{word}, by one value without an interval"
     assert Goal("x", "", 0, 1.10, None).said == "not measured"
 
 
@@ -275,7 +275,7 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     plain = [line for line in answer.details if "a plain grpcio server" in line]
     for sent, line in zip(("32 connections of 1 call", "4 connections of 16 calls"), plain, strict=True):
         begun, ratios = line.removesuffix(".").split("server: ")
-        assert begun == f"With {sent} each, times the calls of a plain grpcio "
+        assert begun == f"With {sent} each, as a multiple of the calls of a plain grpcio "
         of = [each.partition(" (")[0] for each in ratios.split(", ")]
         assert of[0].startswith("at least ")
         planted = [400 / OURS_US[each] for each in real_clients.CALLS]
@@ -339,23 +339,23 @@ def test_a_goal_is_met_by_a_bound_on_its_side_alone(
             ["same"],
             "",
             "at most 0.5 to at least 2.0",
-            "lowest exact figure is with a token, the highest with a deadline of 2 s",
+            "lowest exact number is with a token, the highest with a deadline of 2 s",
         ),
         (
             {"token": 50.0},
             ["same"],
             "",
             "0.5 to at least 8.0",
-            "lowest exact figure is with a new traceparent, the highest with a token",
+            "lowest exact number is with a new traceparent, the highest with a token",
         ),
-        ({}, [*OURS_US], "", "at least 4.0", "highest figure is with equal calls"),
-        ({}, [], "", "0.5 to 4.0", "lowest figure is with a token, the highest with equal calls"),
+        ({}, [*OURS_US], "", "at least 4.0", "highest number is with equal calls"),
+        ({}, [], "", "0.5 to 4.0", "lowest number is with a token, the highest with equal calls"),
         (
             {},
             ["deadline"],
             "same",
             "at most 0.5 to at least 2.0",
-            "lowest exact figure is with a token, the highest with a deadline of 2 s",
+            "lowest exact number is with a token, the highest with a deadline of 2 s",
         ),
     ],
 )
@@ -391,10 +391,10 @@ def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
     part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
     (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     assert answer.sentence.startswith("Each server is offered 1.4, 2, 5 and 10 times its capacity. Of its peak, ")
-    assert "Of its peak, sockets answers in time 90 %, 90 %, 90 % and 90 %." in answer.sentence
-    assert answer.sentence.endswith("Of its peak, grpcio answers in time 0 %, 0 %, 0 % and 0 %.")
+    assert "Of its peak, sockets answers 90 %, 90 %, 90 % and 90 % in time." in answer.sentence
+    assert answer.sentence.endswith("Of its peak, grpcio answers 0 %, 0 %, 0 % and 0 % in time.")
     assert answer.details[0] == "The peak of sockets is 1,000 calls a second."
-    assert answer.details[3] == "On sockets the load itself was late at 10 times the capacity."
+    assert answer.details[3] == "On sockets the load was sent late at 10 times the capacity."
     assert len(answer.details) == 3 + 3
     assert "| 0.5 | 0.850 | 0.850 (0.850 to 0.850) | 0.775 | 0.775" in section.text
     assert "| 14.0 | 0 (0 to 0) † |" in section.text
