@@ -73,7 +73,7 @@ the server fell behind."""
 
 LATE = (
     "sent late: try more --clients, separate --cpus or a quieter machine; "
-    "if the server had no room for more calls, more --connections-per-client"
+    "if the server accepted no more calls, more --connections-per-client"
 )
 """Message, with advice, on requests that were sent late."""
 

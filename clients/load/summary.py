@@ -110,7 +110,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         yield (
             f"sent late: p50 {span(told(late.p50_us, late.count, 0.5))}, "
             f"p99 {span(told(late.p99_us, late.count, 0.01))}, max {span(late.max_us)}; "
-            "per s: replies within the window"
+            "the column per s counts replies within the window"
         )
     waiting = ", busy waiting included" if result.loop == "open" else ""
     yield (
@@ -152,7 +152,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
         yield f"interrupted: {result.unanswered:,} requests were under way or due; not in any latency"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
-        yield f"ERRORS of the whole run, connecting included (the table has the window's): {counts}"
+        yield f"ERRORS of the whole run, connecting included (the table has only errors of the window): {counts}"
     yield from _not_ok(result)
     if result.starved_clients:
         yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; not in any latency"
@@ -174,7 +174,8 @@ def off_schedule(fault: str) -> str:
     ``LoadResult.off_schedule``."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
-        "(--cpus) and server (taskset) a core each, or, if it is full, more --connections-per-client"
+        "(--cpus) and server (taskset) a core each, or, if the server accepts no more calls, more "
+        "--connections-per-client"
     )
 
 

@@ -125,7 +125,7 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
         apart = [each.apart[place] for each in found if place in each.apart]
         named = dict.fromkeys(name for names in apart for name in names)
         of = counted(len(apart), "comparison")
-        yield f"Runs 1 and {place + 1} have different sources, which concerns {of}: {', '.join(named)}."
+        yield f"Runs 1 and {place + 1} have different sources in {of}: {', '.join(named)}."
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:

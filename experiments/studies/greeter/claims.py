@@ -123,7 +123,7 @@ def _style(judgement: Judgement) -> Answer:
         asked[f"in_flight_{language}"] = (f"{IN_FLIGHT} asynchronous calls at once in {name}", "one at a time")
     deciding, said = _told(judgement, asked)
     return Answer(
-        "Synchronous or asynchronous calls?",
+        "Which calls are faster: synchronous or asynchronous?",
         " ".join(said.values()) or NOT_MEASURED,
         deciding,
         estimand=(
@@ -152,7 +152,7 @@ def _language(judgement: Judgement) -> Answer:
     )
     further, of_cpu = _told(judgement, {"language_cpu": ("a call in C++", "one in Python")})
     return Answer(
-        "C++ or Python?",
+        "Which language is faster: C++ or Python?",
         " ".join(said.values()) or NOT_MEASURED,
         deciding,
         further,

@@ -140,7 +140,7 @@ def _gained(gain: Gain) -> str:
 
 
 def _best(every: Sequence[Beside]) -> Answer:
-    question = "Which pool is enough for which work?"
+    question = "Which size of the pool is enough for which work?"
     found = of_pools(every, least=2)
     if not found:
         return Answer(question, NOT_YET, ())
@@ -204,7 +204,7 @@ def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
 
 
 def _kinds(every: Sequence[Beside]) -> Answer:
-    question = "Threads, an event loop or processes?"
+    question = "Which answers more requests: threads, an event loop or processes?"
     told = [
         *_beside(every, AIO, GRPC, "the event loop of gRPC answers"),
         *_beside(every, PROCESSES, SOCKETS, "two processes answer"),

@@ -305,7 +305,7 @@ def faults() -> Iterator[str]:
     rust_rows, go_rows = original.JMETER[:4], original.JMETER[4:]
     ratios = [of_go.throughput_hz / of_rust.throughput_hz for of_rust, of_go in zip(rust_rows, go_rows, strict=True)]
     yield (
-        f"JMeter has Go {min(ratios):.1f} to {max(ratios):.1f} times as fast as Rust; tables 1 and 2 have Rust faster. "
-        "The document says of its JMeter run that it is no measure of speed."
+        f"By JMeter, Go is {min(ratios):.1f} to {max(ratios):.1f} times as fast as Rust; by tables 1 and 2, Rust is "
+        "faster. The document says of its JMeter run that it is no measure of speed."
     )
-    yield "Its text says that the value is a float64; its Rust code has f32. Table 1 calls Go golang, table 2 go."
+    yield "The text says that the value is a float64; the Rust code has f32. Table 1 calls Go golang, table 2 go."

@@ -63,7 +63,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             to_decide=to_decide(seen.main, [each.comparison.name for each in headline]) if judged else None,
         ),
         Answer(
-            "What processor time does an unchanged servicer take on grpc_static, beside pygrpc-native?",
+            "What processor time does an unchanged servicer take on grpc_static, compared with pygrpc-native?",
             said,
             tuple(each for load, each in costs_of.items() if load == DECIDING),
             tuple(each for load, each in costs_of.items() if load != DECIDING),

@@ -116,7 +116,7 @@ def _tail(judgement: Judgement) -> Iterator[str]:
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)
     if tail_us and sync_us:
         times = number(tail_us / sync_us)
-        yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; the goal is at most 6."
+        yield f"The p99 of 16 traders is {times} times the median of a lone request that syncs; the goal is at most 6."
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:

@@ -93,7 +93,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
         names = {each: _name(each, connections) for each in EXECUTORS}
         shares = [f"{each} {value_words(judged[name].typical)}" for each, name in names.items() if name in judged]
         if shares:
-            told.append(f"With {_of(connections)}, of a C server's throughput: {', '.join(shares)}.")
+            told.append(f"With {_of(connections)}, shares of a C server's throughput: {', '.join(shares)}.")
     return (
         Answer(
             QUESTION,

@@ -191,5 +191,5 @@ def throughput_table(seen: Seen) -> str:
             megabytes = number(rate.value * at.whole("size") / 1e6)
             found.append((NAMES[api], number(rate.value), times_between(rate, 1), megabytes, *counts))
     head = ("API", "messages a second", "95 % interval", "MB/s", "slowest second", "fastest second", "seconds")
-    note = "Messages are counted at the receiver, in seconds. No reply comes back. A client sends as fast as it can."
+    note = "Messages are counted at the receiver, in whole seconds. A client sends as fast as it can. No reply comes."
     return Table(head, tuple(found), 1, (note,)).markdown

@@ -64,7 +64,7 @@ def graphs(seen: Seen) -> Sequence[Picture]:
 
 def _soonest(judgement: Judgement) -> Picture:
     names = [ratio_name(api, BASE, cell) for cell in GRAPHS for api in APIS if api != BASE]
-    title = f"Which API answers soonest? Times ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} succeeds {NAMES[SUCCESSOR_OF]}"
+    title = f"Which API answers soonest? Times ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} replaces {NAMES[SUCCESSOR_OF]}"
     return ratios.picture(SOONEST, title, [judgement.judged[name] for name in names if name in judgement.judged])
 
 
@@ -104,7 +104,7 @@ def fault_table(seen: Seen) -> str:
             "Set on all APIs, on both sides",
         ),
         (
-            "REP on ZeroMQ against PAIR on nanomsg against a raw stream",
+            "ZeroMQ has REP, nanomsg has PAIR, Berkeley has a raw stream",
             _patterns(seen),
             "The same pattern on all APIs; the other pattern is a level of `pattern`",
         ),
@@ -114,7 +114,7 @@ def fault_table(seen: Seen) -> str:
             "Intervals are of logarithms, over blocks",
         ),
         (
-            "Hour after hour, one API after the other",
+            "The APIs one after the other, for an hour each",
             "A disturbance of the machine in that hour counts for one API alone.",
             "APIs by turns, in random order, in windows of a second or less",
         ),

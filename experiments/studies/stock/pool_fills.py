@@ -136,7 +136,7 @@ def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answers on the pool that fills, on the two dispatch models, and on gRPC. The part ``past_pool`` has only the
     answer on the pool."""
-    judgement, question = seen.main, f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?"
+    judgement, question = seen.main, f"What happens with more clients than threads, if a Lookup waits {WAIT_MS:g} ms?"
     names = (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}", f"{PAST_POOL}{ANEW}")
     first = _answer(judgement, question, waiting(judgement), [each for each in names if declared(judgement, each)])
     if judgement.sweep.part == "past_pool":
@@ -148,7 +148,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             "Is it better that a task is a request, or that a task is a connection?",
             " ".join(_starving(judgement)),
             (f"{TO_POOL}{CONNECTION}", f"{PAST_POOL}{CONNECTION_ANEW}"),
-            "That more clients than threads wait longer where a connection is a task: without a reply there is no "
+            "That clients without a thread wait longer where a connection is a task: without a reply there is no "
             "latency.",
         ),
         _answer(

@@ -182,4 +182,4 @@ def server(arm: Arm) -> str:
 
 def confidence(judgement: Judgement) -> str:
     """Sentence on the interval in brackets behind a ratio."""
-    return f"Brackets have the ratio's {percent(judgement.confidence)} interval over blocks."
+    return f"The brackets contain the ratio's {percent(judgement.confidence)} interval over blocks."

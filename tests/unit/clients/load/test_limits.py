@@ -37,7 +37,8 @@ def test_a_limit_kept_under_another_load_is_exit_code_4(
         "sends did not follow the schedule (rate ÷ declared "
     )
     assert line.endswith(
-        "lower --rate-hz, give client (--cpus) and server (taskset) a core each, or, if it is full, more "
+        "lower --rate-hz, give client (--cpus) and server (taskset) a core each, or, if the "
+        "server accepts no more calls, more "
         "--connections-per-client"
     )
 

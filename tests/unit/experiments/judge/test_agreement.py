@@ -209,7 +209,7 @@ def test_the_command_names_the_versions(tmp_path: Path) -> None:
         written(tmp_path / "two", sweep(), 0.26),
         written(tmp_path / "three", sweep(), 0.27, sources=changed),
     ]
-    said = "Runs 1 and 3 have different sources, which concerns 1 comparison: stock_service/trading."
+    said = "Runs 1 and 3 have different sources in 1 comparison: stock_service/trading."
     assert agree(folders).splitlines()[3] == said
     assert "of several versions" in agree(folders)
     assert agree(folders).splitlines()[4].endswith("1 has runs of several versions, so their runs are not compared.")
