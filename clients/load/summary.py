@@ -110,7 +110,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         yield (
             f"sent late: p50 {span(told(late.p50_us, late.count, 0.5))}, "
             f"p99 {span(told(late.p99_us, late.count, 0.01))}, max {span(late.max_us)}; "
-            "the column per s counts replies within the window"
+            "per s: only replies within the window"
         )
     waiting = ", busy waiting included" if result.loop == "open" else ""
     yield (
@@ -174,8 +174,7 @@ def off_schedule(fault: str) -> str:
     ``LoadResult.off_schedule``."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
-        "(--cpus) and server (taskset) a core each, or, if the server accepts no more calls, more "
-        "--connections-per-client"
+        "(--cpus) and server (taskset) a core each, or, if the server is full, more --connections-per-client"
     )
 
 

@@ -101,8 +101,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             " ".join((LOAD, *told)) if told else "Not known: no block has every share.",
             (),
             details=(
-                "The interpreter's share is the time of the null server, which sends a constant reply. Further work of a "
-                "server in Python belongs to the share of its protocol.",
+                "The interpreter's share is the time of the null server, which sends a constant reply. Further work of "
+                "a server in Python belongs to the share of its protocol.",
                 "These shares have no verdict.",
                 *_below_0(found),
             ),

@@ -38,8 +38,7 @@ def test_a_limit_kept_under_another_load_is_exit_code_4(
     )
     assert line.endswith(
         "lower --rate-hz, give client (--cpus) and server (taskset) a core each, or, if the "
-        "server accepts no more calls, more "
-        "--connections-per-client"
+        "server is full, more --connections-per-client"
     )
 
 
