@@ -95,7 +95,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
     needed = {name: replies_for(beyond) for name, (_, beyond) in PERCENTILES.items()}
     lacking = [f"{name} {replies:,}" for name, replies in needed.items() if fewest < replies]
     if fewest and lacking:
-        yield f"–: too few replies for a percentile; these numbers are enough: {', '.join(lacking)}"
+        yield f"–: too few replies for a percentile; needed: {', '.join(lacking)}"
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
         yield (
             f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
@@ -110,7 +110,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         yield (
             f"sent late: p50 {span(told(late.p50_us, late.count, 0.5))}, "
             f"p99 {span(told(late.p99_us, late.count, 0.01))}, max {span(late.max_us)}; "
-            "per s: only replies within the window"
+            "per s: replies within the window"
         )
     waiting = ", busy waiting included" if result.loop == "open" else ""
     yield (
@@ -174,7 +174,7 @@ def off_schedule(fault: str) -> str:
     ``LoadResult.off_schedule``."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
-        "(--cpus) and server (taskset) a core each, or, if the server is full, more --connections-per-client"
+        "(--cpus) and server (taskset) a core each; for a full server more --connections-per-client"
     )
 
 

@@ -37,8 +37,8 @@ def test_a_limit_kept_under_another_load_is_exit_code_4(
         "sends did not follow the schedule (rate ÷ declared "
     )
     assert line.endswith(
-        "lower --rate-hz, give client (--cpus) and server (taskset) a core each, or, if the "
-        "server is full, more --connections-per-client"
+        "lower --rate-hz, give client (--cpus) and server (taskset) a core each; for a full "
+        "server more --connections-per-client"
     )
 
 
