@@ -173,7 +173,7 @@ def _tails(seen: Seen) -> Finding:
     if not ratios:
         return "INCONCLUSIVE", "Too few requests for a 99th percentile."
     surely, out, counts = _counted(ratios, TAIL_WITHIN, "row")
-    said = f"Measured ÷ predicted: {', '.join(f'{each.value:.2f}' for each in ratios)}. {counts}"
+    said = f"{counts} Measured ÷ predicted: {', '.join(f'{each.value:.2f}' for each in ratios)}."
     said += _missed(missing, "arm")
     is_sure = surely == len(ratios) and not missing
     return ("CONTRADICTED" if out else "CONFIRMED" if is_sure else "INCONCLUSIVE"), said
