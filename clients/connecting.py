@@ -116,7 +116,7 @@ def add_credentials(parser: argparse.ArgumentParser, repeated: bool = False) -> 
         dest="more_metadata" if repeated else "metadata",  # "metadata" would replace the metadata before the command
         metavar="KEY=VALUE",
         default=default,
-        help="metadata of every request, on gRPC and http1; may be repeated. No secret: every local user can read it",
+        help="metadata of every request, on gRPC and http1; may be repeated. Not for secrets: local users can see it",
     )
 
 
@@ -124,7 +124,7 @@ def metadata(word: str) -> tuple[str, str]:
     """Parses ``KEY=VALUE``, the argument of ``--metadata``, into key and value. Raises ArgumentTypeError."""
     found = _METADATA.fullmatch(word)
     if found is None or _OWN_KEYS.fullmatch(found["key"]):
-        allowed = "KEY=VALUE in ASCII, KEY in lower case, not a key of the protocol's (--token-file has the token)"
+        allowed = "KEY=VALUE in ASCII, KEY in lower case, not a key of the protocol (--token-file is for tokens)"
         raise argparse.ArgumentTypeError(f"got {word!r}, allowed: {allowed}")
     return found["key"], found["value"]
 

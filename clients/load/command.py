@@ -73,7 +73,7 @@ trial fails: the server fell behind."""
 
 LATE = (
     "sent late: try more --clients, separate --cpus or a quieter machine; "
-    "if the server had no room for more calls, more --connections-per-client"
+    "if the server accepted no more calls, more --connections-per-client"
 )
 """Message, with advice, on requests that were sent late."""
 
@@ -277,7 +277,7 @@ def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
     for line in broken(limits, result):
         yield f"--fail-if {line}"
     if limits and result.off_schedule is not None:
-        yield f"--fail-if: no limit is shown to be kept; {off_schedule(result.off_schedule)}"
+        yield f"--fail-if: it is unknown whether the limits are kept; {off_schedule(result.off_schedule)}"
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
@@ -300,7 +300,7 @@ def _search(session: _Session, base: LoadPlan) -> int:
 
     said = (
         f"first rate {first_hz:,.0f}/s, at which {base.duration_s:g} s have the {replies_needed(limits):,} replies "
-        f"that a trial needs; none under {least_hz:,.0f}/s is tried, and at most {TRIALS_MAX} trials are made"
+        f"that a trial needs; no rate under {least_hz:,.0f}/s is tried, and at most {TRIALS_MAX} trials are made"
     )
     print(said, file=sys.stderr)
     found = find_rate(trial, least_hz, first_hz, SEARCH_TO_HZ)
@@ -354,7 +354,7 @@ def _floor(asked: LoadPlan) -> Floor | None:
     try:
         return floor(asked.transport, asked.client, asked.cpus)
     except Fault as fault:
-        print(f"{PROGRAM}: no floor of the client measured: {fault}", file=sys.stderr)
+        print(f"{PROGRAM}: the client's floor was not measured: {fault}", file=sys.stderr)
         return None
 
 
@@ -369,7 +369,7 @@ def _check_search(options: argparse.Namespace) -> None:
     first_hz = first_rate_hz(_limits(options), options.duration_s)
     if first_hz > SEARCH_TO_HZ:
         least_s = options.duration_s * first_hz / SEARCH_TO_HZ
-        allowed = f"{least_s:.3g} or more: a trial at {SEARCH_TO_HZ:g}/s must have replies enough for every percentile"
+        allowed = f"{least_s:.3g} or more: a trial at {SEARCH_TO_HZ:g}/s must have enough replies for every percentile"
         raise UsageError("--duration-s", options.duration_s, allowed)
 
 

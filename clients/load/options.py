@@ -61,14 +61,14 @@ EXITS = {
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
     FAULT_EXIT: "no client could connect, or in some run no server replied that speaks the transport",
-    BROKEN_EXIT: "a --fail-if holds; or requests were sent off schedule, so that no limit is shown to be kept; or "
-    "--find-rate found no rate; or --check did not find the run linearizable",
+    BROKEN_EXIT: "a --fail-if holds; or requests were sent off schedule, so that it is unknown if limits are kept; "
+    "or --find-rate found no rate; or --check did not find the run linearizable",
     REFUSED_EXIT: "a host of --cluster died, fell silent, lagged or began again: the run has no result",
     INTERRUPTED_EXIT: "Ctrl-C or SIGTERM; the measurements until then are shown and written",
 }
 """Meaning of each exit code."""
 
-DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open one, and measures them."
+DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open loop, and measures them."
 
 
 def parser(program: str) -> Parser:
@@ -107,7 +107,7 @@ def _add_load(made: Parser) -> None:
         default="kept-alive",
         help="one connection for all requests, or a new connection for each",
     )
-    add("--rate-hz", type=number(RATE_HZ_MIN, RATE_HZ_MAX), metavar="R", help="open loop: requests due in a second")
+    add("--rate-hz", type=number(RATE_HZ_MIN, RATE_HZ_MAX), metavar="R", help="open loop: requests due per second")
     add("--arrivals", choices=ARRIVALS, help=f"arrival process, with --rate-hz or --find-rate (default: {POISSON})")
 
 
@@ -120,7 +120,7 @@ def _add_requests(made: Parser) -> None:
     add("--proto", type=Path, metavar="FILE", help="declares --call's service (default: ask the server by reflection)")
     stocks = [stock.name for stock in DEFAULT_STOCKS]
     add("--stocks", nargs="+", type=stock_name, default=stocks, metavar="NAME", help="stocks to choose from")
-    add("--choice", choices=CHOICES, default="uniform", help="how a stock is chosen; zipf prefers the first ones")
+    add("--choice", choices=CHOICES, default="uniform", help="how a stock is chosen; zipf prefers the first stocks")
     exponent = number(ZIPF_S_MIN, ZIPF_S_MAX)
     add("--zipf-s", type=exponent, metavar="S", help=f"the exponent, with --choice zipf (default: {ZIPF_S:g})")
     add("--quantity", type=integer(1, QUANTITY_MAX), default=1, metavar="N", help="shares in one trade")

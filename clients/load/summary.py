@@ -95,7 +95,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
     needed = {name: replies_for(beyond) for name, (_, beyond) in PERCENTILES.items()}
     lacking = [f"{name} {replies:,}" for name, replies in needed.items() if fewest < replies]
     if fewest and lacking:
-        yield f"–: too few replies for a percentile; enough are: {', '.join(lacking)}"
+        yield f"–: too few replies for a percentile; needed: {', '.join(lacking)}"
     if result.n_over_x_us is not None and result.think_us is not None and result.little_ratio is not None:
         yield (
             f"N/X {span(result.n_over_x_us)} (N {result.sending_connections}); mean response + think "
@@ -112,7 +112,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
             f"p99 {span(told(late.p99_us, late.count, 0.01))}, max {span(late.max_us)}; "
             "per s: replies within the window"
         )
-    waiting = ", waiting awake included" if result.loop == "open" else ""
+    waiting = ", busy waiting included" if result.loop == "open" else ""
     yield (
         f"client CPU: {result.client_cpu_share:.0%} of a core (busiest), {result.client_cpu_share_mean:.0%} (mean), "
         f"{result.client_cpu_s:.2f} s in all{waiting}"
@@ -152,7 +152,7 @@ def warnings(result: LoadResult) -> Iterator[str]:
         yield f"interrupted: {result.unanswered:,} requests were under way or due; not in any latency"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
-        yield f"ERRORS of the whole run, connecting included (the table has the window's): {counts}"
+        yield f"ERRORS of the whole run, connecting included (the table has only errors of the window): {counts}"
     yield from _not_ok(result)
     if result.starved_clients:
         yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; not in any latency"
@@ -174,7 +174,7 @@ def off_schedule(fault: str) -> str:
     ``LoadResult.off_schedule``."""
     return (
         f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
-        "(--cpus) and server (taskset) a core each, or, if it is full, more --connections-per-client"
+        "(--cpus) and server (taskset) a core each; for a full server more --connections-per-client"
     )
 
 

@@ -129,7 +129,7 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
         apart = [each.apart[place] for each in found if place in each.apart]
         named = dict.fromkeys(name for names in apart for name in names)
         of = counted(len(apart), "comparison")
-        yield f"Runs 1 and {place + 1} are not of one version, in {of}: {', '.join(named)}."
+        yield f"Runs 1 and {place + 1} have different sources in {of}: {', '.join(named)}."
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
@@ -139,10 +139,10 @@ def summary(found: Sequence[Agreement], runs: int) -> str:
     against = sum(bool(each.contradictions) for each in found)
     told = [f"Every one of the {runs} runs decided {decided} of the {counted(len(found), 'comparison')}."]
     if apart:
-        told.append(f"{apart} {_has(apart)} runs of several versions, which are not compared.")
+        told.append(f"{apart} {_has(apart)} runs of several versions, so their runs are not compared.")
     if apart < len(found):
         none, said = ("None", str(against)) if not apart else ("Of the others none", f"Of the others {against}")
-        told.append(f"{said if against else none} {_has(against)} a contradiction.")
+        told.append(f"{said if against else none} {_has(against)} contradictory runs.")
     return " ".join(told)
 
 

@@ -55,8 +55,8 @@ BUSY_SHARE = 0.04
 """Largest share of the cores' time that other processes and the hypervisor together may take without a warning. On an
 idle machine, system services took 1 to 2 %."""
 
-BY_CLIENTS = "{name} has fixed loads. In place of these, each of its servers gets the numbers of --clients."
-"""Line that is printed if ``--clients`` is given for a part with fixed loads."""
+BY_CLIENTS = "{name} has fixed loads. Instead, each server is measured with the numbers of --clients."
+"""Line that is printed where ``--clients`` is given for a part with fixed loads."""
 
 BEYOND = (
     "left out: {name}: other hosts cannot reach this server, its load program is not our client, or it has an updater"
@@ -89,7 +89,7 @@ def add_options(parser: Parser) -> None:
     )
     many = "send the load from every worker of the Dask cluster with this scheduler, by --clients clients a server"
     add("--cluster", type=address, metavar="HOST:PORT", help=many)
-    reached = "with --cluster: address of this machine. Its servers listen there without TLS, and the hosts reach them"
+    reached = "with --cluster: address of this machine that the hosts reach. The servers listen there, without TLS"
     add("--host", metavar="ADDRESS", help=reached)
     add("--blocks", type=integer(1, BLOCKS_MAX), metavar="N", help="exact number of blocks (default: until decided)")
     add_seed(parser)
@@ -286,8 +286,9 @@ def _say_busy(progress: Progress, first: Block) -> None:
     if stolen_s + foreign_s > BUSY_SHARE * lasted_s or lost > 0.1 * len(first.slices.fate):
         stolen, foreign = (each / lasted_s if lasted_s else 0.0 for each in (stolen_s, foreign_s))
         progress.say(
-            f"The machine is busy: {stolen:.0%} of its time was stolen, and other processes took {foreign:.0%}. "
-            f"{lost} of {len(first.slices.fate)} slices were lost. Differences of a few per cent may stay undecided."
+            f"The machine is busy: the hypervisor took {stolen:.0%} of its time, and other processes took "
+            f"{foreign:.0%}. {lost} of {len(first.slices.fate)} slices were lost. Differences of a few per cent "
+            "may stay undecided."
         )
 
 
@@ -351,7 +352,7 @@ def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
 
     hosts = names(shown_address(options.cluster))
     if min(options.clients or (1,)) < len(hosts):
-        given = min(options.clients) if options.clients else "nothing, which is 1"
+        given = min(options.clients) if options.clients else "nothing, which means 1"
         allowed = f"{len(hosts)} or more: one for each host of the cluster ({', '.join(hosts)})"
         raise UsageError("--clients", given, allowed)
     return tuple(hosts)

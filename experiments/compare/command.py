@@ -82,7 +82,7 @@ UNREAD = "{side}'s processor time is not read: {why}."
 
 ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
-    "Give --connections 8, or more than the threads, to tell them apart."
+    "Give --connections 8, or more connections than threads, to see a difference."
 )
 """Hint for a load with one connection, if A and B may differ only in their thread pools: one connection keeps only one
 thread busy."""
@@ -147,7 +147,7 @@ def add_options(parser: Parser) -> None:
     add_seed(parser)
     add("--out", type=Path, metavar="FOLDER", help="folder that keeps every block; 'verify' reads it")
     add("--json", type=Path, metavar="FILE", help="file for the result, in JSON")
-    limits = "'slower>5%%' or 'faster>5%%': exit 4 where B is beyond the limit, 5 where that is not known"
+    limits = "'slower>5%%' or 'faster>5%%': exit 4 where B is beyond the limit, 5 where this is not known"
     add("--fail-if", metavar="LIMIT", help=limits)
 
 

@@ -186,7 +186,7 @@ def sentence(judgement: Judgement) -> str:
     """Answer in a few sentences. The answer has no verdict if the comparison did not end at a declared look."""
     judged, blocks = judgement.judged.get(COMPARED), counted(len(judgement.blocks), "block")
     if judged is None:
-        return " ".join((f"Nothing to compare after {blocks}.", *_left_out(judgement)[:1]))
+        return " ".join((f"Nothing can be compared after {blocks}.", *_left_out(judgement)[:1]))
     comparison = judged.comparison
     names = ("B", "A") if comparison.kind == "ratio" else (_served(comparison.above.setting),) * 2
     text = ratio_sentence(judged, *names)
@@ -196,7 +196,7 @@ def sentence(judgement: Judgement) -> str:
         text += f" {STRONGER_LOAD}"
     elif not judged.rulings:
         needed = max(judgement.sweep.looks[0], BLOCKS_MIN)
-        text += f" A verdict needs at least {needed} blocks; this is {blocks}."
+        text += f" A verdict needs at least {needed} blocks; this run has {blocks}."
     return text
 
 
@@ -213,7 +213,7 @@ def table(of: Outcome) -> Iterator[str]:
         if side.p99_needs is not None:
             yield f"{side.requests:,} replies are too few for {name}'s p99: some {side.p99_needs:,} are needed."
     if of.a.load_limited or of.b.load_limited:
-        yield "† The load side was at its limit, or late: this is the time of client and server together."
+        yield "† The load side was at its limit, or late: the times are of client and server together."
     if of.a.mean_us is not None and (of.a.lost_share > LOST_SAID or of.b.lost_share > LOST_SAID):
         yield f"Slices lost to long pauses: {percent(of.a.lost_share)} of A's, {percent(of.b.lost_share)} of B's."
     if of.left_out:
@@ -221,7 +221,7 @@ def table(of: Outcome) -> Iterator[str]:
     if of.rounds != NONE_LEFT_OUT:
         yield of.rounds
     if of.not_checked:
-        yield f"Not checked: {of.load.split()[0]} does not record it. {'; '.join(of.not_checked)}."
+        yield f"Not checked, since {of.load.split()[0]} does not record these values: {'; '.join(of.not_checked)}."
 
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:
@@ -309,7 +309,7 @@ def _left_out(judgement: Judgement) -> list[str]:
         if judged is not None and block.number in judged.log_ratios:
             continue
         refused = next(block_refusals(judgement.sweep, block, comparison), None)
-        why = "no request was answered in both" if refused is None else f"gate {refused.gate}: {refused.said}"
+        why = "no pair of turns has two replies" if refused is None else f"gate {refused.gate}: {refused.said}"
         found.append(f"Block {block.number}: {why}.")
     return found
 

@@ -48,10 +48,10 @@ NAMES = {
     3: "a declared factor changed nothing",
     4: "errors",
     5: "the halves of the blocks contradict each other",
-    6: "the times do not fill the time",
-    7: "the load was off its rate",
-    8: "arrivals not as declared",
-    20: "smaller than equal arms differ",
+    6: "response and think times do not add up",
+    7: "the load was not sent at its rate",
+    8: "arrivals do not follow the declared process",
+    20: "the difference is smaller than between equal arms",
 }
 """Reason of each gate's refusals in a few words, by the gate's number. Gate 13 is missing, since it refuses no
 comparison. ``points`` applies gate 13 to percentiles."""
@@ -132,12 +132,12 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     load client began a request, but never recorded the request.
     """
     if seen.unrecorded:
-        yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never written down")
+        yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never recorded")
     if not seen.span_ns:
         return
     filled = (seen.answered[ALL].times.sum_ns + seen.think_ns) / seen.span_ns
     if abs(filled - 1) > limits.law_share:
-        yield Refusal(6, f"{arm.name}: response and think times fill {filled:.1%} of the time, not 100 %")
+        yield Refusal(6, f"{arm.name}: response and think times are {filled:.1%} of the connections' time, not 100 %")
 
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
@@ -182,7 +182,7 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
         yield Refusal(
             5,
             f"{first.low:.3g} to {first.high:.3g} in the blocks' first halves, "
-            f"{second.low:.3g} to {second.high:.3g} in their second",
+            f"{second.low:.3g} to {second.high:.3g} in the second halves",
         )
 
 
@@ -244,7 +244,7 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
     """
     if abs(math.log(of.value / against)) >= end:
         return None
-    return Refusal(20, f"equal arms of its transport differ by up to {math.expm1(end):.1%}")
+    return Refusal(20, f"equal servers of this transport differ by up to {math.expm1(end):.1%}")
 
 
 @last_results(512)

@@ -69,12 +69,12 @@ def _needs(demands: Demands) -> str:
 def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
     """Sentences on the expected rate and p99, and on a wish that is not met."""
     chosen = advice.chosen
-    within = f"within {percent(DESCRIBED_ERROR)}"
+    within = f"with an error up to {percent(DESCRIBED_ERROR)}"
     yield f"Expect up to {_rate(chosen.highest_hz)}, {within}. The limit is {_LIMITS[chosen.limit]}."
     if math.isfinite(chosen.p99_s):
         share = _share(chosen.rate_hz, chosen.highest_hz, wish)
         is_known = chosen.rate_hz < 1.01 * USUAL * chosen.highest_hz
-        within = f"within {percent(DESCRIBED_TAIL_ERROR)}" if is_known else "by a model that is less exact here"
+        within = f"with an error up to {percent(DESCRIBED_TAIL_ERROR)}" if is_known else "by a less exact model"
         yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {within}."
     if not advice.carried:
         yield from _not_carried(wish, chosen.highest_hz)
@@ -148,7 +148,7 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
     if not found.by_workers:
         yield "The server ran with its own number of workers, which may be the limit: --start measures every pool."
     yield f"Highest measured rates in {where}, by {kind}: {rates}."
-    within = f"within {percent(MEASURED_ERROR)}" if not disturbed else "with an unknown error"
+    within = f"with an error up to {percent(MEASURED_ERROR)}" if not disturbed else "with an unknown error"
     yield f"Expect up to {_rate(found.highest_hz)}, {within}, while the load runs on this machine."
     yield _limit(found)
     gain = found.best.throughput_hz / found.highest_hz - 1
@@ -175,7 +175,7 @@ def _limit(found: Found) -> str:
         case Limit.INSIDE:
             return _inside(found)
         case Limit.WORKERS:
-            more = "More threads may raise it, and so may asyncio, if the waits of a request can be awaited"
+            more = "More threads may raise the rate, and so may asyncio, if the waits of a request can be awaited"
             return f"The rate grew up to the largest number tried, {most}. {more}."
         case Limit.UNREAD:
             unread = "The server's processor time cannot be read here: the processor may be the limit, or a lock"
@@ -188,10 +188,10 @@ def _inside(found: Found) -> str:
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:
-        what = f"Something inside serializes requests, {each} each: {pool}a lock, or one connection that all share"
+        what = f"The server serializes requests, {each} each: {pool}a lock, or one connection that all share"
     else:
         many = f"{found.at_a_time:.0f} requests at a time, {_time(found.at_a_time / found.best.throughput_hz)} each"
-        what = f"Something inside admits {many}: {pool}a pool of connections, or a lock held for {each}"
+        what = f"The server admits {many}: {pool}a pool of connections, or a lock held for {each}"
     return f"{what}. The processor is idle meanwhile, and more threads only wait."
 
 

@@ -37,7 +37,7 @@ the claim was not measured (``not_measured``)."""
 NOWHERE: Mapping[str, Path] = MappingProxyType({})
 """No folders of other parts: the default of ``read``."""
 
-NO_VALUE = "Not answered: no block has a value that the gates let count."
+NO_VALUE = "Not answered: no block has a value that passed the gates."
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.GROWS: "Latency is higher with more clients.",
     Verdict.FALLS: "Latency is lower with more clients.",
     Verdict.FLAT: "Latency is the same with more clients, to within 5 %.",
-    Verdict.SUBLINEAR: "Latency grows by less than the clients do: twice the clients, less than twice the latency.",
-    Verdict.PROPORTIONAL: "Latency grows as the clients do, to within 5 %: twice the clients, twice the latency.",
-    Verdict.SUPERLINEAR: "Latency grows by more than the clients do: twice the clients, more than twice the latency.",
+    Verdict.SUBLINEAR: "With N times the clients, latency is less than N times as high.",
+    Verdict.PROPORTIONAL: "With N times the clients, latency is N times as high, to within 5 %.",
+    Verdict.SUPERLINEAR: "With N times the clients, latency is more than N times as high.",
     Verdict.LESS: "A takes less processor time than B.",
     Verdict.MORE: "A takes more processor time than B.",
     Verdict.INCONCLUSIVE: "These blocks decide nothing. That does not mean that there is no difference.",
@@ -65,7 +65,7 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
     """Sentence on the largest change that a further run may make to the ratios in these answers. Empty without earlier
     runs.
 
-    ``Another hour may move 4 of these ratios by up to 5.8 %: 16 earlier runs show it. For the others none is known.``
+    ``In another hour, 4 of these ratios may differ by up to 5.8 %, as 16 earlier runs show.``
     """
     shown = (each for each in judged if f"({ratio_words(each.typical)[1]})" in answers)
     known = [each.between for each in shown if each.between is not None]
@@ -73,9 +73,9 @@ def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
     if furthest is None or furthest.reach < REACH_SAID:
         return ""
     later, _ = _later(furthest)
-    moved = f"{later} may move {len(known)} of these ratios by up to {_percent_more(furthest.reach)}"
-    others = " For the others none is known." if len(known) < len(_INTERVAL.findall(answers)) else ""
-    return f"{moved}: {furthest.runs} earlier runs show it.{others}"
+    moved = f"{later}, {len(known)} of these ratios may differ by up to {_percent_more(furthest.reach)}"
+    others = " For the other ratios no difference is known." if len(known) < len(_INTERVAL.findall(answers)) else ""
+    return f"{moved}, as {furthest.runs} earlier runs show.{others}"
 
 
 def ratio_so_far(judgement: Judgement) -> str:
@@ -125,7 +125,7 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
         yield f"This sweep is not finished: it has {have} of {counted(goal, 'block')}. There are no verdicts."
         yield f"It is judged at {at} blocks only. Until then the numbers may change."
         return
-    yield f"This sweep was judged at {counted(judgement.look, 'block')}. Its declared looks are at {at}."
+    yield f"This sweep was judged at {counted(judgement.look, 'block')}. Its plan allows verdicts at {at} blocks."
     headline = [each.name for each in judgement.sweep.comparisons if each.family == "headline"]
     found = [judgement.judged.get(name) for name in headline]
     open_ = sum(each is None or not each.is_settled for each in found)
@@ -149,13 +149,14 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
         goes_on = judgement.sweep.has_verdicts and 0 < len(judgement.blocks) < judgement.sweep.looks[-1]
         return f"To go on: `{command} --out FOLDER --resume`" if goes_on else f"This would decide it: `{command}`"
     if len(found) < len(names) or any(each.refusals for each in undecided):
-        return f"More blocks do not mend what a gate found. Again: `{command}`"
+        return f"More blocks do not help, since a gate refused data. To measure again: `{command}`"
     needed = [_blocks_needed(each) for each in undecided]
     most = max((each for each in needed if each is not None), default=0)
     if None not in needed and most <= BLOCKS_MAX:
         return f"This would decide it: `{command} --blocks {most}`"
     many = "too many" if None in needed else f"some {most}"
-    return f"This machine is too noisy now: {many} blocks would decide, {BLOCKS_MAX} is the limit. Later: `{command}`"
+    needs = f"a verdict needs {many} blocks, and a run has at most {BLOCKS_MAX}"
+    return f"This machine is too noisy now: {needs}. Later: `{command}`"
 
 
 def _blocks_needed(judged: Judged) -> int | None:
@@ -227,8 +228,8 @@ def _same(judged: Judged, label: str) -> str:
     if judged.verdict is Verdict.EQUIVALENT:
         return f"two equal servers ({label}) take the same {_what(judged)}, to within 5 %: {ratio}."
     if judged.verdict is Verdict.INCONCLUSIVE:
-        return f"two equal servers ({label}) were not told apart: {ratio}."
-    return f"two equal servers ({label}) were told apart, which is an error: {ratio}."
+        return f"two equal servers ({label}) show no difference: {ratio}."
+    return f"two equal servers ({label}) show a difference, which is an error: {ratio}."
 
 
 def _growth(judged: Judged, above: str, below: str) -> Iterator[str]:
@@ -259,7 +260,7 @@ def _beside_clients(judged: Judged, ruling: Ruling, grown: str) -> Iterator[str]
             yield f"{grown}: {times}, to within 5 %."
         case _:
             yield f"{grown}."
-            yield f"Whether that is {times}, as the clients grow, is not decided."
+            yield f"Whether latency grows as the number of clients does, {times}, is not decided."
 
 
 def listed(judged: Judged) -> str:
@@ -282,18 +283,18 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
     """
     if judged.typical_is_not_whole:
         whole = ratio_with_ends(judged.whole)
-        yield f"That is the typical ratio. With every pause counted, the ratio of the means is {whole}."
+        yield f"That is the typical ratio. The ratio of the plain means, which include long pauses, is {whole}."
     if _is_moved(judged) and judged.between is not None:
         if not is_brief:
             yield _between(judged.between)
         if not judged.survives:
             moved = _percent_more(judged.between.reach)
-            yield f"A further run may move it by {moved}: the verdict would not survive that."
+            yield f"In a further run the ratio may differ by {moved}, enough to undo the verdict."
     if judged.decided or not judged.rulings or judged.comparison.kind == "same":
         return
     if judged.refusals:
         first = min(judged.refusals, key=lambda refusal: refusal.gate)
-        yield f"Gate {first.gate} keeps the verdict back: {first.said}."
+        yield f"Gate {first.gate} refuses a verdict: {first.said}."
         return
     words = undecided_words(judged)
     if words.startswith("about"):
@@ -315,8 +316,8 @@ def _between(known: Deviation) -> str:
     later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
-        return f"{runs} show no deviation; it may be up to {_percent_more(known.tau_high)}."
-    return f"{later} may move it by {_percent_more(known.reach)}, as {runs} show."
+        return f"{runs} show no difference between runs; up to {_percent_more(known.tau_high)} is possible."
+    return f"{later}, the ratio may differ by {_percent_more(known.reach)}, as {runs} show."
 
 
 def _later(known: Deviation) -> tuple[str, str]:
@@ -324,7 +325,7 @@ def _later(known: Deviation) -> tuple[str, str]:
 
     Earlier runs within one hour show only the deviation of a run some minutes later.
     """
-    return ("Another hour", "") if known.over_s >= HOUR_S else ("A run some minutes later", ", minutes apart,")
+    return ("In another hour", "") if known.over_s >= HOUR_S else ("In a run some minutes later", ", minutes apart,")
 
 
 def _percent_more(log: float) -> str:

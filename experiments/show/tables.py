@@ -47,12 +47,12 @@ LIMITED_NOTE = (
 )
 NO_BOUND = f"{LIMITED_MARK} The client was at its limit on both servers: the ratio tells nothing of the servers alone."
 REFUSED_NOTE = f"{REFUSED_MARK} A gate refuses this number. No verdict uses the number."
-WHOLE_NOTE = f"{WHOLE_MARK} The typical ratio and the ratio of whole means disagree here. One side had longer pauses."
+WHOLE_NOTE = f"{WHOLE_MARK} The typical ratio and the ratio of plain means disagree here. One side had longer pauses."
 UNKNOWN_LOAD_NOTE = (
     f"{NOTHING} as the load side’s share: the load’s program does not report processor time. The load may have been at "
     "its limit."
 )
-FEW_NOTE = f"{NOTHING} Too few requests for this percentile: ten independent requests must be slower."
+FEW_NOTE = f"{NOTHING} Too few requests: a percentile needs ten independent requests that are slower."
 TWINS_HEADING = "A/A pairs: one setting, started as two servers"
 TWINS_NOTE = "A/A pair: one setting, started as two servers. A difference between the two servers is noise."
 
@@ -110,7 +110,7 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
         ("Verdict", lambda each: f"**{verdict_words(each)}**" if each.rulings else verdict_words(each)),
         ("Ratio", lambda each: ratio_words(each.typical)[0]),
         (f"{percent(judgement.confidence)} interval", lambda each: ratio_words(each.typical)[1]),
-        *[("Of whole means", lambda each: ", ".join(ratio_words(each.whole)))] * apart,
+        *[("Of plain means", lambda each: ", ".join(ratio_words(each.whole)))] * apart,
         ("p (Holm)", lambda each: ", ".join(f"{ruling.p_holm:.2g}" for ruling in each.rulings) or NOTHING),
         ("Blocks", lambda each: str(each.typical.n)),
         *[("Would decide", lambda each: undecided_words(each) or NOTHING)] * any(map(undecided_words, shown)),
@@ -215,7 +215,7 @@ def rounds_sentence(judgement: Judgement) -> str:
         return text
     why = "" if out else f": {_who_took(rounds)}"
     blocks = f"block{'s' * (len(marked) > 1)} {', '.join(marked)}"
-    return f"{text} In {blocks} over half the rounds lost time, and all rounds count{why}."
+    return f"{text} Of {blocks} all rounds count, since over half of them lost time{why}."
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
@@ -288,7 +288,7 @@ def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cel
     for gate, refusal in found.items():
         yield comparison.title, _gate(gate), refusal.said, "no value in any block"
     if not found:
-        yield comparison.title, NOTHING, "no pair of slices is whole", "no value in any block"
+        yield comparison.title, NOTHING, "no pair of turns has two replies", "no value in any block"
 
 
 def _gate(gate: int) -> str:

@@ -49,11 +49,11 @@ class Version:
         if self.is_this:
             return f"The servers, clients and peers are {THIS}. They were measured on {self.measured_on}."
         if not self.measured_on:
-            return f"It is {EARLIER}: the results have no record of the machine."
-        began = f"It is {EARLIER}, measured on {self.measured_on}"
+            return f"The results are {EARLIER}, and have no record of the machine."
+        began = f"The results are {EARLIER}, measured on {self.measured_on}"
         if not self.has_fingerprint:
-            return f"{began} at commit {self.commit[:8]}, and has no fingerprint of its sources."
-        return f"{began}. This has changed since: {', '.join(self.changed)}."
+            return f"{began} at commit {self.commit[:8]}, and have no fingerprint of their sources."
+        return f"{began}. These sources have changed since: {', '.join(self.changed)}."
 
 
 UNKNOWN = Version()

@@ -53,7 +53,7 @@ FROM_HOSTS, ROUNDS_FROM_HOSTS = Windows(warm_up_s=0.5, duration_s=1.5), 2
 begin up to 0.1 s apart."""
 
 BEYOND = (
-    "How the servers compare without the network to the hosts: each latency includes the round trip, and a long round "
+    "How the servers compare without the network: each latency includes the round trip to the hosts, and a long round "
     "trip makes all ratios nearly 1."
 )
 """Text at the end of each answer where other hosts sent the load. The text says why the ratios tell little about the

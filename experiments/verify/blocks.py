@@ -64,11 +64,11 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
     for number, of_one in attempts.items():
         numbers = [block.attempt for block in of_one]
         if numbers != list(range(1, len(numbers) + 1)):
-            yield f"block {number} has the attempts {', '.join(map(str, numbers))}: they count from 1"
+            yield f"block {number} has the attempts {', '.join(map(str, numbers))}, which do not count up from 1"
         if any(not is_robbed_block(sweep.limits, block) for block in of_one[:-1]):
-            yield f"block {number} was run again, and had not been robbed"
+            yield f"block {number} was run again, although it had not lost too much time"
         if len(of_one) == 1 and again < sweep.repeats_max and is_robbed_block(sweep.limits, of_one[0]):
-            yield f"block {number} was robbed of time, and was not run again"
+            yield f"block {number} lost too much time, and was not run again"
     if again > sweep.repeats_max:
         yield f"{again} blocks were run again, allowed: {sweep.repeats_max}"
 
@@ -83,7 +83,7 @@ def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
     """Contradictions between the blocks and the machine's counts of busy and stolen time before and after the sweep."""
     if machine.after is None:
-        yield "no account of the machine after the sweep"
+        yield "no record of the machine after the sweep"
         return
     began_s, ended_s = (datetime.fromisoformat(each.at).timestamp() for each in (machine.before, machine.after))
     if every and not (began_s < _began_s(every[0]) + LABEL_S and _ended_s(every[-1]) < ended_s + 2 * LABEL_S):
@@ -94,12 +94,12 @@ def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str
     spare_s = TICK_S * machine.cores * (len(every) + 1)
     outside_s = machine.cores * max(0.0, ended_s - began_s + LABEL_S - sum(each.duration_s for each in rounds))
     if not stolen_s - spare_s <= account_s <= stolen_s + outside_s + spare_s:
-        yield f"{account_s:.2f} s were stolen by the machine's account, {stolen_s:.2f} s by the blocks' rounds"
+        yield f"the hypervisor took {account_s:.2f} s by the machine's counters, {stolen_s:.2f} s by the blocks' rounds"
     own_s = sum(sum(block.slices.server_cpu_ns) + sum(block.slices.client_cpu_ns) for block in every) / 1e9
     used_s = own_s + sum(each.foreign_ticks or 0 for each in rounds) * TICK_S
     busy_s = machine.after.cpu_busy_s - machine.before.cpu_busy_s
     if busy_s < used_s - spare_s:
-        said = f"cores were busy for {busy_s:.1f} s by the machine's account"
+        said = f"cores were busy for {busy_s:.1f} s by the machine's counters"
         yield f"{said}, by the blocks' slices and rounds for {used_s:.1f} s"
 
 

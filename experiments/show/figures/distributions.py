@@ -93,7 +93,7 @@ def _entries(curves: Sequence[tuple[Line, Numbers, Numbers]], drawn: Strokes) ->
         why = "" if len(longer) else ": too few requests"
         why = ", grey, refused: a check failed" if line.point.refusals else why
         yield key_of(stroke, line.label + why)
-    yield key("end: under ten independent requests are slower", marker="o")
+    yield key("end of a line: under ten independent requests are slower", marker="o")
 
 
 def _told(line: Line) -> str:

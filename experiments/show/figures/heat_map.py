@@ -100,7 +100,7 @@ def _entries(fields: Sequence[Field], unit: str) -> Iterator[Artist]:
     yield Patch(facecolor=ramp(0.05), label="light: short")
     yield Patch(facecolor=ramp(0.95), label=f"dark: long; the numbers are means, {unit}")
     if any(point.refusals for field in fields for point in field.points):
-        yield Patch(facecolor="white", edgecolor=QUIET, label="white: a gate refuses it")
+        yield Patch(facecolor="white", edgecolor=QUIET, label="white: refused by a gate")
 
 
 def _told(fields: Sequence[Field]) -> Iterator[str]:

@@ -56,13 +56,13 @@ def _draw(title: str, within: float, rows: Sequence[Off], arms: str) -> Figure:
             aside = SPREAD * ((order + 0.5) / len(row.ratios) - 0.5)
             _draw_dot(axes, place + aside, ratio, within)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("Measured ÷ foretold")
+    axes.set_xlabel("Measured ÷ predicted")
     entries = (
         Patch(facecolor=style.FAINT, label=f"within {percent(within)}"),
         style.key("a hit", color=style.SAME, marker="o"),
         style.key("a miss", color=style.DIFFERENT, marker="D"),
         style.interval_key(across=True),
-        style.key(f"on the right: {arms} of the dots, from the top"),
+        style.key(f"on the right: the {arms} of the dots, from top to bottom"),
     )
     style.legend(figure, entries)
     return figure
@@ -82,6 +82,6 @@ def _told(within: float, rows: Sequence[Off]) -> Iterator[str]:
     every = [ratio.value for row in rows for _, ratio in row.ratios]
     hits = sum(abs(each - 1) <= within for each in every)
     if rows:
-        yield f"Measured ÷ foretold; {hits} of {len(every)} are within {percent(within)}."
+        yield f"Measured ÷ predicted; {hits} of {len(every)} are within {percent(within)}."
     for row in rows:
         yield f"{row.name}: {', '.join(f'{arm} {number(each.value)}' for arm, each in row.ratios)}."

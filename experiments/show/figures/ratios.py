@@ -138,11 +138,11 @@ def _entries(judged: Sequence[Judged]) -> Iterator[Artist]:
         linestyle="-",
         linewidth=2.0,
     )
-    yield style.key("thin: whole means, every pause counted", linestyle="-", linewidth=0.9)
+    yield style.key("thin: ratio of plain means, long pauses included", linestyle="-", linewidth=0.9)
     low, high = judged[0].equivalent
     yield Patch(facecolor=style.FAINT, label=f"{low:g} to {high:g}: a difference of less than 5 %")
     if any(each.comparison.kind in ("growth", "per client") for each in judged):
-        yield style.key("tick: growth as that of the clients", color=style.INK, marker="|", markersize=11)
+        yield style.key("tick: latency grows as the number of clients", color=style.INK, marker="|", markersize=11)
 
 
 def _told(judged: Judged) -> str:

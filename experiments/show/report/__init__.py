@@ -133,9 +133,9 @@ def reading(judgement: Judgement) -> Iterator[str]:
     if len(sweep.looks) > 1:
         level, looks, confidence = sweep.limits.level, len(sweep.looks), percent(judgement.confidence)
         yield (
-            f"**{confidence} interval**: the sweep is judged at up to {looks} looks, which share the level of "
-            f"{level:g}. Each has {level:g} ÷ {looks} = {sweep.level:.3g}, so a ratio’s interval is of {confidence}. "
-            "Numbers without a verdict have 95 % intervals."
+            f"**{confidence} interval**: the sweep is judged at up to {looks} declared numbers of blocks (looks). The "
+            f"looks share an error probability of {level:g}, and each has {level:g} ÷ {looks} = {sweep.level:.3g}. So "
+            f"the interval of a ratio is a {confidence} interval. Numbers without a verdict have 95 % intervals."
         )
     yield "**Thin lines** in figures of ratios: the ratio of plain means, pauses included. This ratio has no verdict."
     yield "**p (Holm)**: how often equal servers would show such a ratio, corrected for the number of comparisons."
@@ -147,17 +147,17 @@ def reading(judgement: Judgement) -> Iterator[str]:
 def method(judgement: Judgement) -> Iterator[str]:
     """Sentences on the method by which this sweep was measured and judged."""
     sweep, limits = judgement.sweep, judgement.sweep.limits
-    looks = "one look" if len(sweep.looks) == 1 else f"each of {len(sweep.looks)} looks"
+    looks = "one look has all" if len(sweep.looks) == 1 else f"each of {len(sweep.looks)} looks has a share"
     yield "A block starts every server afresh, warms it up, and stops it at the end."
     yield _turns(sweep)
     yield "Two turns of one round are a pair. A slow moment of the machine affects both turns."
     yield f"The typical ratio leaves out the highest and the lowest {percent(limits.trimmed)} of a block’s pairs."
     confidence = percent(judgement.confidence)
-    yield f"Intervals are Student’s t over blocks, at {confidence}: {looks} has a share of the error probability."
+    yield f"Intervals are Student’s t over blocks, at {confidence}: {looks} of the error probability."
     has_cpu = any(each.measure == "cpu" for each in sweep.comparisons)
     named = "FASTER, SLOWER, and of processor time LESS and MORE," if has_cpu else "FASTER and SLOWER"
     yield f"{named} need an interval without 1, and a p under {sweep.level:.3g}."
-    yield "The p comes from an exact sign-flip test over blocks, with Holm’s correction over the declared family."
+    yield "The p comes from an exact sign-flip test over blocks, with Holm’s correction over the declared comparisons."
     low, high = limits.equivalent_low, limits.equivalent_high
     yield f"EQUIVALENT needs the whole interval within {low:g} to {high:g}. INCONCLUSIVE does not mean equal."
     yield _loops(sweep)
@@ -171,7 +171,7 @@ def _drawn(judgement: Judgement) -> Iterator[str]:
     if first is None:
         return
     server, load = (", ".join(map(str, each)) for each in (first.server_cores, first.load_cores))
-    drew = f"servers have core {server}" + f", the load has core {load}" * bool(load)
+    drew = f"servers on core {server}" + f", the load on core {load}" * bool(load)
     yield f"Seed {judgement.sweep.seed} drew cores ({drew}), requests, and the order of starts and turns."
 
 
@@ -188,8 +188,8 @@ def _turns(sweep: Sweep) -> str:
 def _loops(sweep: Sweep) -> str:
     """Sentences on the closed loop and the open loop of the sweep's arms."""
     rates = {arm.setting["rate_hz"] is None for arm in sweep.arms}
-    closed = "A client sends again after each reply. So with more clients each waits longer, by arithmetic alone."
-    opened = "Requests are due at a given rate. Response time counts from the due time, also for a late send."
+    closed = "A client sends a request after each reply. So with more clients each waits longer, by arithmetic alone."
+    opened = "Requests are due at a given rate. Response time counts from the due time, also after a late send."
     if any(arm.setting["rate_hz"] is not None and arm.setting["client"] == PEER_CLIENT for arm in sweep.arms):
         opened = "Requests are due at a given rate. With a peer’s own client, response time counts from the send."
     return closed if rates == {True} else opened if rates == {False} else f"Closed loop: {closed} Open loop: {opened}"

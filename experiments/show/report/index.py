@@ -20,7 +20,7 @@ from experiments.show.tables import Table
 
 MARKDOWN, HTML = "index.md", "index.html"
 
-TITLE = "The studies: what each asked, and what came out"
+TITLE = "The studies: their questions and results"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,20 +53,20 @@ def _asked_round_trip(seen: Seen) -> Answer:
     ]
     little = (
         f"In {name}, with one call at a time, rate × mean time is {number(found.rate_times_response.value)}. "
-        f"So {per_second(found.total_hz)} and {milliseconds(found.response_us)} are one number in two forms."
+        f"So {per_second(found.total_hz)} and {milliseconds(found.response_us)} are the same number in two forms."
         for name, found in by_language(seen.main, ONE).items()
     )
     return Answer(
         "How long is the round trip of a message between one client and one server?",
-        " ".join(told) or "No cold run counts.",
+        " ".join(told) or "No cold run passed the gates.",
         (),
         details=tuple(little),
         estimand=(
-            f"means over runs of {design.CALLS} calls, each of a fresh client program; the server is warm. Intervals "
-            "are of 95 %, over blocks"
+            f"means over runs of {design.CALLS} calls. Each run has a fresh client program; the server is warm. "
+            "Intervals are 95 % intervals over blocks"
         ),
         not_concluded=(
-            "The round trip between two machines: here both ends are on one, over the loopback.",
+            "The round trip between two machines: here client and server are on one machine, over the loopback.",
             "The cost of a connection where names are looked up, or TLS is spoken.",
         ),
         figure="first_call",
@@ -89,10 +89,11 @@ def _throughput(judgement: Judgement) -> Answer:
         "What is the throughput of one server with one client, and with two?",
         " ".join(filter(None, told)) or NOT_MEASURED,
         deciding,
-        estimand="replies a second: of each client over the client's time, and of the server over the time of both",
+        estimand="replies a second: of each client, over its time; of the server, over the time of both clients",
         not_concluded=(
-            "The largest throughput of a server: two clients that wait for each reply are a small load.",
-            "The throughput of two clients on a core each: here both share one core, and the server has the other.",
+            "The largest throughput of a server: two clients that wait for each reply are too small a load.",
+            "The throughput of two clients on a core each: here both clients share one core, and the server has the "
+            "other core.",
         ),
         figure="throughput",
         to_decide=to_decide(judgement, list(said)),
@@ -107,11 +108,11 @@ def _clocks(judgement: Judgement) -> Answer:
         for name, found in by_language(judgement, ONE).items()
     ]
     return Answer(
-        "Wall clock or processor time: does it matter which is read?",
+        "Does it matter if a timer reads the wall clock or the processor time?",
         " ".join(told) or NOT_MEASURED,
         (),
         estimand="time for each reply; processor time is that of a whole process, with gRPC's own threads",
-        not_concluded=("Processor time in the kernel for interrupts: no program's time has it.",),
+        not_concluded=("Processor time in the kernel for interrupts: the time of a program does not contain it.",),
         figure="clocks",
     )
 
@@ -123,14 +124,15 @@ def _style(judgement: Judgement) -> Answer:
         asked[f"in_flight_{language}"] = (f"{IN_FLIGHT} asynchronous calls at once in {name}", "one at a time")
     deciding, said = _told(judgement, asked)
     return Answer(
-        "Synchronous or asynchronous calls?",
+        "Which calls are faster: synchronous or asynchronous?",
         " ".join(said.values()) or NOT_MEASURED,
         deciding,
         estimand=(
-            "one call at a time: the mean time of a call. Several at once: the wall clock for each reply, 1 ÷ rate"
+            "with one call at a time: the mean time of a call. With several calls at once: the wall-clock time for "
+            "each reply, 1 ÷ rate"
         ),
         not_concluded=(
-            "That an asynchronous call is answered sooner: its higher rate comes from more calls under way at once.",
+            "That an asynchronous call is answered sooner: the higher rate comes from more calls at once.",
             "The cost of Python's futures: its asynchronous client is asyncio's. C++'s client uses a completion queue.",
         ),
         titles={
@@ -151,7 +153,7 @@ def _language(judgement: Judgement) -> Answer:
     )
     further, of_cpu = _told(judgement, {"language_cpu": ("a call in C++", "one in Python")})
     return Answer(
-        "C++ or Python?",
+        "Which language is faster: C++ or Python?",
         " ".join(said.values()) or NOT_MEASURED,
         deciding,
         further,
@@ -202,12 +204,12 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
     mean time of the other calls."""
     run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
-        return "INCONCLUSIVE", "No cold run counts."
+        return "INCONCLUSIVE", "No cold run passed the gates."
     said = (
-        f"Timed in this way, a call takes {number(run.as_timed_over_rest.value)} times as long as the others of its run"
-        f"{ends(run.as_timed_over_rest, 1)}. That is {milliseconds(run.as_timed_us)} beside "
+        f"Timed as in the document, the first call takes {number(run.as_timed_over_rest.value)} times as long as the "
+        f"other calls of its run{ends(run.as_timed_over_rest, 1)}: {milliseconds(run.as_timed_us)} and "
         f"{milliseconds(run.rest_us)}. "
-        f"Without connecting it is {number(run.first_over_rest.value)} times{ends(run.first_over_rest, 1)}."
+        f"Without connecting, the factor is {number(run.first_over_rest.value)}{ends(run.first_over_rest, 1)}."
     )
     if beside is not None:
         said += f" Python: {number(beside.as_timed_over_rest.value)} times{ends(beside.as_timed_over_rest, 1)}."
@@ -236,9 +238,9 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
     of our numbers is 1 to within 5 %."""
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
-    said = f"Its numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s means {design.implied_ms():.2f} ms."
+    said = f"The document's numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s would mean {design.implied_ms():.2f} ms."
     if found is None:
-        return "INCONCLUSIVE", f"{said} No block of ours counts."
+        return "INCONCLUSIVE", f"{said} No block of ours passed the gates."
     product = found.rate_times_response
     said = f"One call at a time: rate × mean time is {number(product.value)}{ends(product, 1)} here. {said}"
     return ("CONTRADICTED" if _same(seen.main, product) == "CONFIRMED" else "INCONCLUSIVE"), said
@@ -281,9 +283,9 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
     computes all the time."""
     found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
-        return "INCONCLUSIVE", "No block counts."
+        return "INCONCLUSIVE", "No block passed the gates."
     said = (
-        f"Its timer is the wall clock. A reply takes {microseconds(found.wall_us)} by the wall clock, and "
+        f"The document's timer is the wall clock. A reply takes {microseconds(found.wall_us)} by the wall clock, and "
         f"{microseconds(found.client_cpu_us)} of the client's processor time. The first is "
         f"{number(found.wall_over_cpu.value)} times the second{ends(found.wall_over_cpu, 1)}."
     )
@@ -294,8 +296,8 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
 
 def _calls_are_synchronous(_: Seen) -> Finding:
     return "NOT TESTABLE", (
-        "This is a fact of its client's program: the client waits for each call before the next call. No measurement "
-        "of ours contradicts it."
+        "This is a fact of the document's client program: the client waits for each call before the next call. No "
+        "measurement here contradicts the claim."
     )
 
 

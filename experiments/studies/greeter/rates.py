@@ -38,7 +38,7 @@ def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
     if judged is not None:
         return ratio_sentence(judged, above, below)
     declared = any(each.name == name for each in judgement.sweep.comparisons)
-    return "No block of it counts; the report's gates say why." if declared else NOT_MEASURED
+    return "No block passed the gates; the report says why." if declared else NOT_MEASURED
 
 
 def milliseconds(of: Estimate) -> str:

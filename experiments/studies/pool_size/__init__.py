@@ -13,7 +13,7 @@ POOL_SIZE = Study(
     question="How many workers does a server want, and which kind: threads, an event loop, processes?",
     parts={
         "pool_size": Part(
-            title="Work in a request × pool × clients: foretold, then measured",
+            title="Work in a request × pool × clients: predicted, then measured",
             sweep=design.pool_size,
             answers=answers.answers,
             pictures=figures.pictures,

@@ -29,13 +29,14 @@ from experiments.studies.pool_size.beside import (
 )
 from experiments.studies.pool_size.design import AIO, GRPC, NO_GIL, PROCESSES, SOCKETS, model_of, named
 
-NOT_YET = "Not known: nothing of this kind was measured."
+NOT_YET = "Not known: no such server was measured."
 
 MODEL_SAYS = (
-    "The predictions come from one client of one worker, measured by turns with the arms. No arm predicts itself."
+    "The predictions come from measurements of one client of one worker, by turns with the arms. No arm predicts "
+    "itself."
 )
 
-LOOPBACK = "The time that a network between client and server adds: here it is the loopback of one machine."
+LOOPBACK = "The time that a network between client and server adds: here both are on one machine."
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
@@ -55,8 +56,9 @@ def lookups(seen: Seen) -> tuple[Answer, ...]:
 def one(seen: Seen) -> tuple[Answer, ...]:
     """Answer of the part ``pool_one``. The answer points to the table of arms: all predictions rest on the values in
     this table."""
-    sentence = "Its processor time and response time stand in the table of all arms. No verdict is asked of them."
-    return (Answer("What does one client find of one worker?", sentence if seen.main.blocks else NOT_YET, ()),)
+    sentence = "Processor time and response time of a request are in the table of all arms. They have no verdict."
+    question = "What does one client measure on a server with one worker?"
+    return (Answer(question, sentence if seen.main.blocks else NOT_YET, ()),)
 
 
 def gains_from_threads(judged: Judged) -> bool | None:
@@ -79,7 +81,7 @@ def _lookups(judgement: Judgement | None) -> Answer:
         return Answer(question, NOT_YET, ())
     found = [gains_from_threads(each) for each in judged]
     if None in found:
-        head = "It is not decided for all."
+        head = "This is not decided for all servers."
     else:
         head = "Yes." if all(found) else "It depends on the server." if any(found) else "No."
     told = [
@@ -111,7 +113,7 @@ def _begins(seen: Seen) -> Answer:
     if not found:
         return Answer(question, NOT_YET, ())
     first, last = begins(found), found[-1]
-    sentence = f"No gain of {percent(BEGINS)} is shown up to an I/O share of {percent(round(last.share, 3))}."
+    sentence = f"Up to an I/O share of {percent(round(last.share, 3))}, the data show no gain of {percent(BEGINS)}."
     if first is not None:
         sentence = f"With an I/O share of {percent(round(first.share, 3))}: {_gained(first)}."
     return Answer(
@@ -120,11 +122,12 @@ def _begins(seen: Seen) -> Answer:
         (),
         details=(*(f"At {percent(round(each.share, 3))}: {_gained(each)}." for each in found), MODEL_SAYS),
         estimand=(
-            "throughput of 16 threads ÷ throughput of one, with 16 clients. A request has 1 ms of computing, and a "
-            "longer and longer wait. The I/O share is the wait's part of one worker's time for a request."
+            "throughput of 16 threads ÷ throughput of one thread, with 16 clients. A request computes for 1 ms, and "
+            "waits longer from arm to arm. The I/O share is the wait's share of one worker's time for a request."
         ),
         not_concluded=(
-            "The effect at an equal share of other work: the time that holds the interpreter counts, here 1 ms.",
+            "The effect for other work with the same I/O share: it depends on the time that holds the interpreter, "
+            "here 1 ms.",
         ),
         figure="effect",
     )
@@ -133,11 +136,12 @@ def _begins(seen: Seen) -> Answer:
 def _gained(gain: Gain) -> str:
     seen = gain.measured
     ends = f", {times_between(seen, 1)}" if has_interval(seen) else ""
-    return f"16 threads answer {number(seen.value)} times as many as one{ends}; foretold {number(gain.foretold)}"
+    times = f"16 threads answer {number(seen.value)} times as many requests as one thread{ends}"
+    return f"{times}; predicted: {number(gain.foretold)}"
 
 
 def _best(every: Sequence[Beside]) -> Answer:
-    question = "Which pool is enough for which work?"
+    question = "Which size of the pool is enough for which work?"
     found = of_pools(every, least=2)
     if not found:
         return Answer(question, NOT_YET, ())
@@ -147,14 +151,14 @@ def _best(every: Sequence[Beside]) -> Answer:
         (),
         details=tuple(f"{_enough(each)}." for each in found[3:]),
         estimand="the smallest tried pool with 95 % of the highest throughput of all tried pools, at equal clients",
-        not_concluded=("That a larger pool does no harm: the next question's table shows it, and memory.", LOOPBACK),
+        not_concluded=("That a larger pool does no harm: it can cost throughput and memory.", LOOPBACK),
         figure="pools",
     )
 
 
 def _enough(of: Ladder) -> str:
     told, seen = of.steps[of.foretold], of.steps[of.seen]
-    also = "as foretold" if told == seen else f"foretold {told}"
+    also = "as predicted" if told == seen else f"predicted: {told}"
     return f"{of.what}, {of.beside}: {counted(seen, of.noun)} of {', '.join(map(str, of.steps))}, {also}"
 
 
@@ -164,14 +168,14 @@ def _error(every: Sequence[Beside]) -> Answer:
     if not closed:
         return Answer(question, NOT_YET, ())
     hits, before = sum(each.is_hit for each in closed), sum(each.was_hit for each in closed)
-    of_before = f"By the predictions written down before the sweep, from one block of one worker, {before} are."
+    of_before = f"By the predictions made before the sweep, from one block of one worker, {before} are this near."
     return Answer(
         question,
         f"The throughput of {hits} of {counted(len(closed), 'arm')} is within {percent(THROUGHPUT_WITHIN)} of the "
         "prediction.",
         (),
         details=(of_before, *_ladder_hits(every), *_tail_hits(every), MODEL_SAYS),
-        estimand="measured ÷ foretold replies a second of a closed loop; all arms on which no prediction rests",
+        estimand="measured ÷ predicted replies a second of a closed loop; all arms that no prediction is made from",
         not_concluded=("That the model holds for a server that shares its cores with other programs.",),
         figure="prediction",
     )
@@ -181,15 +185,15 @@ def _ladder_hits(every: Sequence[Beside]) -> Iterator[str]:
     for what, found in (("pool", of_pools(every)), ("number of clients", of_clients(every))):
         can_miss = [each.is_hit for each in found if each.can_miss]
         if can_miss:
-            rows = f"{sum(can_miss)} of {counted(len(can_miss), 'row')} that can miss"
-            yield f"The smallest {what} that is enough is foretold to within one step in {rows}."
+            rows = f"{sum(can_miss)} of the {counted(len(can_miss), 'row')} in which a miss is possible"
+            yield f"The smallest sufficient {what} is predicted to within one step in {rows}."
 
 
 def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
     known = [(each.share_now or 0.0, each.tail_ratio) for each in every if each.tail_ratio is not None]
     for where, own in (
         (
-            f"Under {percent(USUAL + NEAR)} of the foretold capacity",
+            f"Under {percent(USUAL + NEAR)} of the predicted capacity",
             [ratio for share, ratio in known if share < USUAL + NEAR],
         ),
         ("Nearer to the capacity", [ratio for share, ratio in known if share >= USUAL + NEAR]),
@@ -201,7 +205,7 @@ def _tail_hits(every: Sequence[Beside]) -> Iterator[str]:
 
 
 def _kinds(every: Sequence[Beside]) -> Answer:
-    question = "Threads, an event loop or processes?"
+    question = "Which answers more requests: threads, an event loop or processes?"
     told = [
         *_beside(every, AIO, GRPC, "the event loop of gRPC answers"),
         *_beside(every, PROCESSES, SOCKETS, "two processes answer"),
@@ -213,11 +217,11 @@ def _kinds(every: Sequence[Beside]) -> Answer:
         question,
         told[0],
         (),
-        details=(*told[1:], "No verdict is asked of these numbers: these arms stood in turns of their own."),
+        details=(*told[1:], "These numbers have no verdict: the arms were not measured in turns with each other."),
         estimand="replies a second with equal numbers of clients in a closed loop, and the largest pool of threads",
         not_concluded=(
-            "The throughput of a loop that work holds up: such work belongs on threads or processes.",
-            "The effect of more processes than cores: here are two processes, and the load takes a part of both cores.",
+            "The throughput of an event loop that work blocks: such work belongs on threads or processes.",
+            "The effect of more processes than cores: here are two processes, and the load uses a part of both cores.",
             "The throughput of gRPC without a GIL: grpcio has no build for a free-threaded Python.",
         ),
         figure="loop",

@@ -38,7 +38,7 @@ ARMS_MIN = 12
 _NOT_MEASURED: Finding = ("NOT TESTABLE", "No arm of this kind was measured.")
 _NO_FREE_THREADED: Finding = ("NOT TESTABLE", "No free-threaded Python was measured: `make peers` says how to get one.")
 _ONE_CORE: Finding = ("NOT TESTABLE", "This machine has one core.")
-_NO_LOOK: Finding = ("INCONCLUSIVE", "The sweep stands at no look yet.")
+_NO_LOOK: Finding = ("INCONCLUSIVE", "The sweep has not reached a number of blocks with verdicts.")
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
@@ -135,15 +135,15 @@ def _missed(number: int, noun: str) -> str:
 
 
 def _counted(ratios: Sequence[Estimate], within: float, noun: str) -> tuple[int, int, str]:
-    """Two numbers, and a sentence on them. The first number counts the ratios (measured ÷ foretold) whose whole
+    """Two numbers, and a sentence on them. The first number counts the ratios (measured ÷ predicted) whose whole
     interval is within ``within`` of 1. The second number counts the ratios whose whole interval is farther from 1.
     ``noun``: word for a ratio in the sentence."""
     low, high = 1 - within, 1 + within
     hits = sum(low <= each.value <= high for each in ratios)
     surely = sum(low <= each.low and each.high <= high for each in ratios)
     out = sum(each.high < low or each.low > high for each in ratios)
-    whole = f"{surely} with their whole interval, and {out} wholly outside."
-    return surely, out, f"{hits} of {counted(len(ratios), noun)}; {whole}"
+    whole = f"{surely} with the whole interval, and {out} with the whole interval outside."
+    return surely, out, f"Within the limit: {hits} of {counted(len(ratios), noun)}; {whole}"
 
 
 def _steps(seen: Seen) -> Finding:
@@ -155,13 +155,13 @@ def _steps(seen: Seen) -> Finding:
     if not tried:
         return _NOT_MEASURED
     if not found:
-        return "INCONCLUSIVE", "In every tried row each step is within one step of the foretold step."
+        return "INCONCLUSIVE", "In every tried row each step is within one step of the predicted step."
     surely, out = sum(each.is_sure_hit for each in found), sum(each.is_sure_miss for each in found)
-    hits = f"{sum(each.is_hit for each in found)} of {counted(len(found), 'row')} that can miss"
+    hits = f"{sum(each.is_hit for each in found)} of {counted(len(found), 'row')} in which a miss is possible"
     missing = len(_closed(seen)) - sum(each.ratio is not None for each in every if not each.is_open)
-    said = f"{hits}; {surely} by all intervals, and {out} surely missed.{_missed(missing, 'arm')}"
+    said = f"{hits}; {surely} surely, by all intervals, and {out} surely missed.{_missed(missing, 'arm')}"
     if max(len(each.steps) for each in found) == STEPS_MIN:
-        said += f" A row of {STEPS_MIN} steps misses only where one end is foretold and the other end is enough."
+        said += f" A row of {STEPS_MIN} steps misses only where one end is predicted and the other end is sufficient."
     is_sure = surely == len(found) and not missing
     return ("CONTRADICTED" if out and not missing else "CONFIRMED" if is_sure else "INCONCLUSIVE"), said
 
@@ -177,11 +177,11 @@ def _tails(seen: Seen) -> Finding:
         return _NO_LOOK
     if not every and not untold:
         near = f"{percent(USUAL - NEAR)} to {percent(USUAL + NEAR)}"
-        return "INCONCLUSIVE", f"No open loop was at {near} of the capacity that is foretold in the sweep."
+        return "INCONCLUSIVE", f"No open loop was at {near} of the capacity that the sweep predicts."
     if not ratios:
         return "INCONCLUSIVE", "Too few requests for a 99th percentile, or no prediction."
     surely, out, counts = _counted(ratios, TAIL_WITHIN, "row")
-    said = f"Measured ÷ foretold: {', '.join(f'{each.value:.2f}' for each in ratios)}: {counts}"
+    said = f"Measured ÷ predicted: {', '.join(f'{each.value:.2f}' for each in ratios)}. {counts}"
     said += _missed(missing, "arm")
     is_sure = surely == len(ratios) and not missing
     return ("CONTRADICTED" if out else "CONFIRMED" if is_sure else "INCONCLUSIVE"), said
@@ -194,24 +194,25 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         _of_work(lambda work: work.cpu_ms > 0 and work == Work(cpu_ms=work.cpu_ms), gain=False),
     ),
     Entry(
-        "Computing that lets the interpreter go gains from more threads, where there are cores.",
+        "Computing that releases the interpreter gains from more threads, on several cores.",
         _of_work(lambda work: work.hash_ms > 0 and work == Work(hash_ms=work.hash_ms), needs_cores=True),
     ),
-    Entry("Without a GIL, computing in bytecode gains from more threads, where there are cores.", _without_gil),
+    Entry("Without a GIL, computing in bytecode gains from more threads, on several cores.", _without_gil),
     Entry(
         "A request that waits a millisecond or more gains from more threads.", _of_work(lambda work: work.io_ms >= 1)
     ),
     Entry(
-        "A trade that waits for the disk gains from more threads, where it holds one: they share a commit.",
+        "A trade that waits for the disk gains from more threads, where a waiting trade holds a thread: trades share a "
+        "commit.",
         _of_work(lambda work: work.durable),
     ),
-    Entry(f"Throughput is foretold to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.", _throughput),
+    Entry(f"Throughput is predicted to within {percent(THROUGHPUT_WITHIN)} in ten arms of twelve.", _throughput),
     Entry(
-        "The least pool, or number of clients, that is enough is foretold to within one step, in every tried row.",
+        "The smallest sufficient pool, or number of clients, is predicted to within one step, in every tried row.",
         _steps,
     ),
     Entry(
-        f"At 70 % of the foretold capacity, the 99th percentile is foretold to within {percent(TAIL_WITHIN)}.", _tails
+        f"At 70 % of the predicted capacity, the 99th percentile is predicted to within {percent(TAIL_WITHIN)}.", _tails
     ),
 )
 """Every claim, in the order of the README."""

@@ -7,7 +7,7 @@ does in addition to the Lookup or Trade. The study has three sweeps.
 open loops.
 
 The main sweep has a row for each model and work. A row has every pool with the most clients, every number of clients on
-the largest pool, and an open loop at shares of the foretold capacity. The main sweep also measures the arms of
+the largest pool, and an open loop at shares of the predicted capacity. The main sweep also measures the arms of
 ``pool_one`` again, by turns with the rows, and the predictions rest on these arms. So a prediction and its measurement
 are of the same minutes: a shared machine may be twice as fast in one minute as in another. The servers of a group start
 just before the turn of the group, since the sweep has more servers than may be alive at once.
@@ -68,7 +68,7 @@ Python on this machine."""
 SOCKETS, GRPC, GRPC_STATIC, AIO, PROCESSES, NO_GIL = MODELS
 
 SHARES = (0.5, 0.7, 0.9)
-"""Rates of open loops, as shares of the foretold capacity."""
+"""Rates of open loops, as shares of the predicted capacity."""
 
 SMOKE_ROUNDS = 2
 """Number of rounds in a block of ``pool_lookups`` at the scale ``smoke``. ``rows`` recognizes this scale by the number.
@@ -316,7 +316,7 @@ def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
 
 
 def _open(row: Row, scale: Scale) -> Iterator[Arm]:
-    """Arms of a row's open loop, one arm for each share of the foretold capacity."""
+    """Arms of a row's open loop, one arm for each share of the predicted capacity."""
     assert row.tail_of is not None
     pool = row.base.but(workers=row.tail_of, connections=OPEN_CONNECTIONS)
     for share in SHARES:

@@ -27,7 +27,7 @@ from experiments.studies.pool_size.beside import (
 )
 from experiments.studies.pool_size.design import AIO, POOLS, SOCKETS, named
 
-FORETOLD = "foretold, from one client of one worker"
+FORETOLD = "predicted, from one client of one worker"
 
 PANELS = 4
 """Largest number of panels in a figure. Further panels are left out."""
@@ -60,7 +60,7 @@ def effect(seen: Seen) -> Picture:
     ticks = tuple((float(each), str(each)) for each in range(0, 101, 20))
     x, y = "Waiting, % of a request's time with one thread", "Throughput, 16 threads ÷ 1"
     scale = Scale(x, y, ticks, FORETOLD, log_x=False, holds_formula=True)
-    title = "Where more threads begin to gain: 1 ms of computing, and a longer and longer wait"
+    title = "Where more threads begin to gain: 1 ms of computing, then a wait"
     return curves.picture("effect", title, scale, [Panel(f"{SOCKETS}, 16 clients", [line])] if found else [])
 
 
@@ -78,7 +78,7 @@ def pools(every: Sequence[Beside]) -> Picture:
             panels.append(Panel(f"{named(work)}, {counted(most, 'client')}", lines))
     ticks = tuple((float(each), str(each)) for each in POOLS)
     scale = Scale("Threads in the pool", "Replies a second", ticks, FORETOLD, log_y=True, holds_formula=True)
-    return curves.picture("pools", "Throughput of every pool, foretold and measured", scale, panels[:PANELS])
+    return curves.picture("pools", "Throughput of every pool, predicted and measured", scale, panels[:PANELS])
 
 
 def prediction(every: Sequence[Beside]) -> Picture:
@@ -88,7 +88,7 @@ def prediction(every: Sequence[Beside]) -> Picture:
         Off(what, [(f"{each.workers}/{each.clients}", each.ratio) for each in own if each.ratio is not None])
         for what, own in closed.items()
     ]
-    title = "Throughput, measured ÷ foretold: every arm of a closed loop"
+    title = "Throughput, measured ÷ predicted: every arm of a closed loop"
     return off.picture("prediction", title, THROUGHPUT_WITHIN, [row for row in rows if row.ratios], "threads/clients")
 
 
@@ -102,7 +102,7 @@ def tails(every: Sequence[Beside]) -> Picture:
         seen = sorted(measured, key=lambda point: point[0])
         panels.append(Panel(f"{what}, {_load(own)}", [Line("", own[0].setting.text("transport"), seen, told)]))
     ticks = tuple((float(each), str(each)) for each in (30, 50, 70, 90))
-    x, y = "Load, % of the foretold capacity", "99th percentile of response times, ms"
+    x, y = "Load, % of the predicted capacity", "99th percentile of response times, ms"
     scale = Scale(x, y, ticks, FORETOLD, log_x=False, log_y=True, holds_formula=True)
     return curves.picture("tails", "An open loop: the 99th percentile of response times", scale, panels[:PANELS])
 
@@ -186,7 +186,7 @@ def throughput_table(every: Sequence[Beside]) -> str:
         for each in every
         if not each.is_open and each.throughput_hz is not None and each.ratio is not None
     ]
-    head = ("model", "work in a request", "busy first", "threads", "clients", "foretold, /s", "measured, /s")
+    head = ("model", "work in a request", "limited by", "threads", "clients", "predicted, /s", "measured, /s")
     return Table((*head, "95 % interval", "off by", f"within {percent(THROUGHPUT_WITHIN)}"), tuple(lines), 3).markdown
 
 
@@ -209,9 +209,9 @@ def tail_table(every: Sequence[Beside]) -> str:
         for each in every
         if each.share is not None
     ]
-    shares = ("of the capacity before the sweep", "in the sweep")
+    shares = ("load ÷ capacity predicted before the sweep", "÷ predicted in the sweep")
     head = ("model", "work in a request", "threads", *shares, "due, /s", "answered, /s")
-    times = ("99th percentile foretold, ms", "measured, ms", "95 % interval", "off by")
+    times = ("99th percentile predicted, ms", "measured, ms", "95 % interval", "off by")
     return Table((*head, *times, f"within {percent(TAIL_WITHIN)}"), tuple(lines), 2).markdown
 
 
@@ -241,10 +241,11 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
         for each in ladders
     )
     note = (
-        "Enough is 95 % of the highest of these steps. By intervals: steps that can be the smallest sufficient step. "
-        f"Each interval is of 95 %. {NOTHING} where every step is within one step of the foretold step."
+        "A step is sufficient with 95 % of the highest throughput of these steps. By intervals: steps that can be the "
+        "smallest sufficient step, by 95 % intervals. "
+        f"{NOTHING} where every step is within one step of the predicted step."
     )
-    head = ("row", "with", "tried", "foretold", "measured", "by intervals", "within one step")
+    head = ("row", "with", "tried", "predicted", "measured", "by intervals", "within one step")
     return Table(head, lines, 3, (note,)).markdown
 
 
@@ -262,8 +263,8 @@ def demands_table(every: Sequence[Beside]) -> str:
         for what, of in found.items()
     )
     note = (
-        "Demands of one request, measured by one client of one worker; the time of the work itself is the time asked "
-        "for. On an event loop, work that lets the interpreter go still holds the loop."
+        "Demands of one request, measured by one client of one worker. The work itself counts with its declared time. "
+        "On an event loop, work that releases the interpreter still blocks the loop."
     )
-    head = ("model: work", "holding the interpreter, µs", "letting it go, µs", "waiting, µs", "outside the worker, µs")
+    head = ("model: work", "holding the interpreter, µs", "releasing it, µs", "waiting, µs", "outside the worker, µs")
     return Table(head, lines, 1, (note,)).markdown

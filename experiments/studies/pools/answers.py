@@ -28,9 +28,9 @@ from experiments.studies.pools.design import (
 )
 
 ESTIMAND = (
-    "mean time of a request with a connection of its own, from before it connects until the server has closed. The "
-    f"pool has {POOL} threads; the load is {ONE} connection in a closed loop. "
-    f"Processor time is the server's for each request, {AT} connections."
+    "mean time of a request with a connection of its own, from before the connect until the server has closed the "
+    f"connection. The pool has {POOL} threads; the load is {ONE} connection in a closed loop. Processor time is that "
+    f"of the server for each request, with {AT} connections."
 )
 
 PROCESSES = {"rust": "the server in Rust", "go": "the server in Go", "python": "the server in Python"}
@@ -47,7 +47,8 @@ TITLES: Mapping[Measure, str] = {
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay.",
     "How the languages compare on more cores, or over a network.",
-    "How much time a server needs, where a † stands: the load was near its limit. Processor time is the server's own.",
+    "How much time a server needs, where a † stands: the load was near its limit. Processor times are of the server "
+    "alone.",
 )
 
 
@@ -79,7 +80,7 @@ def _languages(seen: Seen) -> Answer:
     judgement, question = seen.main, "Which of the three servers answers a request sooner?"
     told = _told(judgement, {f"{one}_{other}": (PROCESSES[one], PROCESSES[other]) for one, other in PAIRS})
     if not told:
-        return Answer(question, "Not measured: the servers in Rust and Go are not built here; `make peers`.", ())
+        return Answer(question, "Not measured: the servers in Rust and Go are not built; `make peers` builds them.", ())
     deciding, sentences = tuple(judgement.judged[name] for name in told), list(told.values())
     headline = [each.comparison.name for each in deciding if each.comparison.family == HEADLINE]
     return Answer(
@@ -104,8 +105,8 @@ def _at_its_levels(seen: Seen) -> Iterator[str]:
         levels = ", ".join(f"{each:,}" for each in CONNECTIONS)
         told = "; ".join(map(words, own))
         yield (
-            f"The document does not have {ONE} connection. At the document's {levels} connections, times are of client "
-            f"and server together: {told}."
+            f"The document did not measure {ONE} connection. With the document's {levels} connections, times are of "
+            f"client and server together: {told}."
         )
 
 
@@ -128,7 +129,7 @@ def _debug(judgement: Judgement) -> Answer:
 def _pool(cells: TableJudged) -> Answer:
     first, *details = _of_languages(cells, "pool", ("response_ms", "cpu_us", "cpu_percent", "memory_mib"))
     return Answer(
-        f"What do {MANY} threads do that {FEW} do not?",
+        f"What do {MANY} threads change, compared with {FEW}?",
         first,
         (),
         details=tuple(details),
@@ -150,7 +151,7 @@ def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> I
 def _connections(cells: TableJudged) -> Answer:
     first, *details = _of_languages(cells, "connections", ("cpu_us", "connect_ms", "processing_ms", "cpu_percent"))
     return Answer(
-        "What do 1,000 connections cost that 10 do not?",
+        "What do 1,000 connections cost, compared with 10?",
         first,
         (),
         details=tuple(details),
@@ -165,7 +166,7 @@ def _stress(seen: StressJudged) -> Answer:
     errors, samples = sum(row.errors for row in rows), sum(row.samples for row in rows)
     wrong, right = sum(seen.wrong.values()), sum(seen.right.values())
     return Answer(
-        "Does every key end as its last writer left it, with three kinds of request at once?",
+        "With three kinds of request at once, does every key end with the value of a writer?",
         f"{errors} errors in {samples:,} requests; {right:,} of {right + wrong:,} keys are as they should be.",
         (),
         estimand="every key read after the load, one by one; an updated key must have one of its two values, whole",

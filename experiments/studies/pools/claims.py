@@ -88,13 +88,13 @@ def _pool_saves_threads(seen: Seen) -> Claim:
     ]
     judged = [judgement.judged[name] for name in asked if name in judgement.judged]
     if not judged:
-        return Claim(POOL_SAVES, "INCONCLUSIVE", "No block of it counts.")
+        return Claim(POOL_SAVES, "INCONCLUSIVE", "No block passed the gates.")
     values, verdicts = [one.typical.value for one in judged], [one.verdict for one in judged]
     slower = verdicts.count(Verdict.SLOWER)
     said = (
-        f"In Python: a new thread for each request takes {number(min(values))} to {number(max(values))} times the time "
-        f"of a thread pool; of {len(asked)} comparisons it is SLOWER in {slower}. From the part `{EXECUTORS}`. In "
-        "Rust and Go it was not varied."
+        f"In Python: a new thread for each request takes {number(min(values))} to {number(max(values))} times the "
+        f"time of a thread pool; {slower} of {len(asked)} comparisons are SLOWER. From the part `{EXECUTORS}`. "
+        "Servers in Rust and Go were not varied."
     )
     if slower == len(asked):
         return Claim(POOL_SAVES, "CONFIRMED", said)
@@ -111,8 +111,8 @@ def _size(cells: TableJudged) -> str:
     many = f"{requests[0]:,}" if len(requests) == 1 else f"{requests[0]:,} to {requests[-1]:,}"
     seconds = f"{number(min(lasted))} to {number(max(lasted))} s" if lasted else "no time"
     return (
-        f"A cell: {many} requests in {seconds}, {len(cells.blocks)} times; the document's: {original.REQUESTS:,} in "
-        f"{min(theirs):.3g} to {max(theirs):.3g} s, once."
+        f"A cell has {many} requests in {seconds}, {len(cells.blocks)} times. In the document it has "
+        f"{original.REQUESTS:,} in {min(theirs):.3g} to {max(theirs):.3g} s, once."
     )
 
 
@@ -188,7 +188,7 @@ def _go_leads_past_the_threads(of: Measured) -> Finding:
     return (
         joined([all_are(Verdict.LESS, [few], FAR_LESS), all_are(Verdict.MORE, [many])]),
         f"Share of the processor: {words(few)}; {words(many)}. Far less is {FAR_LESS:g} or under here. "
-        "At which pool in between Go takes over is NOT TESTABLE on two cores: the document's machine had more.",
+        "On two cores it is NOT TESTABLE from which pool on Go takes less: the document's machine had more cores.",
     )
 
 
@@ -234,7 +234,7 @@ def _by_turns(seen: Seen) -> str:
     ratio was not measured."""
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
-    return f"By turns, with 1 connection, which the document lacks, the load is no limit: {told}." if told else ""
+    return f"Measured by turns with 1 connection, the load is not the limit: {told}." if told else ""
 
 
 def _rust_is_faster(of: Measured) -> Finding:
@@ -245,7 +245,8 @@ def _rust_is_faster(of: Measured) -> Finding:
     broken = len(original.rust_not_faster("put"))
     return (
         all_are(Verdict.LESS, judged),
-        f"Rust ÷ Go: {_counts(judged)}. Together: {together}. Its table 2 has {broken} of 18 otherwise. "
+        f"Rust ÷ Go: {_counts(judged)}. Together: {together}. Table 2 of the document contradicts the claim in "
+        f"{broken} of 18 cells. "
         f"{_limited(of.cells)} {_by_turns(of.seen)}".rstrip(),
     )
 
@@ -255,8 +256,9 @@ def _limited(cells: TableJudged) -> str:
     own = [cell for cell in cells.plan.cells if cell.pinned and cell.setting["language"] in BOTH]
     over = sum(cells.is_load_limited(cell) for cell in own)
     return (
-        f"In {over} of {len(own)} cells of both the load took over 80 % of its core. Such times are of client and "
-        "server together, as the document's are: there is no verdict on the servers, and no such ratio is EQUIVALENT."
+        f"In {over} of the {len(own)} cells of both languages the load took over 80 % of its core. Such times are of "
+        "client and server together, as in the document: there is no verdict on the servers, and no such ratio is "
+        "EQUIVALENT."
     )
 
 
@@ -268,8 +270,8 @@ def _rust_transfers_more(of: Measured) -> Finding:
     verdict = "CONFIRMED" if more >= ALMOST else verdict
     return (
         verdict,
-        f"Bytes received a second, Rust ÷ Go: {_counts(judged)}. {_limited(of.cells)} All requests have one size: this "
-        "is the claim on the time again, and bytes sent say nothing else.",
+        f"Bytes received a second, Rust ÷ Go: {_counts(judged)}. {_limited(of.cells)} All requests have one size, so "
+        "the ratio is that of the claim on time, and bytes sent have the same ratio.",
     )
 
 
@@ -281,9 +283,9 @@ def _many_connections(of: Measured) -> Finding:
     return (
         joined([bounded, all_are(Verdict.MORE, [connect]), all_are(Verdict.LESS, [processing])]),
         f"{told[bounded]}. Connecting: {_told(connecting)}. Processing: {_told(processed)}. "
-        f"Much is over {MUCH_MORE:g} times here. Both together are N ÷ throughput: "
+        f"Much is over {MUCH_MORE:g} times here. Connecting and processing together take N ÷ throughput: "
         "100 times the connections take 100 times as long at the same throughput, whatever the server does. "
-        f"The languages apart: connecting, {words(connect)}; processing, {words(processing)}.",
+        f"The two languages: connecting, {words(connect)}; processing, {words(processing)}.",
     )
 
 
@@ -291,7 +293,7 @@ def _put_takes_more(of: Measured) -> Finding:
     judged = _each(of.cells, "put_get_cpu_us")
     return (
         all_are(Verdict.MORE, judged),
-        f"Processor time a request: {_told(judged)}. Memory is not compared: one process answers both.",
+        f"Processor time a request: {_told(judged)}. Memory is not compared: one process answers GET and PUT.",
     )
 
 
@@ -308,8 +310,9 @@ def _no_errors(of: Measured) -> Finding:
     return (
         verdict if least >= SAMPLES_MIN else "INCONCLUSIVE",
         f"{errors} errors in {sum(row.samples for row in rows):,} requests, and {right:,} of {right + wrong:,} keys "
-        f"stood as a writer left them. Under {SAMPLES_MIN:,} requests a server decide nothing; here are {least:,}. The "
-        "document looked at errors alone: its printed update has a data race that they do not show, see the README.",
+        f"had a value of a writer. The verdict needs {SAMPLES_MIN:,} requests for each server; here are {least:,}. "
+        "The document looked at errors alone. Its printed update has a data race that errors do not show, see the "
+        "README.",
     )
 
 

@@ -207,9 +207,9 @@ def cell_table(seen: TableJudged, verb: str, pinned: bool) -> str:
         )
     head = (*HEAD, LITTLE, "CPU a request, µs", "load's CPU, %", "errors")
     note = (
-        f"Means over {counted(len(seen.blocks), 'block')}; requests are of one block. CPU is of one core, "
-        "memory of the machine's. A time ends when the server has closed the connection, as `ab`'s does. "
-        f"The mean is under {LITTLE.removesuffix(', ms')} by up to N ÷ (2 × requests): in the end connections idle."
+        f"Means over {counted(len(seen.blocks), 'block')}; requests are of one block. CPU is in % of one core, memory "
+        "in % of the machine's memory. A time ends when the server has closed the connection, as `ab`'s does. The "
+        f"mean is under {LITTLE.removesuffix(', ms')} by up to N ÷ (2 × requests): at the end some connections idle."
     )
     limited = any(seen.is_load_limited(cell) for cell in own)
     return Table(head, tuple(lines), notes=(note, *((LIMITED_NOTE,) * limited))).markdown
@@ -253,7 +253,7 @@ def ratio_table(judged: Iterable[CellJudged]) -> str:
         "Geometric means over all cells that differ in nothing else. LESS and MORE need an interval that excludes 1. "
         "They also need Holm's p of the sign-flip test over blocks under 0.05. "
         "EQUIVALENT is an interval inside 0.95 to 1.05. "
-        "A time or a rate is never EQUIVALENT where the load took over 80 % of its core: †."
+        "†: the load took over 80 % of its core, and the time or rate is never EQUIVALENT."
     )
     head = ("A ÷ B", "of", "Verdict", "Ratio", "95 % interval", "p (Holm)", "Blocks")
     return Table(head, tuple(lines), 3, notes=(note,)).markdown
@@ -276,11 +276,11 @@ def stress_table(seen: StressJudged) -> str:
     kinds, at = len(seen.plan.kinds), seen.plan.connections
     notes = (
         f"{kinds} kinds at once, {at:,} connections each, a new one for each request. The document's KB/s and rates "
-        "are context: JMeter ran on the server's machine.",
-        f"Final state of every key, read one by one afterwards: {states}.",
+        "are only context: JMeter ran on the server's machine.",
+        f"Final values of all keys, read one by one afterwards: {states}.",
     )
     rates_head = "throughput, 1/s", "received, KB/s", "sent, KB/s"
-    head = ("language", "label", "samples", "error, %", *rates_head, "the document's three")
+    head = ("language", "label", "samples", "error, %", *rates_head, "the same three in the document")
     return Table(head, tuple(lines), 2, notes).markdown
 
 
@@ -305,7 +305,7 @@ def faults() -> Iterator[str]:
     rust_rows, go_rows = original.JMETER[:4], original.JMETER[4:]
     ratios = [of_go.throughput_hz / of_rust.throughput_hz for of_rust, of_go in zip(rust_rows, go_rows, strict=True)]
     yield (
-        f"JMeter has Go {min(ratios):.1f} to {max(ratios):.1f} times as fast as Rust; tables 1 and 2 have Rust faster. "
-        "The document says of its JMeter run that it is no measure of speed."
+        f"By JMeter, Go is {min(ratios):.1f} to {max(ratios):.1f} times as fast as Rust; by tables 1 and 2, Rust is "
+        "faster. The document says of its JMeter run that it is no measure of speed."
     )
-    yield "Its text says that the value is a float64; its Rust code has f32. Table 1 calls Go golang, table 2 go."
+    yield "The text says that the value is a float64; the Rust code has f32. Table 1 calls Go golang, table 2 go."

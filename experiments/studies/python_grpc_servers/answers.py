@@ -55,15 +55,15 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             ),
             estimand=ESTIMAND,
             not_concluded=(
-                "What a server does beyond what a client can send, where the client is at its limit (†).",
-                "What a service gains whose calls compute or wait: there the server is a small part of a call.",
-                "What a server does on several cores.",
+                "How many more calls a server could answer where the client is at its limit (†).",
+                "What a service gains if its calls compute or wait: there the server is a small part of a call.",
+                "How the servers compare on several cores.",
             ),
             figure=STUDY if any(told.values()) else None,
             to_decide=to_decide(seen.main, [each.comparison.name for each in headline]) if judged else None,
         ),
         Answer(
-            "What processor time does an unchanged servicer take on grpc_static, beside pygrpc-native?",
+            "What processor time does an unchanged servicer take on grpc_static, compared with pygrpc-native?",
             said,
             tuple(each for load, each in costs_of.items() if load == DECIDING),
             tuple(each for load, each in costs_of.items() if load != DECIDING),
@@ -81,7 +81,7 @@ def _times(judgement: Judgement, connections: int, client: str) -> str:
         if (one := judgement.judged.get(times_name(server, connections, client)))
     ]
     load = f"The load: {counted(connections, 'connection')}, {BLOCKS[client]}."
-    return " ".join((load, "The calls of grpcio on threads count as 1.", *shown)) if shown else ""
+    return " ".join((load, "Each number is a multiple of the calls of grpcio on threads.", *shown)) if shown else ""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:

@@ -28,7 +28,7 @@ ESTIMAND = (
 
 NOT_MEASURED = "Not measured."
 
-NO_CLIENT = "No request is sent: connections are held"
+NO_CLIENT = "No request is sent: idle connections"
 
 OPTIONS = {
     "tls": "over TLS",
@@ -149,7 +149,7 @@ def options(seen: Seen) -> tuple[Answer, ...]:
     question = "What do TLS, a token, metrics and a store on disk cost the server in processor time?"
     said = {name: (f"a Lookup {words}", "one without") for name, words in OPTIONS.items()}
     not_concluded = (
-        "What a connection costs: the TLS handshake and the token come once, before the counted requests.",
+        "What a new connection costs: the TLS handshake and the token come once, before the counted requests.",
         "What a Trade costs on the disk: a Lookup writes nothing.",
     )
     return (_answer(seen.main, question, said, not_concluded, "options"),)
@@ -228,8 +228,8 @@ def alone_table(alone: Sequence[LoneJudged]) -> str:
             lines.append((str(lone.server.setting), f"{held.connections:,}", ready, resident, added, idle))
     head = ("server", "connections held", "ready after", "memory", "added by them", "idle, of a core")
     note = (
-        "Memory is the resident memory of the process. Shared pages count whole; the kernel's memory of sockets does "
-        "not count. Each connection had one call before."
+        "Memory is the resident memory of the process. Shared pages count fully; the kernel's memory of sockets does "
+        "not count. Each connection had made one call."
     )
     return Table(head, tuple(lines), notes=(note,)).markdown
 
@@ -251,7 +251,7 @@ def _service(judgement: Judgement) -> Answer:
     transports = {"service_sockets": "sockets", "service_grpc": "gRPC"}
     return _answer(
         judgement,
-        "What does the stock service cost above its transport?",
+        "What does the stock service cost beyond its transport?",
         {name: (f"a Lookup on {on}", f"a bare echo on {on}") for name, on in transports.items()},
         ("What a Trade costs, or a Lookup among very many stocks.",),
     )

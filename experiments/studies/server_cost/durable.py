@@ -54,10 +54,10 @@ GOALS = (
 """Goals of the part. A goal has four fields: name of the comparison, text, least value, greatest value."""
 
 SAID = {
-    "64 in memory": "64 traders do {} of the trades that they do in memory.",
-    "64 syncs": "That is {} times the requests of a server that syncs the disk for each request.",
-    "16 syncs": "For 16 traders it is {} times.",
-    "1 syncs": "A lone trader waits {} times as long as for a request that syncs.",
+    "64 in memory": "With 64 traders, the server on disk answers {} times the trades of the server in memory.",
+    "64 syncs": "These trades are {} times the requests of a server that syncs the disk for each request.",
+    "16 syncs": "For 16 traders the factor is {}.",
+    "1 syncs": "A lone trader waits {} times as long as the client of a bare request that syncs.",
 }
 
 TAIL, ROUNDS = 99.0, 3
@@ -100,8 +100,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             estimand="throughput, and time of one trader, of one closed loop by a load program in C; server and load "
             "have a core each.",
             not_concluded=(
-                "What a trade costs on another disk: this disk's fdatasync decides most of the cost.",
-                "What traders of several stocks get: here all trade one.",
+                "What a trade costs on another disk: the disk's fdatasync decides most of the cost.",
+                "What traders of several stocks get: here all trade one stock.",
             ),
             figure=PART if told else None,
             to_decide=to_decide(seen.main, tuple(judged)) if judged else None,
@@ -117,7 +117,7 @@ def _tail(judgement: Judgement) -> Iterator[str]:
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)
     if tail_us and sync_us:
         times = number(tail_us / sync_us)
-        yield f"The p99 of 16 traders is {times} medians of a lone request that syncs; the goal is at most 6."
+        yield f"The p99 of 16 traders is {times} times the median of a lone request that syncs; the goal is at most 6."
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:

@@ -69,9 +69,9 @@ class Goal:
             return f"not concluded: {self.refused}"
         word = "met" if self.at_least <= seen.value <= self.at_most else "MISSED"
         if seen.n < 2:
-            return f"{word}, by one value"
+            return f"{word}, by one value without an interval"
         if len({self.at_least <= each <= self.at_most for each in (seen.value, seen.low, seen.high)}) > 1:
-            return f"open: {word} by its value, and the interval reaches past the goal"
+            return f"open: {word} by its value, but the interval reaches past the goal"
         return word
 
     @property

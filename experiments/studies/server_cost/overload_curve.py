@@ -60,9 +60,9 @@ SERVERS = (_SOCKETS, _OWN, _GRPC)
 connection carries at most 64 calls at a time, the limit of our servers; the client on grpc-go holds further calls back.
 """
 
-LATE_MARK, LATE_NOTE = "†", "† The load itself was late at this rate: the number tells less of the server."
+LATE_MARK, LATE_NOTE = "†", "† The load was sent late at this rate: the number says less about the server."
 
-QUESTION = "How much of its peak does a server still answer in time, when more is offered than it can do?"
+QUESTION = "What share of its peak does a server still answer in time, if the load is above its capacity?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
         shares = {each.times: percent(each.in_time.value) for each in found}
         if found:
             every = enumeration([shares.get(each, NOTHING) for each in past])
-            told.append(f"Of its peak, {NAMES[server]} answers in time {every}.")
+            told.append(f"Of its peak, {NAMES[server]} answers {every} in time.")
     if told:
         told.insert(0, f"Each server is offered {enumeration([f'{times:g}' for times in past])} times its capacity.")
     return (
@@ -154,8 +154,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             estimand=f"calls answered within {DEADLINE_MS:g} ms of their due time ÷ calls answered in a closed loop of "
             f"{CLOSED} calls at once, in the same block; server and load have a core each.",
             not_concluded=(
-                "What clients get that retry: each call here is made once.",
-                f"What a server does where a call takes far less than {COMPUTES_MS:g} ms: refusing costs more then.",
+                "What clients that retry get: here each call is sent once.",
+                f"What a server does where a call takes far less than {COMPUTES_MS:g} ms: then a refusal costs "
+                "relatively more.",
             ),
             figure=PART if told else None,
         ),
@@ -174,7 +175,7 @@ def _late(judgement: Judgement) -> Iterator[str]:
     """Sentences, one for each server, on the due rates at which the load itself was late."""
     for server, found in _found(judgement).items():
         if times := [f"{each.times:g}" for each in found if each.is_late]:
-            yield f"On {NAMES[server]} the load itself was late at {enumeration(times)} times the capacity."
+            yield f"On {NAMES[server]} the load was sent late at {enumeration(times)} times the capacity."
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:

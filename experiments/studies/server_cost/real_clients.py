@@ -125,8 +125,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             tuple(line for name, server in COMPARED.items() for line in _told(seen.main, server, name)),
             estimand="calls a second of one closed loop by a client on grpc-go; server and load have a core each.",
             not_concluded=(
-                "What a server does beyond what this client can send, where the client is at its limit.",
-                "What clients in other languages send: their header blocks differ in other parts.",
+                "How many more calls a server could answer where the client is at its limit.",
+                "The ratios for clients in other languages: their header blocks differ in other parts.",
             ),
             figure=PART if told else None,
             to_decide=to_decide(seen.main, deciding) if judged else None,
@@ -157,12 +157,12 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
         most = max((*exact, *lower), key=ratios.__getitem__)
         is_bound = len(exact) < len(ratios)
         told = f"{'at least ' * is_bound}{_ratio(judgement, load, most)}"
-        ends = f"The highest figure is with {_had(CALLS[most])}."
+        ends = f"The highest number is with {_had(CALLS[most])}."
         if exact and (least := min(exact, key=ratios.__getitem__)) != most:
             is_open = any(ratios[each] < ratios[least] or each not in lower for each in ratios if each not in exact)
             told = f"{'at most ' * is_open}{_ratio(judgement, load, least)} to {told}"
             exactly = " exact" * is_bound
-            ends = f"The lowest{exactly} figure is with {_had(CALLS[least])}, the highest with {_had(CALLS[most])}."
+            ends = f"The lowest{exactly} number is with {_had(CALLS[least])}, the highest with {_had(CALLS[most])}."
         yield f"{_at_once(load)}, grpc_static answers {told} times the calls of plain grpcio."
         yield ends
 
@@ -178,7 +178,7 @@ def _told(judgement: Judgement, server: Setting, name: str) -> Iterator[str]:
         ]
         if shown:
             no_bound = f" {NO_BOUND}" * any(LIMITED_MARK in each for each in shown)
-            yield f"{_at_once(load)}, times the calls of {name}: {', '.join(shown)}.{no_bound}"
+            yield f"{_at_once(load)}, as a multiple of the calls of {name}: {', '.join(shown)}.{no_bound}"
 
 
 def _at_once(load: str) -> str:

@@ -45,7 +45,7 @@ SHARES = ("kernel", "interpreter", "protocol", "protobuf", "service")
 NAMES = {"sockets": "sockets", "grpc_static": "our own gRPC server", "grpc": "grpcio"}
 """Names of the three servers in texts, by the servers' transports."""
 
-BELOW_0 = "A share under 0 with 0 in its interval is a difference too small for these blocks."
+BELOW_0 = "A share under 0 with 0 in its interval: the difference is too small for these blocks."
 SURELY_BELOW_0 = "A share whose whole interval is under 0: the subtracted times are larger than the time itself."
 
 QUANTITY = "Processor time of the server for each Lookup, µs"
@@ -53,7 +53,7 @@ QUANTITY = "Processor time of the server for each Lookup, µs"
 CLIENT = f"{CONNECTIONS} connections of one lean client"
 """Words for the load in every figure of processor time."""
 
-LOAD = f"{CLIENT} never let the server sleep, and stocks are in memory."
+LOAD = f"{CLIENT} never let the server sleep, and the stocks are in memory."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             " ".join((LOAD, *told)) if told else "Not known: no block has every share.",
             (),
             details=(
-                "The interpreter's share is the time of the null server. Further work of a server in Python counts as "
-                "its protocol's share.",
-                "No verdict is asked of these shares.",
+                "The interpreter's share is the time of the null server, which sends a constant reply. Further work of "
+                "a server in Python belongs to the share of its protocol.",
+                "These shares have no verdict.",
                 *_below_0(found),
             ),
             estimand=(
@@ -111,8 +111,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
                 f"Lookup is on the {executors}. Numbers are means over {blocks}."
             ),
             not_concluded=(
-                "That the interpreter takes no more on grpcio than elsewhere: the null server gives its share.",
-                "That protobuf's share holds for large messages: these have some ten bytes.",
+                "That the interpreter takes equal time on all servers: its share is measured on the null server alone.",
+                "That protobuf's share holds for large messages: these messages have some ten bytes.",
             ),
             figure="split" if found else None,
         ),

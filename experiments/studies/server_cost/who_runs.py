@@ -54,7 +54,7 @@ TAIL = 99.9
 GOALS = (("leader-followers at 16", "throughput of leader-followers with 16 connections ÷ C's", 0.44, math.inf),)
 """Goals of the part. A goal has four fields: name of the comparison, text, least value, greatest value."""
 
-QUESTION = "What of a C server's throughput does each executor reach on sockets?"
+QUESTION = "What share of a C server's throughput does each executor reach on sockets?"
 
 
 def sweep(scale: Scale) -> Sweep:
@@ -95,7 +95,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
         names = {each: _name(each, connections) for each in EXECUTORS}
         shares = [f"{each} {value_words(judged[name].typical)}" for each, name in names.items() if name in judged]
         if shares:
-            told.append(f"With {_of(connections)}, of a C server's throughput: {', '.join(shares)}.")
+            told.append(f"With {_of(connections)}, shares of a C server's throughput: {', '.join(shares)}.")
     return (
         Answer(
             QUESTION,
@@ -103,7 +103,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             tuple(judged[name] for name in asked if name in judged),
             estimand="throughput of one closed loop by a load program in C; server and load have a core each.",
             not_concluded=(
-                "What an executor gains where requests wait or compute: a Lookup does neither.",
+                "What an executor gains where requests wait or compute: a Lookup neither waits nor computes.",
                 "What an executor reaches on a Python without a GIL, or on several cores.",
             ),
             figure=PART if told else None,

@@ -18,10 +18,10 @@ from experiments.studies.sockets.figures import SOONEST, fault_table, spread_tab
 from experiments.studies.sockets.wording import ABSENT, brief, delivered, over_cells, reported, standing
 
 NOT_CONCLUDED = (
-    "How the APIs do between two machines: all of this is on the loopback of one.",
-    "How they do with many clients, with other patterns, or with their other options.",
-    "What they do on more cores: each side is kept to one.",
-    "Anything from our times beside the document's: other machines, other versions.",
+    "How the APIs compare between two machines: here all programs are on one machine.",
+    "How the APIs compare with many clients, with other patterns, or with other options.",
+    "How the APIs compare on more cores: each side has one core.",
+    "How our times compare with the document's: machines and versions differ.",
 )
 
 THROUGHPUT_PAIRS = (("nanomsg", BASE), ("nanomsg", "zeromq"), ("zeromq", BASE), ("nng", "nanomsg"))
@@ -39,7 +39,7 @@ def sections(seen: Seen) -> tuple[Section, ...]:
     """Sections of graphs, tables, and the document's faults."""
     return (
         Section("Graphs 1 to 4", GRAPHS_TEXT, tuple(f"graph_{number}" for number in GRAPHS.values())),
-        Section("What receivers told", timer_table(seen)),
+        Section("Times at the receivers", timer_table(seen)),
         Section("Throughput", throughput_table(seen), ("graph_5",)),
         Section("Table 2", Table(design.HEAD, tuple(design.table()), notes=(LINES_NOTE,)).markdown),
         Section("Spread of samples, and interval of the mean", spread_table(seen.main)),
@@ -107,7 +107,7 @@ def _soonest(seen: Seen) -> Answer:
 
 
 def _timer(seen: Seen) -> Answer:
-    question = "How much of the document's response time is waiting for the next message?"
+    question = "How much of the document's response time is waiting for the next message to arrive?"
     told = []
     for rate_hz in RATES:
         of_rate = [of(api, *cell) for cell in GRAPHS if cell[0] == rate_hz for api in APIS]
@@ -145,8 +145,8 @@ def ratio_told(each: DeliveryRatio) -> str:
     """Sentence on a ratio: ``nanomsg carries 0.42 times as many as Berkeley sockets, 0.38 to 0.46.``"""
     above, below = (NAMES[setting.text("transport")] for setting in (each.above, each.below))
     value, ends = ratio_words(each.ratio)
-    apart = "" if each.differs else " These blocks do not show that the two differ."
-    return f"{above} carries {value} times as many as {below}{f', {ends}' * has_interval(each.ratio)}.{apart}"
+    apart = "" if each.differs else " These blocks do not show a difference."
+    return f"{above} carries {value} times as many messages as {below}{f', {ends}' * has_interval(each.ratio)}.{apart}"
 
 
 def _lines() -> Answer:
@@ -167,8 +167,8 @@ def timer_table(seen: Seen) -> str:
                 found.append((NAMES[api], words(*cell), *cells))
     head = ("API", "messages", "document’s timer, ms", "answering, µs", "response at the client, µs")
     note = (
-        "The document’s timer begins before the receive, so that it holds the wait for the next message. Answering is "
-        "the time from the arrival of a message until its reply was sent. 95 % intervals over blocks."
+        "The document’s timer begins before the receive, so its time contains the wait for the next message. "
+        "Answering is the time from the arrival of a message until its reply was sent. 95 % intervals over blocks."
     )
     return Table(head, tuple(found), 2, (note,)).markdown
 
@@ -191,5 +191,5 @@ def throughput_table(seen: Seen) -> str:
             megabytes = number(rate.value * at.whole("size") / 1e6)
             found.append((NAMES[api], number(rate.value), times_between(rate, 1), megabytes, *counts))
     head = ("API", "messages a second", "95 % interval", "MB/s", "slowest second", "fastest second", "seconds")
-    note = "Counted at the receiver, in whole seconds; no reply comes back. One client sends as fast as it can."
+    note = "Messages are counted at the receiver, in whole seconds. A client sends as fast as it can. No reply comes."
     return Table(head, tuple(found), 1, (note,)).markdown

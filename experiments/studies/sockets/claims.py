@@ -107,15 +107,15 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
         ]
         beside = _spread_at_the_client(seen.main, cell)
         if not all(others):
-            return "NOT TESTABLE", f"The receivers reported no times of it. {beside}"
+            return "NOT TESTABLE", f"The receivers reported no times of these APIs. {beside}"
         intervals = [ratio_interval(each, 1 - LEVEL) for each in others]
         runs = {api: timed(delivered(seen).rows, of(api, *cell)) for api in _THREE}
         told = [f"{NAMES[api]} {number(stdev(runs[api].values()))} µs" for api in _THREE]
         few = min(map(len, runs.values()))
         each_s = next(row.cell.seconds for row in delivered(seen).rows if row.cell.setting == of("zeromq", *cell))
         text = (
-            f"Standard deviation of the thesis' timer, at the receiver: {', '.join(told)}, of {few} means of {each_s} "
-            f"s an API; the thesis had 3,600 of a second. {beside}"
+            f"Standard deviation of the thesis' timer, at the receiver: {', '.join(told)}, of {few} means over "
+            f"{each_s} s for each API. The thesis had 3,600 means over one second. {beside}"
         )
         if few < BLOCKS_MIN or not delivered(seen).is_whole:
             return "INCONCLUSIVE", f"{text} These are too few samples for a verdict."
@@ -145,8 +145,8 @@ def _spread_at_the_client(judgement: Judgement, cell: Cell) -> str:
         f"{name} {f'{at.deviation_us / at.mean_us:.0%}' if at else 'unknown'}" for name, at in spreads_.items()
     )
     return (
-        f"Another metric, response time at the client: relative standard deviation of window means {told}; distance "
-        f"from their median, on a logarithmic scale, {', '.join(far)}."
+        f"By the response time at the client: relative standard deviation of window means {told}; distance of the "
+        f"means from their median, on a logarithmic scale, {', '.join(far)}."
     )
 
 
@@ -195,7 +195,7 @@ def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen
             if each.above["transport"] == "nanomsg" and each.below["transport"] in others
         ]
         if len(asked) < len(others):
-            return "NOT TESTABLE", "An API that it compares is not built here, or receivers reported nothing."
+            return "NOT TESTABLE", "One of the compared APIs is not built here, or its receivers reported nothing."
         text = " ".join(map(ratio_told, asked))
         if not delivered(seen).is_whole or any(each.ratio.n < BLOCKS_MIN for each in asked):
             return "INCONCLUSIVE", f"{text} There are too few blocks for a verdict, or blocks of the plan are missing."
@@ -216,8 +216,9 @@ def _crosses_zero(seen: Seen) -> Finding:
     if found is None:
         return "NOT TESTABLE", ABSENT
     return "NOT TESTABLE", (
-        "An interval crosses zero where the standard deviation of single samples is taken for that of their mean. "
-        f"{found} Our intervals of the mean are computed on logarithms: they lie above zero in all cells."
+        "The document's intervals cross zero, since they use the standard deviation of single samples for the "
+        f"standard deviation of the mean. {found} Our intervals of the mean are computed on logarithms, and lie above "
+        "zero in all cells."
     )
 
 
@@ -244,7 +245,7 @@ def _performance(seen: Seen) -> Finding:
         verdicts.add(_direction(found, wanted) if len(found) == len(GRAPHS) else "NOT TESTABLE")
     order: tuple[ClaimVerdict, ...] = ("NOT TESTABLE", "CONTRADICTED", "INCONCLUSIVE", "CONFIRMED")
     verdict = next(each for each in order if each in verdicts)
-    return verdict, f"{text} Excellent means here: within a quarter of each other."
+    return verdict, f"{text} Excellent means here: Berkeley and nanomsg differ by less than a quarter."
 
 
 def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
@@ -267,7 +268,7 @@ def _nanomsg_overall(seen: Seen) -> Finding:
     nanomsg in a graph."""
     verdicts = [_nanomsg_is_best(cell)(seen)[0] for cell in GRAPHS] + [_NANOMSG_CARRIES_MOST(seen)[0]]
     counts = ", ".join(f"{each} {verdicts.count(each)}" for each in dict.fromkeys(verdicts))
-    text = f"Of the four graphs of response time and that of throughput: {counts}."
+    text = f"Verdicts on the four graphs of response time and the graph of throughput: {counts}."
     order: tuple[ClaimVerdict, ...] = ("CONTRADICTED", "NOT TESTABLE", "INCONCLUSIVE", "CONFIRMED")
     return next(each for each in order if each in verdicts), text
 

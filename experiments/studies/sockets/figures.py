@@ -64,7 +64,7 @@ def graphs(seen: Seen) -> Sequence[Picture]:
 
 def _soonest(judgement: Judgement) -> Picture:
     names = [ratio_name(api, BASE, cell) for cell in GRAPHS for api in APIS if api != BASE]
-    title = f"Which API answers soonest? Times ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} succeeds {NAMES[SUCCESSOR_OF]}"
+    title = f"Which API answers soonest? Times ÷ {NAMES[BASE]}. {NAMES[SUCCESSOR]} replaces {NAMES[SUCCESSOR_OF]}"
     return ratios.picture(SOONEST, title, [judgement.judged[name] for name in names if name in judgement.judged])
 
 
@@ -94,18 +94,19 @@ def fault_table(seen: Seen) -> str:
         ),
         (
             f"Berkeley replies {REPLY_BYTES} bytes, the others the whole message",
-            f"Its replies are {percent(REPLY_BYTES / SIZES[0])} and {percent(REPLY_BYTES / SIZES[1])} of the others’.",
-            "All echo in full, and the client compares every reply",
+            f"The replies of Berkeley are {percent(REPLY_BYTES / SIZES[0])} and {percent(REPLY_BYTES / SIZES[1])} of "
+            "the others’.",
+            "All APIs send the whole message back, and the client compares every reply",
         ),
         (
             "TCP_NODELAY is set on nanomsg alone (appendix C)",
             "Not varied here, so nothing is concluded about it.",
-            "Set on all, on both sides",
+            "Set on all APIs, on both sides",
         ),
         (
-            "REP on ZeroMQ against PAIR on nanomsg against a raw stream",
+            "ZeroMQ has REP, nanomsg has PAIR, Berkeley has a raw stream",
             _patterns(seen),
-            "The same pattern on all; the other is a level of `pattern`",
+            "The same pattern on all APIs; the other pattern is a level of `pattern`",
         ),
         (
             "An “interval” that crosses zero (graphs 1 to 4)",
@@ -113,7 +114,7 @@ def fault_table(seen: Seen) -> str:
             "Intervals are of logarithms, over blocks",
         ),
         (
-            "Hour after hour, one API after the other",
+            "The APIs one after the other, for an hour each",
             "A disturbance of the machine in that hour counts for one API alone.",
             "APIs by turns, in random order, in windows of a second or less",
         ),
@@ -128,7 +129,8 @@ def _timer(seen: Seen) -> str:
         return NOT_MEASURED
     return (
         f"{NAMES[BASE]}, {words(*cell)}: the timer reads {number(cycle.value / 1000)} ms where the client waits "
-        f"{number(true.value / 1000)} ms. The other {100 * (1 - true.value / cycle.value):.1f} % is idle."
+        f"{number(true.value / 1000)} ms. So {100 * (1 - true.value / cycle.value):.1f} % of the timer's time is "
+        "waiting for the next message."
     )
 
 
@@ -173,7 +175,7 @@ def spread_table(judgement: Judgement) -> str:
         "samples",
         "mean, µs",
         "standard deviation, µs",
-        "mean − 1.96 of them",
+        "mean − 1.96 deviations",
         "interval of the mean",
     )
     seconds = getattr(judgement.sweep.turns, "duration_s", 0.0)

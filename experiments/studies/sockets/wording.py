@@ -23,7 +23,7 @@ from experiments.show.sentences import listed
 from experiments.studies.sockets import design
 from experiments.studies.sockets.design import GRAPHS, NAMES, RATES, SIZES, ratio_name
 
-ABSENT = "Not measured: an API that it compares is not built here, or gates left out its blocks."
+ABSENT = "Not measured: one of the compared APIs is not built here, or gates left out its blocks."
 
 
 def delivered(seen: Seen) -> DeliveryJudged:
@@ -53,7 +53,7 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
     verdict."""
     seen = over_cells(judgement, above, below)
     if not seen:
-        return f"{NAMES[above]} beside {NAMES[below]}: not measured."
+        return f"{NAMES[above]} ÷ {NAMES[below]}: not measured."
     values = [each.typical.value for each in seen]
     between = f"{number(min(values))} to {number(max(values))} times the time" if len(seen) > 1 else number(values[0])
     told = f"{NAMES[above]} takes {between} of {NAMES[below]}"
@@ -62,7 +62,7 @@ def standing(judgement: Judgement, above: str, below: str) -> str:
     kinds = (Verdict.SLOWER, Verdict.FASTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
     counts = {kind: sum(each.verdict is kind for each in seen) for kind in kinds}
     said = ", ".join(f"{kind.value} in {count}" for kind, count in counts.items() if count)
-    return f"{told}; of {counted(len(seen), 'cell')} it is {said}."
+    return f"{told}; verdicts in {counted(len(seen), 'cell')}: {said}."
 
 
 @dataclass(frozen=True, slots=True)

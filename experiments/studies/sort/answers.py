@@ -15,7 +15,7 @@ BESIDE = (
     "own client. The ratio is that of typical pairs of neighbouring windows."
 )
 
-NOT_HERE = "That was not measured in this run."
+NOT_HERE = "This was not measured in this run."
 
 NLOGN = 40 / 3
 """Ratio of 10,000 log 10,000 to 1,000 log 1,000: growth factor of the time of a sort from 1,000 to 10,000 numbers."""
@@ -40,9 +40,9 @@ def python(seen: Seen) -> tuple[Answer, ...]:
 def _mechanism(found: Measured) -> Answer:
     asked = {f"mechanism_{each}": (f"in Go, {name} on gRPC", "net/rpc") for each, name in ALGORITHMS.items()}
     not_concluded = (
-        "That gRPC wastes the time: it has deadlines, metadata, streams and flow control. net/rpc has none of "
-        "these, and is frozen: Go adds nothing to it.",
-        "That it holds for many clients, or across a network: there the wire takes a larger part.",
+        "That gRPC wastes the time: gRPC has deadlines, metadata, streams and flow control, and net/rpc has none of "
+        "these. net/rpc is frozen: Go adds no features to it.",
+        "That the ratio holds for many clients, or across a network: there the wire takes a larger part.",
     )
     return _of_go(found, "Does Go's net/rpc answer sooner than gRPC?", asked, not_concluded)
 
@@ -87,11 +87,12 @@ def _falling(found: Measured) -> Answer:
         details=tuple(said[2:]),
         estimand=(
             "mean(N) = a + b ÷ N by least squares on each block's means; intervals are of 95 % over blocks, each with "
-            "fresh servers. Every run is a fresh client process; the order of all runs is drawn."
+            "fresh servers. Every run is a fresh client process; the order of all runs is random."
         ),
         not_concluded=(
             "That longer inputs take less time: every call sorts the same seven numbers.",
-            "That the first call alone is slow: the next calls warm up caches and memory too, which b holds in part.",
+            "That the first call alone is slow: the next calls warm up caches and memory too, and b contains a part "
+            "of their time.",
         ),
         figure="one_off",
     )
@@ -99,8 +100,8 @@ def _falling(found: Measured) -> Answer:
 
 FALLING = (
     "N is the number of calls. A run pays a one-off cost: it connects, and its first call finds cold caches. A mean "
-    "over more calls holds a smaller part of this cost. The cost is too small for the document's fall. The cause of "
-    "that fall is open."
+    "over more calls contains a smaller part of this cost. The cost is too small for the document's fall. The cause "
+    "of the document's fall is not known."
 )
 
 
@@ -113,21 +114,21 @@ def needed(found: Measured) -> Iterator[str]:
             once_us = falls_us / (1 / CALLS[0] - 1 / CALLS[2])
             yield (
                 f"The document's fall on {label(mechanism)}, merge sort, would need a one-off cost of "
-                f"{number(once_us / 1000)} ms. Here this cost is {number(once.seen_us.value / 1000)} ms, "
-                f"{100 * once.seen_us.value / once_us:.1f} % of that."
+                f"{number(once_us / 1000)} ms. Here the one-off cost is {number(once.seen_us.value / 1000)} ms, "
+                f"{100 * once.seen_us.value / once_us:.1f} % of the needed cost."
             )
 
 
 def _fits(found: Measured) -> Iterator[str]:
     for mechanism, with_connect in (("grpc", True), ("net-rpc", False), ("grpc", False), ("net-rpc", True)):
         if once := paid(found.cold, mechanism, MERGE, with_connect):
-            how = "connecting within its times" if with_connect else "connecting before"
+            how = "with connecting in its times" if with_connect else "connected before"
             once_us, off = _us(once.fit.once_us), f"{100 * once.fit.off_share:.0f} %"
             is_shown = once.fit.once_us.low > 0
             cost = f"{once_us} are paid once" if is_shown else f"the fit shows no one-off cost: {once_us}"
             yield (
                 f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and {cost}. The fit "
-                f"is off by {off} at most. Timed apart, a one-off cost is {_us(once.seen_us)}."
+                f"is off by {off} at most. Timed separately, the one-off cost is {_us(once.seen_us)}."
             )
 
 
@@ -136,7 +137,7 @@ def _array_len(found: Measured) -> Answer:
     said = " ".join(_means_by_length(found))
     names = [f"mechanism_{algorithm}_{length}" for length in LENGTHS for algorithm in ALGORITHMS]
     return Answer(
-        question="How does a call grow with the length of the array, the document's N as it is read?",
+        question="How does the time of a call grow with the length of the array, if the document's N is this length?",
         sentence=said or (NOT_HERE if found.has_go else NO_GO),
         deciding=(),
         details=(
@@ -148,8 +149,8 @@ def _array_len(found: Measured) -> Answer:
         ),
         estimand=f"{BESIDE} Random arrays, drawn once for each run of the client.",
         not_concluded=(
-            "That sorting alone grows so: encoding, the wire and decoding grow with the length too, by N and not by "
-            "N log N.",
+            "That the time of sorting alone grows so: the times of encoding, the wire and decoding grow too, by N and "
+            "not by N log N.",
         ),
         figure="array_len",
     )
@@ -178,7 +179,7 @@ def _python(found: Measured) -> Answer:
             f"client{executor}. The ratio is that of typical pairs of slices."
         ),
         not_concluded=(
-            "How Go compares with Python: their clients differ too, and they were measured one after the other.",
+            "How Go compares with Python: the clients differ too, and the languages were not measured in turns.",
         ),
         figure="mechanisms",
     )

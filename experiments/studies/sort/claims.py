@@ -71,7 +71,7 @@ def _falls_with_calls(found: Measured) -> Finding:
     return verdict, (
         f"Means of calls: {_listed(ratios)}. {where}N is the number of calls. "
         f"A first call ÷ the others, connecting left out: {_listed(first_calls)}. "
-        f"{' '.join(answers.needed(found))} The cause of the document's fall is open."
+        f"{' '.join(answers.needed(found))} The cause of the document's fall is not known."
     )
 
 
@@ -164,7 +164,7 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
         elif many.high < few.low:
             smaller.append(step)
     words = f"The ratio is smaller at {'; '.join(smaller)}. " if smaller else ""
-    words += f"The ratio is not known to be larger at {'; '.join(open_)}. " if open_ else ""
+    words += f"No larger ratio is shown at {'; '.join(open_)}. " if open_ else ""
     return ("CONTRADICTED" if smaller else "INCONCLUSIVE" if open_ else "CONFIRMED"), words
 
 

@@ -199,7 +199,7 @@ def sections(seen: Seen) -> Sequence[Section]:
     if found.cold:
         figures = tuple(f"figure_{calls}" for calls in CALLS)
         told.append(Section("Results, as the document has them", results(found).markdown, figures))
-        told.append(Section("What is paid once", paid_once(found).markdown))
+        told.append(Section("One-off cost of a run", paid_once(found).markdown))
         faults = Table(("Fault", "Shown by"), tuple(_faults(found)), 2)
         told.append(Section("The document's faults, in our data", faults.markdown))
     for name, (title, _) in BESIDE.items():
@@ -259,9 +259,9 @@ def paid_once(found: Measured) -> Table:
     what, interval = ("Mechanism", "Algorithm", "Connects"), "95 % interval"
     fit = "a, µs a call", interval, "b, µs once", interval, "Timed once, µs", interval, "Fit is off by, %"
     note = (
-        "Timed once: the first call's time beyond a later call, and the time of connecting where it counts. Where b is "
-        "larger, the next calls are slow too: a fresh program warms up over its first hundreds of calls. Where b is "
-        "smaller, later calls were slower than early calls in these runs, and the fit shows too small a cost."
+        "Timed once: the time of the first call minus the time of a later call, and the time of connecting where it "
+        "counts. Where b is larger, the next calls are slow too: a fresh program warms up over its first hundreds of "
+        "calls. Where b is smaller, later calls were slower than early calls in these runs."
     )
     return Table((*what, *fit), tuple(lines), 3, (note,))
 
@@ -273,15 +273,16 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
     grown = found.judged.get("growth_grpc_merge")
     longer = "" if grown is None else f" 10,000 numbers take {ratio_words(grown.typical)[0]} times as long as 1,000."
     yield (
-        "N was the number of calls, and is read as the size of the input",
+        "N was the number of calls, and the text reads N as the size of the input",
         f"gRPC, merge sort, 100 calls ÷ 10,000, the same seven numbers: {_ratio(calls)}.{longer}",
     )
     for mechanism in MECHANISMS:
         if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):
             few, many = (100 * once.seen_us.value / calls / once.fit.at(calls) for calls in (CALLS[0], CALLS[2]))
             yield (
-                f"N calls share what is paid once; the fall is larger, its cause open ({label(mechanism)})",
-                f"Of its mean of 100 calls, {few:.0f} % is paid once; of 10,000, {many:.1f} %.",
+                "N calls share the one-off cost; the document's fall is larger, for an unknown reason "
+                f"({label(mechanism)})",
+                f"The one-off cost is {few:.0f} % of the mean of 100 calls, and {many:.1f} % of the mean of 10,000.",
             )
         theirs = MEAN_US[mechanism, MERGE, CALLS[0]] / MEAN_US[mechanism, QUICK, CALLS[0]]
         yield (
@@ -293,12 +294,13 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
     so, both_before = (cold_runs.mechanisms_ratio(found.cold, MERGE, CALLS[0], each) for each in (True, False))
     yield (
         "gRPC connected inside its first timed call, net/rpc before its loop",
-        f"gRPC ÷ net/rpc, merge sort, 100 calls: so {_ratio(so)}; both before {_ratio(both_before)}.",
+        f"gRPC ÷ net/rpc, merge sort, 100 calls: as the document connects {_ratio(so)}; both connected before "
+        f"{_ratio(both_before)}.",
     )
     requests = sum(point.times.count for point in found.points.values())
     errors = sum(point.errors for point in found.points.values()) + sum(row.errors for row in found.cold)
     yield (
-        "gRPC's loop threw its errors away: a call that fails soon counts as a fast one",
+        "gRPC's loop threw its errors away: a call that failed early counted as a fast call",
         f"Here every reply is checked, and a client ends at its first error. {requests:,} replies were counted "
         f"beside the cold runs, {errors:,} errors.",
     )

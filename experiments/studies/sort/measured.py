@@ -56,13 +56,13 @@ class Measured:
     def told(self, name: str, above: str, below: str) -> str:
         """Sentence on a comparison; the verdict decides the words. ``above`` and ``below``: texts for the two arms."""
         judged = self.judged.get(name)
-        return f"Not known: {above} beside {below}." if judged is None else ratio_sentence(judged, above, below)
+        return f"Not known: {above}, compared with {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
         """Text that lists comparisons: title, numbers and verdict of each comparison that has a value. Without any such
         comparison, the text says why."""
         return (
-            " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison were answered."
+            " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison have replies."
         )
 
 

@@ -70,11 +70,12 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             f"As the servers were started: {started}",
             f"Beside a server that has none of our code: {plain}",
             f"The executor alone: {executor}",
-            "Protocol: both servers are on our core, each with its own client. Implementation: both have one client.",
+            "Protocol: both servers are of our code, each with its own client. Implementation: both servers have the "
+            "same client.",
             "The transport's own client sends each load, so these times include the client. grpcio's client loads both "
             "gRPC servers: their ratio is nearer to 1 than the ratio of the servers alone.",
-            "`compare` loads by a lean client, and so gives other ratios. `python -m experiments run client_kind` "
-            "measures both.",
+            "`compare` sends its load by a lean client, and so gives other ratios. `python -m experiments run "
+            "client_kind` measures both.",
         ),
         estimand=(
             f"mean latency of Lookup on one server ÷ on another, {few}. Connections are kept; locking, catalog and "
@@ -84,7 +85,7 @@ def _sockets_or_grpc(judgement: Judgement) -> Answer:
             "That the lock makes the difference: both sides hold the same lock.",
             "That the ratio holds for other languages, other sizes of messages, or across a network: this is Python on "
             "one machine, over loopback.",
-            "That sockets serve as many times more requests: only an open loop measures capacity.",
+            "That the highest rates of both servers have this ratio: only an open loop measures capacity.",
         ),
         figure="answers",
         to_decide=to_decide(judgement, names),
@@ -139,7 +140,7 @@ def _left(judgement: Judgement, name: str) -> Iterator[str]:
         times = number((mean_us(judgement, last) or 0.0) / at_few)
         yield (
             f"up to {clients_of(last.connections)} the load is not the limit. There the mean latency is {times} times "
-            f"that with {clients_of(few.connections)}; no verdict is asked of that."
+            f"that with {clients_of(few.connections)}; this ratio has no verdict."
         )
     else:
         yield f"with {clients_of(measured[0].arm.connections)} the load is the limit too."
@@ -153,7 +154,7 @@ def _more_answered(deciding: tuple[Judged, ...]) -> Iterator[str]:
         if rulings and rulings[-1].verdict is Verdict.SUBLINEAR:
             more = judged.comparison.clients_ratio / judged.typical.value
             times = f"{number(more)} times as many requests a second"
-            yield f"So on {label(judged.comparison.above)} about {times} are answered."
+            yield f"So {label(judged.comparison.above)} answered about {times}."
 
 
 def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
@@ -176,7 +177,7 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
         not_concluded=(
             "That the lock makes the difference between Trade and Lookup: their messages and their work differ too. "
             "The lock explains no more than the wait.",
-            "That a wait was for the lock alone: a wait ends when the thread runs again.",
+            "That a wait was for the lock alone: a wait ends only when the thread runs again.",
         ),
         figure="figure_3",
         to_decide=to_decide(judgement, ("trade",)),
@@ -214,7 +215,7 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
         not_concluded=(
             "That requests do not queue: in a closed loop every wait is part of clients ÷ throughput (Little's law).",
             "That a pool's size never matters: it can matter where requests wait for a disk or a server.",
-            "That it holds for other computing: handing the interpreter from thread to thread takes time, too.",
+            "That the ratio holds for other computing: passing the interpreter from thread to thread takes time, too.",
         ),
         figure="figure_5",
         to_decide=to_decide(judgement, [*COMPUTING]) or (to_decide(waiting, names) if waiting else None),

@@ -80,7 +80,7 @@ def _the_lock_is_why(parts: Parts) -> Finding:
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = _mutex_wait(parts, "lookup")
     if wait is not None:
-        text += f" On gRPC with {clients_of(wait.arm.connections)} a Lookup waits for it {wait.numbers}."
+        text += f" On gRPC with {clients_of(wait.arm.connections)} a Lookup waits for the lock {wait.numbers}."
     stays = judged is not None and judged.verdict is Verdict.FASTER and not judged.by_less_than_5
     return ("CONTRADICTED" if stays else "INCONCLUSIVE"), text
 
@@ -91,7 +91,9 @@ def _by_protocol(parts: Parts) -> str:
 
 
 def _no_lock_needed(_: Parts) -> Finding:
-    return "NOT TESTABLE", "A matter of correctness, not of latency: true while nothing writes, and here trades write."
+    return "NOT TESTABLE", (
+        "The claim is on correctness, not on latency. It is true while nothing writes, and here trades write."
+    )
 
 
 def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
@@ -106,7 +108,7 @@ def _rises(figure: str, growth: str) -> Callable[[Parts], Finding]:
         arms = by_clients(judgement, FIGURES[figure])
         judged, own, ends = judgement.judged.get(growth), steps(judgement, arms), brief(judgement, growth)
         if judged is not None and judged.together:
-            ends += " The claim is about what clients wait for, so it can be judged all the same."
+            ends += " The claim is on the time that clients wait, so it can still be judged."
         missing = len(arms) - 1 - len(own)
         others = [each for each in own if each.verdict(judgement) is not Verdict.GROWS]
         words = f"{ends} {step_by_step(own)}{contrary(judgement, others, missing)}"
@@ -157,15 +159,16 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
     CONFIRMED where the interval over the blocks shows that the waits differ by under 5 % of the latency."""
     lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
     if lookup is None or trade is None:
-        return "INCONCLUSIVE", "No lock wait of both was stamped."
+        return "INCONCLUSIVE", "The server did not stamp lock waits of both request types."
     text = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
     apart = [trade.shares[block] - lookup.shares[block] for block in trade.shares if block in lookup.shares]
     if len(apart) < INTERVAL_BLOCKS_MIN:
-        return "INCONCLUSIVE", f"{text} {len(apart)} blocks tell too little."
+        return "INCONCLUSIVE", f"{text} {len(apart)} blocks are too few for an interval."
     at, sweep = mean_interval(apart, CONFIDENCE), parts["lock_waits"].sweep
     most = sweep.limits.equivalent_high - 1
     low, high = (f"{100 * end:.3f}".replace("-", "−") for end in (at.low, at.high))
-    text += f" That is {low} to {high} % of the latency more, in {len(apart)} blocks; under 5 % counts as the same."
+    longer = f"The Trade waits {low} to {high} % of the latency longer, in {len(apart)} blocks"
+    text += f" {longer}; under 5 % counts as the same."
     if max(abs(at.low), abs(at.high)) < most:
         return "CONFIRMED", text
     return ("CONTRADICTED" if at.low > most or at.high < -most else "INCONCLUSIVE"), text
@@ -197,7 +200,7 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
     text = f"Trade ÷ Lookup: {', '.join(told)}. The first ÷ the second: {ratio_with_ends(at)}."
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if low < at.low and at.high < high:
-        return "CONTRADICTED", f"{text} Within 5 % of 1 counts as not apart."
+        return "CONTRADICTED", f"{text} A ratio within 5 % of 1 counts as equal."
     different = sign_flip_p(beside) < judgement.sweep.level and not at.low <= 1 <= at.high
     return ("CONFIRMED" if different and (at.low > high or at.high < low) else "INCONCLUSIVE"), text
 

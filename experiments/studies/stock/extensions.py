@@ -39,9 +39,9 @@ FEW = 2
 """Largest number of comparisons for which an answer has only the comparisons' sentences. An answer on more comparisons
 begins with the count of verdicts."""
 
-NO_VERDICT = "No verdict is asked of these numbers."
+NO_VERDICT = "These numbers have no verdict."
 
-ONE_MACHINE = "That it holds for other work in a request, or on another machine."
+ONE_MACHINE = "That the result holds for other work in a request, or on another machine."
 
 CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop latency is clients ÷ throughput."
 
@@ -110,8 +110,8 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
     return (
         *told_of(
             seen.main,
-            "How much of the latency is the client's own?",
-            lambda of: (f"{where(of)}, a Lookup by the lean client", "one by the transport's own"),
+            "How much of the latency is spent in the client?",
+            lambda of: (f"{where(of)}, a Lookup by the lean client", "one by the transport's own client"),
             "That the rest is the server's: the lean client and the kernel take time too.",
             factor="client",
         ),
@@ -119,7 +119,7 @@ def client_kind(seen: Seen) -> tuple[Answer, ...]:
             seen.main,
             "Does a Lookup take longer on gRPC than on sockets, seen by the lean client?",
             lambda of: (
-                f"with {clients_of(of.above.connections)}, the lean one, a Lookup on {server(of.above)}",
+                f"with {clients_of(of.above.connections)} of the lean kind, a Lookup on {server(of.above)}",
                 f"one on {server(of.below)}",
             ),
             "What users of grpcio's own client see: that is question 1 of the main part.",
@@ -140,9 +140,9 @@ def _both_kinds(judgement: Judgement) -> Iterator[str]:
     if len(ratios) == 2:
         own, lean = (number(ratios[kind]) for kind in ("library", "lean"))
         yield (
-            f"With 1 client, servers as started, sockets ÷ gRPC is {own} by the transports' own clients. By the lean "
-            f"one it is {lean}. The main part has the transports' own clients, and `compare` has the lean client: so "
-            "their ratios differ."
+            f"With 1 client, servers as started, sockets ÷ gRPC is {own} by the transports' own clients, and {lean} "
+            "by the lean client. The main part uses the transports' own clients, and `compare` uses the lean client: "
+            "so their ratios differ."
         )
 
 
@@ -152,7 +152,7 @@ def dispatch(seen: Seen) -> tuple[Answer, ...]:
     return (
         *told_of(
             seen.main,
-            "Is it better that a connection holds a thread, or that each request takes one?",
+            "Is it better that a connection holds a thread, or that each request takes a thread?",
             lambda of: (
                 f"{where(of)} and {_threads(of.above)}, a Lookup where a connection holds its thread",
                 "one where each request is a task",
@@ -229,7 +229,7 @@ def told_of(
         sentence, details = " ".join(sentences.values()), further
         if len(own) > FEW:
             largest = [sentences[each.comparison.name] for each in _largest(deciding)]
-            sentence = " ".join((_tally(judgement, names), *(f"The largest: {text}" for text in largest)))
+            sentence = " ".join((_tally(judgement, names), *(f"The largest difference: {text}" for text in largest)))
             details = (*sentences.values(), *further)
         estimand = f"ratio of mean latencies, typical of pairs. {confidence(judgement)}"
         undecided = to_decide(judgement, names)
@@ -284,7 +284,7 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
     for rate_hz, arm in sorted({float(arm.setting.text("rate_hz")): arm for arm in arms}.items(), key=itemgetter(0)):
         windows, due = counted_windows(judgement, arm), f"{rate_hz:,.0f}"
         if not windows:
-            details.append(f"Nothing is said of {due} a second: no window of it counts.")
+            details.append(f"At {due} a second no window counts.")
             kept_up[rate_hz] = None
             continue
         answered = fmean(window.answered_hz for window in windows)
@@ -292,9 +292,9 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
         point = every.get((arm, ALL))
         p99_us = point.percentile_us(99) if point is not None and kept_up[rate_hz] and not point.refusals else None
         tail = f", 99 % of them within {number(p99_us / 1000)} ms" if p99_us is not None else ""
-        details.append(f"Of {due} due a second {answered:,.0f} were answered{tail}.")
+        details.append(f"Of {due} requests due a second, {answered:,.0f} were answered{tail}.")
     name, kept = label(arms[0]), list(takewhile(kept_up.__getitem__, kept_up))
-    sentence = "Not known: no block has been run." if not judgement.blocks else "Not known: no window of it counts."
+    sentence = "Not known: no block has been run." if not judgement.blocks else "Not known: no window counts."
     if kept:
         last = ", the highest of the rates tried" if len(kept) == len(arms) else ""
         sentence = f"{name} kept up with {kept[-1]:,.0f} requests a second{last}."
@@ -304,7 +304,7 @@ def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm
         f"How many requests a second does {name} keep up with?",
         sentence,
         details,
-        "The highest rate that a server can serve: only these rates were tried, by 16 connections.",
+        "The highest rate that a server can serve: only these rates were tried, on 16 connections.",
     )
 
 
@@ -318,12 +318,12 @@ def _queueing(judgement: Judgement, arms: Sequence[Arm]) -> Answer:
             ran = counted(max(each.threads for each in seen), "thread")
             how = f"With {clients_of(arm.connections)} and {counted(arm.setting.whole('workers'), 'worker')}"
             waits = f"a Lookup waits {number(wait_us)} µs for a thread, of {number(total_us)} µs in the server."
-            sentences.append(f"{how} {waits} Up to {ran} ran them in a block.")
+            sentences.append(f"{how} {waits} At most {ran} ran Lookups in a block.")
     return _shown(
         f"How long does a Lookup wait for a thread on {label(arms[0])}?",
         sentences[-1] if sentences else "Not known: no stage was stamped.",
         sentences[:-1],
-        "That a wait is the pool's doing: threads that share a core wait for each other.",
+        "That the pool causes a wait: threads that share a core wait for each other, too.",
     )
 
 

@@ -23,8 +23,8 @@ MUTEX = "mutex"
 REQUESTS = ("lookup", "trade")
 
 CAVEAT = (
-    "A wait includes the time of others that ran meanwhile, and stamping costs about 1 µs a request. "
-    "Brackets: the least and the greatest block. No verdict is asked of waits."
+    "A wait includes the time of other threads that ran meanwhile, and stamping costs about 1 µs a request. Brackets: "
+    "the least and the greatest mean of a block. Waits have no verdict."
 )
 
 
@@ -125,6 +125,6 @@ def _largest(waits: tuple[LockWait, ...]) -> Iterator[str]:
     largest = max(waits, key=lambda wait: wait.share)
     if largest.locked:
         yield (
-            f"The largest share of all: {number(100 * largest.share)} %, a {largest.request.capitalize()} under "
-            f"{largest.locking} on {label(largest.arm)}."
+            f"The largest share of the latency: {number(100 * largest.share)} %, for a {largest.request.capitalize()} "
+            f"under {largest.locking} on {label(largest.arm)}."
         )

@@ -136,7 +136,7 @@ def _sweep(part: str, lines: Mapping[str, Setting], counts: Sequence[int], scale
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answers on the pool that fills, on the two dispatch models, and on gRPC. The part ``past_pool`` has only the
     answer on the pool."""
-    judgement, question = seen.main, f"What happens past the pool's size, where a Lookup waits {WAIT_MS:g} ms?"
+    judgement, question = seen.main, f"What happens with more clients than threads, if a Lookup waits {WAIT_MS:g} ms?"
     names = (f"{TO_POOL}{REQUEST}", f"{PAST_POOL}{REQUEST}", f"{PAST_POOL}{ANEW}")
     first = _answer(judgement, question, waiting(judgement), [each for each in names if declared(judgement, each)])
     if judgement.sweep.part == "past_pool":
@@ -148,11 +148,12 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
             "Is it better that a task is a request, or that a task is a connection?",
             " ".join(_starving(judgement)),
             (f"{TO_POOL}{CONNECTION}", f"{PAST_POOL}{CONNECTION_ANEW}"),
-            "That clients past the pool wait longer where a connection is a task: without a reply there is no latency.",
+            "That clients without a thread wait longer where a connection is a task: without a reply there is no "
+            "latency.",
         ),
         _answer(
             judgement,
-            "Does gRPC on a ThreadPoolExecutor do the same?",
+            "Does gRPC on a ThreadPoolExecutor have the same latencies?",
             " ".join(_told(judgement, name) for name in (f"{TO_POOL}{ON_GRPC}", f"{PAST_POOL}{ON_GRPC}")),
             (f"{TO_POOL}{ON_GRPC}", f"{PAST_POOL}{ON_GRPC}"),
         ),
@@ -254,7 +255,7 @@ def _starving(judgement: Judgement) -> Iterator[str]:
     if starving:
         means = sorted(point.mean_us.value / 1000 for point in starving if point.mean_us)
         ends = " to ".join(dict.fromkeys(number(each) for each in (*means[:1], *means[-1:])))
-        served = f" The others are served in {ends} ms." if means else ""
+        served = f" The other clients wait {ends} ms on average." if means else ""
     yield f"On kept connections {_without_reply(starving)}{served}"
     others = [each for line in LINES if line != CONNECTION for each in _points(judgement, line) if each.starved_clients]
     yield f"Where a request is a task, or each request has a new connection, {_without_reply(others)}"
@@ -279,7 +280,7 @@ def _answer(judgement: Judgement, question: str, sentence: str, names: Sequence[
             f"{confidence(judgement)}"
         ),
         not_concluded=(
-            "That the same holds where a request computes: threads of one interpreter compute one at a time.",
+            "That the same holds for requests that compute: threads of one interpreter compute one at a time.",
             *not_concluded,
         ),
         figure=judgement.sweep.part,

@@ -29,7 +29,7 @@ def told(judgement: Judgement, name: str, above: str, below: str) -> str:
     a sentence."""
     judged = judgement.judged.get(name)
     if judged is None:
-        return f"Not known: {above} beside {below}. {absence(judgement, name)}"
+        return f"Not known: {above}, compared with {below}. {absence(judgement, name)}"
     return ratio_sentence(judged, above, below)
 
 
@@ -53,13 +53,13 @@ def absence(judgement: Judgement, name: str) -> str:
     """Sentence on the reason why a comparison has no value."""
     comparison = declared(judgement, name)
     if comparison is None:
-        return "This sweep has too few numbers of clients for it."
+        return "This sweep has too few numbers of clients for this comparison."
     if not judgement.blocks:
         return "No block has been run."
     refused = [each for block in judgement.blocks for each in gates.block_refusals(judgement.sweep, block, comparison)]
     if refused:
-        return f"Gate {refused[0].gate} left out its blocks ({gates.NAMES[refused[0].gate]}): {refused[0].said}."
-    return "No two slices of it were answered side by side."
+        return f"Gate {refused[0].gate} left out the blocks ({gates.NAMES[refused[0].gate]}): {refused[0].said}."
+    return "No two neighbouring slices of both servers have replies."
 
 
 def mean_us(judgement: Judgement, arm: Arm) -> float | None:
@@ -159,7 +159,7 @@ def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
         where.setdefault(each.verdict(judgement), []).append(ends)
     said = "".join(f" Latency {SAID[of]} {', '.join(places)} clients." for of, places in where.items())
     lacks = missing > 0 and bool(judgement.blocks)
-    return said + f" Of {counted(missing, 'step')} the gates left no block." * lacks
+    return said + f" The gates left no block for {counted(missing, 'step')}." * lacks
 
 
 def label(arm: Arm) -> str:
@@ -182,5 +182,5 @@ def server(arm: Arm) -> str:
 
 
 def confidence(judgement: Judgement) -> str:
-    """Sentence on the meaning of the interval in brackets after a ratio."""
-    return f"The ratio's {percent(judgement.confidence)} interval over blocks stands in brackets."
+    """Sentence on the interval in brackets behind a ratio."""
+    return f"The brackets contain the ratio's {percent(judgement.confidence)} interval over blocks."

@@ -56,7 +56,7 @@ def test_an_open_loop_says_how_late_it_was() -> None:
     assert "1 client × 4 connections · library · 1000/s constant · sockets" in text
     assert "times count from when a request was due; service time, from its send: p50 170 µs" in text
     assert "sent late: p50 30 µs, p99 30 µs, max 30 µs" in text
-    assert "waiting awake included" in text
+    assert "busy waiting included" in text
     assert "N/X" not in text
 
 
@@ -128,7 +128,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     [
         ({"interrupted": True}, "interrupted"),
         ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; not in any latency"),
-        ({"errors": {"unavailable": 3}}, "connecting included (the table has the window's): unavailable 3"),
+        ({"errors": {"unavailable": 3}}, "(the table has only errors of the window): unavailable 3"),
         ({"started_clients": 3}, "starved: 2 of 3 clients got no reply"),
         ({"connections_per_client": 2}, "starved: 1 of 2 connections got no reply"),
         ({"client_cpu_each_s": (1.7,)}, "a client used over 80% of a core"),
@@ -136,7 +136,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
         ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: the latency"),
         ({"began": 0}, "requests are not accounted for: do not trust this run"),
         ({"arrivals": (bad_arrivals(),)}, "the load asked for: the sends did not follow the schedule (rate ÷ declared"),
-        ({"arrivals": (bad_arrivals(),)}, "a core each, or, if it is full, more --connections-per-client"),
+        ({"arrivals": (bad_arrivals(),)}, "a core each; for a full server more --connections-per-client"),
     ],
 )
 def test_what_makes_a_number_doubtful_is_said(change: dict[str, object], said: str) -> None:
@@ -188,7 +188,7 @@ def test_a_percentile_needs_ten_requests_beyond_it() -> None:
     number."""
     text = printed(open_run(count=2000), OPEN)
     assert text.count("–") >= 3
-    assert "–: too few replies for a percentile; enough are: p99.9 10,000" in one_line(text)
+    assert "–: too few replies for a percentile; needed: p99.9 10,000" in one_line(text)
     assert "–" not in printed(open_run(count=20_000), OPEN)
 
 

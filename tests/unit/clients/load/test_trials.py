@@ -15,7 +15,7 @@ from tests.unit.clients.load.reports import OPEN, bad_arrivals, open_run
 
 LATE = (
     "requests were sent late: try more --clients, separate --cpus or a quieter machine; "
-    "if the server had no room for more calls, more --connections-per-client"
+    "if the server accepted no more calls, more --connections-per-client"
 )
 
 KEPT = "a p99 of at most 20 ms"

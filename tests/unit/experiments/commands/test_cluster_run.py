@@ -48,7 +48,7 @@ HOSTS = ("--cluster", "192.0.2.1:8786", "--host", "192.0.2.9")
             (*HOSTS, "--clients", "1", "4"),
             "--clients: got 1, allowed: 2 or more: one for each host of the cluster (a, b)",
         ),
-        (HOSTS, "--clients: got 'nothing, which is 1', allowed: 2 or more"),
+        (HOSTS, "--clients: got 'nothing, which means 1', allowed: 2 or more"),
         ((*HOSTS[:3], "0.0.0.0"), "--host: got '0.0.0.0', allowed: the one address of this machine"),
         ((*HOSTS[:3], "::"), "--host: got '::', allowed: the one address of this machine"),
     ],

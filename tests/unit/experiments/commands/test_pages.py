@@ -103,7 +103,7 @@ def test_a_page_that_claims_freshness_after_a_change_is_found(
     ]
     called()
     assert not any("of this version" in page.read_text() for page in shown)
-    assert "This has changed since: stock_service/rpc/transports/sockets." in recorded.read_text()
+    assert "These sources have changed since: stock_service/rpc/transports/sockets." in recorded.read_text()
     assert recorded.read_text().count(version.LABEL) == 1
 
 

@@ -90,7 +90,7 @@ def test_between_looks_there_is_no_verdict() -> None:
     """After Ctrl-C the numbers are in the sentence and in the JSON, without a verdict."""
     stopped = judged(0.5, number=7)
     assert sentence(stopped).startswith("No verdict. B takes 0.5")
-    assert sentence(stopped).endswith("A verdict needs at least 10 blocks; this is 7 blocks.")
+    assert sentence(stopped).endswith("A verdict needs at least 10 blocks; this run has 7 blocks.")
     assert outcome(stopped, MACHINE).verdict is None
 
 
@@ -164,7 +164,7 @@ def test_blocks_that_are_all_left_out_show_nothing() -> None:
         for each in range(1, 11)
     ]
     found = outcome(judge(asked, measured), MACHINE)
-    assert found.sentence.startswith("Nothing to compare after 10 blocks. Block 1: gate 4: ")
+    assert found.sentence.startswith("Nothing can be compared after 10 blocks. Block 1: gate 4: ")
     assert found.a.mean_us is found.b.mean_us is found.ratio is None
 
 
@@ -180,7 +180,7 @@ def test_what_a_load_does_not_record_is_absent_and_said() -> None:
     assert found.a.server_cpu_us is found.a.load_limited is None
     assert found.not_checked == ("gate 2: bytes on the wire", "gate 6: think times", "gate 7: its processor time")
     said = "\n".join(table(found))
-    assert "Not checked: c does not record it. gate 2: bytes on the wire" in said
+    assert "Not checked, since c does not record these values: gate 2: bytes on the wire" in said
     assert "–   sockets workers=4" in said
     assert outcome(judged(1.0), MACHINE).not_checked == ()
 

@@ -196,9 +196,9 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert [text.split(":")[0].strip() for text in legend] == list(HEAD[1:])
     assert [text.split("**")[1] for text in markdown[4:-2]] == list(HEAD[1:])
     decided = "Every one of the 3 runs decided 1 of the 1 comparison."
-    assert summary == markdown[-1] == f"{decided} None has a contradiction."
+    assert summary == markdown[-1] == f"{decided} None has contradictory runs."
     folders[2] = written(tmp_path / "other", sweep(), 4.0)
-    assert f"{decided} 1 has a contradiction." in agree(folders)
+    assert f"{decided} 1 has contradictory runs." in agree(folders)
 
 
 def test_the_command_names_the_versions(tmp_path: Path) -> None:
@@ -209,10 +209,10 @@ def test_the_command_names_the_versions(tmp_path: Path) -> None:
         written(tmp_path / "two", sweep(), 0.26),
         written(tmp_path / "three", sweep(), 0.27, sources=changed),
     ]
-    said = "Runs 1 and 3 are not of one version, in 1 comparison: stock_service/trading."
+    said = "Runs 1 and 3 have different sources in 1 comparison: stock_service/trading."
     assert agree(folders).splitlines()[3] == said
     assert "of several versions" in agree(folders)
-    assert agree(folders).splitlines()[4].endswith("1 has runs of several versions, which are not compared.")
+    assert agree(folders).splitlines()[4].endswith("1 has runs of several versions, so their runs are not compared.")
     assert "| FASTER | of several versions |  |  |  |  |" in agree(folders, markdown=True)
     assert agree(folders, markdown=True).splitlines()[-2] == said
     assert "version" not in agree(folders[:2])
@@ -256,8 +256,9 @@ def test_a_verdict_survives_the_deviation_or_not(true: float, survives: bool) ->
     one = with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
     assert one.decided
     assert one.survives == survives
-    assert ("would not survive" in ratio_sentence(one, "sockets", "gRPC")) != survives
-    said = "A run some minutes later may move it by 8.2 %, as 6 earlier runs on such a machine, minutes apart, show."
+    assert ("enough to undo the verdict" in ratio_sentence(one, "sockets", "gRPC")) != survives
+    runs = "6 earlier runs on such a machine, minutes apart, show"
+    said = f"In a run some minutes later, the ratio may differ by 8.2 %, as {runs}."
     assert said in listed(one)
     assert run(true, noise=0.004).judged["sockets ÷ gRPC"].survives
 
@@ -267,11 +268,11 @@ def test_runs_tell_of_another_hour_where_each_version_spans_one(minutes: int, is
     """The words are "another hour" only if the earlier runs of every version span an hour."""
     known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), minutes=minutes)
     one = with_deviation(run(0.5, noise=0.004), known).judged["sockets ÷ gRPC"]
-    hour = "Another hour may move it by 8.2 %, as 6 earlier runs on such a machine show."
+    hour = "In another hour, the ratio may differ by 8.2 %, as 6 earlier runs on such a machine show."
     assert (hour in listed(one)) is is_hour
     within = [replace(each, version="a short one") for each in earlier_runs((0.0, 0.02))]
     one = with_deviation(run(0.5, noise=0.004), [*known, *within]).judged["sockets ÷ gRPC"]
-    assert "A run some minutes later may move it by" in listed(one)
+    assert "In a run some minutes later, the ratio may differ by" in listed(one)
 
 
 def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
@@ -283,10 +284,10 @@ def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
     )
     unknown = run(0.7, noise=0.004).judged["sockets ÷ gRPC"]
     every, answers = (unseen, seen, unknown), ratio_sentence(seen, "sockets", "gRPC")
-    said = "A run some minutes later may move 1 of these ratios by up to 8.2 %: 6 earlier runs show it."
+    said = "In a run some minutes later, 1 of these ratios may differ by up to 8.2 %, as 6 earlier runs show."
     assert reach_of_all(answers, every) == said
     both = f"{answers} {ratio_sentence(unknown, 'sockets', 'gRPC')}"
-    assert reach_of_all(both, every) == f"{said} For the others none is known."
+    assert reach_of_all(both, every) == f"{said} For the other ratios no difference is known."
     assert reach_of_all(ratio_sentence(unknown, "sockets", "gRPC"), every) == ""
 
 
@@ -297,7 +298,7 @@ def test_runs_that_show_no_deviation_leave_one_open() -> None:
     assert one.between is not None
     assert one.between.tau == 0
     assert one.between.tau_high**2 == pytest.approx(0.01 / 0.351846 - 0.0101, rel=1e-4)
-    said = "4 earlier runs on such a machine, minutes apart, show no deviation; it may be up to 14.5 %."
+    said = "4 earlier runs on such a machine, minutes apart, show no difference between runs; up to 14.5 % is possible."
     assert said in listed(one)
 
 

@@ -333,7 +333,7 @@ def test_no_effect_smaller_than_equal_arms_show_is_concluded(ratio_of: float, ag
     found = gates.too_small(Estimate(ratio_of, 0.9 * ratio_of, 1.1 * ratio_of, 10), against, end)
     assert (found is None) == stands
     if found is not None:
-        assert found.said == "equal arms of its transport differ by up to 5.0%"
+        assert found.said == "equal servers of this transport differ by up to 5.0%"
 
 
 def test_gates_take_their_bounds_from_the_sweeps_limits() -> None:

@@ -45,11 +45,9 @@ def test_a_described_service() -> None:
     """A described service has the advice, its basis, the expected times, and the changes that would change it."""
     told, near_its_highest = said(), replace(POOLS[1], rate_hz=700)
     assert told.startswith("Advice: 8 threads, in one process.\nA request takes 200 µs of processor time with the GIL")
-    assert "Expect up to 800/s, within 30 %. The limit is the workers" in told
-    assert "At 500/s, 99 of 100 replies come within 16.0 ms, within 35 %." in told
-    assert "within 16.0 ms, by a model that is less exact here." in said(
-        advice=replace(ADVICE, chosen=near_its_highest)
-    )
+    assert "Expect up to 800/s, with an error up to 30 %. The limit is the workers" in told
+    assert "At 500/s, 99 of 100 replies come within 16.0 ms, with an error up to 35 %." in told
+    assert "within 16.0 ms, by a less exact model." in said(advice=replace(ADVICE, chosen=near_its_highest))
     assert "A p99 of 30.0 ms is kept up to about 700/s." in told
     assert "16 threads would raise the highest rate by 100 %." in told
     assert told.endswith("If requests waited half as long: 4 threads.")
@@ -63,7 +61,7 @@ def test_what_was_measured_comes_first() -> None:
     assert lines[:3] == [
         "Advice: 8 threads, in one process.",
         "Highest measured rates in one process, by workers: 4: 200/s, 8: 250/s, 16: 251/s.",
-        "Expect up to 250/s, within 15 %, while the load runs on this machine.",
+        "Expect up to 250/s, with an error up to 15 %, while the load runs on this machine.",
     ]
     assert "At 175/s (70 % of the highest rate), 99 of 100 replies came within 136 ms." in lines
     assert "A single request takes 20.0 ms, and 200 µs of processor time under load." in lines
@@ -81,11 +79,9 @@ def test_what_a_larger_pool_does_more_is_said() -> None:
 def test_a_cap_is_named() -> None:
     """One request at a time means a lock. Several at a time mean a pool of connections, or a lock for a part of the
     time."""
-    five = (
-        "Something inside admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
-    )
+    five = "The server admits 5 requests at a time, 19.9 ms each: a pool of connections, or a lock held for 3.98 ms."
     assert five in told()
-    one = "Something inside serializes requests, 3.98 ms each: a lock, or one connection that all share."
+    one = "The server serializes requests, 3.98 ms each: a lock, or one connection that all share."
     assert one in told(replace(FOUND, at_a_time=1.2))
 
 
@@ -105,7 +101,7 @@ def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
         (Limit.GIL, "The limit is the GIL"),
         (
             Limit.WORKERS,
-            "The rate grew up to the largest number tried, 16. More threads may raise it, and so may asyncio",
+            "The rate grew up to the largest number tried, 16. More threads may raise the rate, and so may asyncio",
         ),
         (Limit.UNREAD, "The server's processor time cannot be read here"),
     ],

@@ -119,7 +119,7 @@ def test_a_question_has_its_sentence_first_and_the_fold_last(page: str) -> None:
 def test_the_level_of_the_intervals_is_explained(text: str) -> None:
     """The level of the intervals is explained once, where there are several looks, and so is every mark of the
     tables."""
-    assert text.count("Each has 0.05 ÷ 2 = 0.025, so a ratio’s interval is of 97.5 %.") == 1
+    assert text.count("each has 0.05 ÷ 2 = 0.025. So the interval of a ratio is a 97.5 % interval.") == 1
     assert "- **–**: not measured" in text
 
 

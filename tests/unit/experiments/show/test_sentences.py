@@ -32,7 +32,7 @@ OPEN = "Whether sockets or gRPC takes less time is not decided: ratio"
 NEEDED = "About 24 blocks in all would decide it with 80 % power."
 SMALL = "but by less than 5 %."
 GROWN = "5 clients have 2.70 times the latency of 1 client"
-UNKNOWN = "as the clients grow, is not decided"
+UNKNOWN = "Whether latency grows as the number of clients does, 5 times, is not decided."
 TWINS = "Two equal servers (sockets)"
 
 
@@ -60,15 +60,15 @@ def made(name: str, verdicts: tuple[Verdict, ...], ratio: Interval, needed: int 
         ("growth grpc", "GROWS SUBLINEAR", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): less than 5 times."),
         ("growth grpc", "GROWS PROPORTIONAL", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): 5 times, to within 5 %."),
         ("growth grpc", "GROWS SUPERLINEAR", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): more than 5 times."),
-        ("growth grpc", "GROWS INCONCLUSIVE", "2.7 2.6 2.8", f"…. Whether that is 5 times, {UNKNOWN}. {NEEDED}"),
+        ("growth grpc", "GROWS INCONCLUSIVE", "2.7 2.6 2.8", f"…. {UNKNOWN} {NEEDED}"),
         ("growth grpc", "FLAT SUBLINEAR", "2.7 2.6 2.8", "…Latency is the same with 5 clients as with 1 client, to wi"),
         ("growth grpc", "INCONCLUSIVE INCONCLUSIVE", "2.7 2.6 2.8", "…Whether latency differs between 1 client and 5 "),
         ("growth grpc", "GROWS SUBLINEAR", "4.85 4.8 4.9", "…: less than 5 times, by under 5 %."),
         ("growth grpc", "GROWS SUBLINEAR", "1.02 1.01 1.03", f"… That is more time, {SMALL}"),
         ("per client", "SUPERLINEAR", "2.7 2.6 2.8", f"{GROWN} (2.60 to 2.80): more than 5 times."),
         (SAME.name, "EQUIVALENT", "1 0.97 1.03", f"Two equal servers (sockets) {ALIKE} 1.00 (0.97 to 1.03)."),
-        (SAME.name, "INCONCLUSIVE", "1 0.97 1.03", f"{TWINS} were not told apart: ratio 1.00 (0.97 to 1.03)."),
-        (SAME.name, "FASTER", "1 0.97 1.03", f"{TWINS} were told apart, which is an error: ratio 1.00 (0.97 to 1.03)."),
+        (SAME.name, "INCONCLUSIVE", "1 0.97 1.03", f"{TWINS} show no difference: ratio 1.00 (0.97 to 1.03)."),
+        (SAME.name, "FASTER", "1 0.97 1.03", "… show a difference, which is an error: ratio 1.00 (0.97 to 1.03)."),
     ],
 )
 def test_every_verdict_has_a_sentence(name: str, verdicts: str, ratio: str, expected: str) -> None:
@@ -115,7 +115,7 @@ def test_what_a_gate_keeps_back_names_the_gate() -> None:
     one = replace(
         made("transport", (Verdict.INCONCLUSIVE,), (0.3, 0.28, 0.32)), refusals=(Refusal(5, "one half says no"),)
     )
-    assert ratio_sentence(one, "sockets", "gRPC").endswith("Gate 5 keeps the verdict back: one half says no.")
+    assert ratio_sentence(one, "sockets", "gRPC").endswith("Gate 5 refuses a verdict: one half says no.")
     assert undecided_words(one) == "gate 5"
 
 
@@ -129,7 +129,7 @@ def test_unknown_blocks_are_said_to_be_unknown() -> None:
 def test_whole_means_that_disagree_are_said_too() -> None:
     """A second sentence has the ratio of whole means, if the two intervals do not overlap."""
     one = replace(made("transport", (Verdict.FASTER,), (0.3, 0.29, 0.31)), whole=Estimate(0.4, 0.38, 0.42, 10))
-    assert "With every pause counted, the ratio of the means is 0.400 (0.380 to 0.420)." in ratio_sentence(
+    assert "The ratio of the plain means, which include long pauses, is 0.400 (0.380 to 0.420)." in ratio_sentence(
         one, "a", "b"
     )
 
@@ -168,7 +168,8 @@ def test_every_verdict_has_a_meaning() -> None:
 def test_a_sweep_says_how_far_it_is() -> None:
     """A sweep's state is judged, undecided, unfinished, or too small to decide."""
     assert " ".join(state_sentences(judged())) == (
-        "This sweep was judged at 10 blocks. Its declared looks are at 10 or 14. Every headline comparison is decided."
+        "This sweep was judged at 10 blocks. Its plan allows verdicts at 10 or 14 blocks. "
+        "Every headline comparison is decided."
     )
     assert "headline comparisons are undecided." in " ".join(state_sentences(judged(10, World(mean_us, 0.5, 0.5))))
     assert "not finished: it has 3 of 10 blocks. There are no verdicts." in " ".join(state_sentences(judged(3)))

@@ -61,9 +61,9 @@ def test_whole_means_have_a_column_where_they_disagree() -> None:
     """Whole means have a column where they disagree, and only then."""
     one = judged().judged["transport"]
     apart = replace(one, whole=Estimate(0.5, 0.49, 0.51, 10))
-    assert "Of whole means" not in tables.comparisons(judged(), [one]).head
+    assert "Of plain means" not in tables.comparisons(judged(), [one]).head
     table = tables.comparisons(judged(), [apart])
-    assert table.lines[0][table.head.index("Of whole means")] == "0.500, 0.490 to 0.510"
+    assert table.lines[0][table.head.index("Of plain means")] == "0.500, 0.490 to 0.510"
     assert tables.WHOLE_NOTE in table.notes
 
 
@@ -135,7 +135,7 @@ def test_rounds_left_out_are_counted() -> None:
     said = "15 of 36 rounds were left out: the hypervisor took the cores."
     assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=5))) == said
     assert tables.rounds_sentence(judged(3, World(mean_us, robbed_rounds=7))) == (
-        "No round was left out. In blocks 1, 2, 3 over half the rounds lost time, and all rounds count: "
+        "No round was left out. Of blocks 1, 2, 3 all rounds count, since over half of them lost time: "
         "the hypervisor took the cores."
     )
 

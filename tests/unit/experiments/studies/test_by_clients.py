@@ -176,7 +176,7 @@ def test_a_section_has_each_hosts_own_latency() -> None:
     assert "| sockets mix=trade | 2 | 40.0 | – |" in section.text
     assert "| sockets | 2 | – | – |" in section.text
     assert all(BEYOND in answer.not_concluded for answer in page.answers)
-    assert "drew cores (servers have core 0), requests" in report.markdown(page)
+    assert "drew cores (servers on core 0), requests" in report.markdown(page)
     here = content(part, Seen(judge(sweep, blocks)))
     assert here.answers
     assert not any(answer.not_concluded for answer in here.answers)

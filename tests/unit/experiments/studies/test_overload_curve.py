@@ -33,10 +33,10 @@ def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
     part, seen = SERVER_COST.parts["overload_curve"], overloaded({"sockets": 0.9, "grpc_static": 0.8, "grpc": 0.0})
     (answer,), (section,), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
     assert answer.sentence.startswith("Each server is offered 1.4, 2, 5 and 10 times its capacity. Of its peak, ")
-    assert "Of its peak, sockets answers in time 90 %, 90 %, 90 % and 90 %." in answer.sentence
-    assert answer.sentence.endswith("Of its peak, grpcio answers in time 0 %, 0 %, 0 % and 0 %.")
+    assert "Of its peak, sockets answers 90 %, 90 %, 90 % and 90 % in time." in answer.sentence
+    assert answer.sentence.endswith("Of its peak, grpcio answers 0 %, 0 %, 0 % and 0 % in time.")
     assert answer.details[0] == "The peak of sockets is 1,000 calls a second."
-    assert answer.details[3] == "On sockets the load itself was late at 10 times the capacity."
+    assert answer.details[3] == "On sockets the load was sent late at 10 times the capacity."
     assert len(answer.details) == 3 + 3
     assert "| 0.5 | 0.850 | 0.850 (0.850 to 0.850) | 0.775 | 0.775" in section.text
     assert "| 14.0 | 0 (0 to 0) † |" in section.text

@@ -101,8 +101,8 @@ def test_a_goal_is_open_where_the_interval_reaches_past_it() -> None:
     """A goal inside the interval is open on either side of the value. One value has no interval."""
     for value, word in ((1.09, "met"), (1.11, "MISSED")):
         goal = Goal("x", "", 0, 1.10, Estimate(value, 1.0, 1.2, 9))
-        assert goal.said == f"open: {word} by its value, and the interval reaches past the goal"
-        assert Goal("x", "", 0, 1.10, Estimate(value, 0.0, 9.9, 1)).said == f"{word}, by one value"
+        assert goal.said == f"open: {word} by its value, but the interval reaches past the goal"
+        assert Goal("x", "", 0, 1.10, Estimate(value, 0.0, 9.9, 1)).said == f"{word}, by one value without an interval"
     assert Goal("x", "", 0, 1.10, None).said == "not measured"
 
 
@@ -275,7 +275,7 @@ def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
     plain = [line for line in answer.details if "a plain grpcio server" in line]
     for sent, line in zip(("32 connections of 1 call", "4 connections of 16 calls"), plain, strict=True):
         begun, ratios = line.removesuffix(".").split("server: ")
-        assert begun == f"With {sent} each, times the calls of a plain grpcio "
+        assert begun == f"With {sent} each, as a multiple of the calls of a plain grpcio "
         of = [each.partition(" (")[0] for each in ratios.split(", ")]
         assert of[0].startswith("at least ")
         planted = [400 / OURS_US[each] for each in real_clients.CALLS]
@@ -339,23 +339,23 @@ def test_a_goal_is_met_by_a_bound_on_its_side_alone(
             ["same"],
             "",
             "at most 0.5 to at least 2.0",
-            "lowest exact figure is with a token, the highest with a deadline of 2 s",
+            "lowest exact number is with a token, the highest with a deadline of 2 s",
         ),
         (
             {"token": 50.0},
             ["same"],
             "",
             "0.5 to at least 8.0",
-            "lowest exact figure is with a new traceparent, the highest with a token",
+            "lowest exact number is with a new traceparent, the highest with a token",
         ),
-        ({}, [*OURS_US], "", "at least 4.0", "highest figure is with equal calls"),
-        ({}, [], "", "0.5 to 4.0", "lowest figure is with a token, the highest with equal calls"),
+        ({}, [*OURS_US], "", "at least 4.0", "highest number is with equal calls"),
+        ({}, [], "", "0.5 to 4.0", "lowest number is with a token, the highest with equal calls"),
         (
             {},
             ["deadline"],
             "same",
             "at most 0.5 to at least 2.0",
-            "lowest exact figure is with a token, the highest with a deadline of 2 s",
+            "lowest exact number is with a token, the highest with a deadline of 2 s",
         ),
     ],
 )

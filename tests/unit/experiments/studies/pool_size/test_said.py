@@ -77,7 +77,7 @@ def test_a_machine_that_is_slower_in_the_sweep_misses_nothing() -> None:
     seen_hz = [each.throughput_hz and each.throughput_hz.value for each in closed]
     assert seen_hz == pytest.approx([each.written.throughput_hz / 1.5 for each in closed], rel=0.02)
     assert not any(each.was_hit for each in closed)
-    assert answers(found)[3].details[0].endswith("of one worker, 0 are.")
+    assert answers(found)[3].details[0].endswith("of one worker, 0 are this near.")
     for each in beside(found):
         if each.share is not None and each.share_now is not None:
             assert each.share_now > each.share
@@ -101,7 +101,8 @@ def test_one_row_that_misses_contradicts_the_claim_on_every_row() -> None:
     """The claim on the least pool is on every tried row: one row that is two steps off contradicts the claim."""
     found = claims(seen(one_row_off))[STEPS]
     assert found.verdict == "CONTRADICTED"
-    assert found.said.startswith("2 of 3 rows that can miss; 2 by all intervals, and 1 surely missed. A row of 3 steps")
+    said = "2 of 3 rows in which a miss is possible; 2 surely, by all intervals, and 1 surely missed. A row of 3 steps"
+    assert found.said.startswith(said)
     middle = Ladder("", "", "thread", (1, 2, 16), foretold=1, seen=1, earliest=1, latest=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("experiments.studies.pool_size.claims.of_pools", lambda _: (middle,))

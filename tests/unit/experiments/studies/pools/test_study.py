@@ -221,7 +221,7 @@ def test_few_blocks_decide_no_claim() -> None:
 def test_cells_without_a_block_are_said_to_be_not_measured() -> None:
     """Before the first block no ratio has a value, and both answers on cells say so."""
     nothing = table.judged(design.cells(QUICK), ())
-    said = [each.sentence for each in answers(seen(cells=nothing)) if "threads do" in each.question]
+    said = [each.sentence for each in answers(seen(cells=nothing)) if "threads change" in each.question]
     assert [each.rpartition(": ")[2] for each in said] == ["not measured."]
 
 

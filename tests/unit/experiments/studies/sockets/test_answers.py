@@ -22,11 +22,11 @@ def test_the_answers_have_the_planted_numbers() -> None:
     """Response times have verdicts; the timer has its value; throughput is that of the receivers."""
     soonest, timer, most, lines = answers(seen())
     assert [round(each.typical.value, 1) for each in soonest.deciding] == [2.0, 1.5] * 4
-    assert soonest.sentence.count("of 4 cells it is SLOWER in 4.") == 2
+    assert soonest.sentence.count("verdicts in 4 cells: SLOWER in 4.") == 2
     assert soonest.to_decide is None
     assert "timer reads 33.0 ms" in timer.sentence
     assert "0.100 to 0.200 ms" in timer.sentence
-    assert "nanomsg carries 0.400 times as many as Berkeley" in most.sentence
+    assert "nanomsg carries 0.400 times as many messages as Berkeley" in most.sentence
     assert "Berkeley sockets" in lines.sentence
 
 
@@ -34,7 +34,7 @@ def test_throughputs_of_two_blocks_have_no_interval() -> None:
     """The interval of two blocks is left out, and no dash stands in its place."""
     few = with_rows(seen(), [row for row in rows(RECEIVED_HZ) if row.block <= 2])
     sentence = answers(few)[2].sentence
-    assert "times as many as Berkeley sockets. These blocks" in sentence
+    assert "times as many messages as Berkeley sockets. These blocks" in sentence
     assert "–" not in sentence
 
 
@@ -56,16 +56,16 @@ def test_without_receivers_the_rest_is_said() -> None:
     """Without receivers' reports, as after an interruption, the other answers are there."""
     bare = Seen(seen().main)
     assert [each.sentence for each in answers(bare)[1:3]] == ["Not measured."] * 2
-    assert "Nothing to show" in {each.title: each.text for each in sections(bare)}["What receivers told"]
+    assert "Nothing to show" in {each.title: each.text for each in sections(bare)}["Times at the receivers"]
     assert "nothing was measured" in figures.graphs(bare)[0].alternative
 
 
 def test_the_sections_have_the_faults() -> None:
     """The idle share is computed; samples that spread are counted."""
     told = {each.title: each.text for each in sections(seen())}
-    assert "The other 99.7 % is idle." in told["Faults of the document, by our own data"]
+    assert "So 99.7 % of the timer's time is waiting" in told["Faults of the document, by our own data"]
     assert "in 0 of 16" in told["Faults of the document, by our own data"]
-    assert told["What receivers told"].count("\n| ") == 1 + 16  # the rule, and a line for each API and cell
+    assert told["Times at the receivers"].count("\n| ") == 1 + 16  # the rule, and a line for each API and cell
     assert "run socket_patterns" in told["Faults of the document, by our own data"]
 
 

@@ -74,7 +74,7 @@ def test_question_2_says_what_littles_law_makes_of_it() -> None:
     second = of(planted({GRPC_5: 3 * MEAN_US, SOCKETS_5: 5 * MEAN_US}), *GROWTHS)[1]
     assert any("Little's law" in each for each in second.not_concluded)
     assert [each for each in second.details if "times as many requests" in each] == [
-        "So on gRPC about 1.67 times as many requests a second are answered."
+        "So gRPC answered about 1.67 times as many requests a second."
     ]
 
 
@@ -131,8 +131,8 @@ def test_a_gate_that_leaves_out_every_block_is_named() -> None:
     """Errors in one arm leave the arm's comparisons unknown, and no other comparison."""
     _, second, third, _ = of(planted(errors=[TRADE]), "trade", *GROWTHS)
     assert "Not known" in third.sentence
-    assert "Gate 4 left out its blocks" in third.sentence
-    assert str(third.to_decide).startswith("More blocks do not mend what a gate found. ")
+    assert "Gate 4 left out the blocks" in third.sentence
+    assert str(third.to_decide).startswith("More blocks do not help, since a gate refused data. ")
     assert "Not known" not in second.sentence
 
 
@@ -140,8 +140,8 @@ def test_a_verdict_that_a_gate_keeps_back_asks_for_no_more_blocks() -> None:
     """Gate 5 leaves the question undecided, and names the halves of the blocks in place of a number of blocks."""
     third = of(planted({TRADE: 0.5 * MEAN_US}, later=lambda arm: 4.0 if arm == TRADE else 1.0), "trade")[2]
     assert "is not decided" in third.sentence
-    assert "Gate 5 keeps the verdict back" in third.sentence
-    assert str(third.to_decide).startswith("More blocks do not mend what a gate found. ")
+    assert "Gate 5 refuses a verdict" in third.sentence
+    assert str(third.to_decide).startswith("More blocks do not help, since a gate refused data. ")
 
 
 def test_figures_4_and_5_say_how_many_threads_ran_the_requests() -> None:
@@ -179,7 +179,7 @@ def test_with_one_number_of_clients_growth_is_not_known() -> None:
     assert not names & {*GROWTHS}
     _, second, third, _ = of(planted(), "trade", scale=scale)
     assert "growth needs two numbers of clients, and this sweep has one." in second.sentence
-    assert str(second.to_decide).startswith("More blocks do not mend what a gate found. ")
+    assert str(second.to_decide).startswith("More blocks do not help, since a gate refused data. ")
     assert "take the same time" in third.sentence
 
 

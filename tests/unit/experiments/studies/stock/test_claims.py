@@ -128,7 +128,7 @@ def test_a_step_that_gates_left_out_confirms_no_rise() -> None:
     scale = replace(SCALE, clients=(1, 2, 3, 5))
     lacking = the(card(world, "growth_sockets", figures=["figure_4"], scale=scale), "Figure 4")
     assert lacking.verdict == "INCONCLUSIVE"
-    assert lacking.said.endswith("Of 2 steps the gates left no block.")
+    assert lacking.said.endswith("The gates left no block for 2 steps.")
 
 
 def test_waits_and_ratios_are_paired_by_their_blocks() -> None:

@@ -65,7 +65,7 @@ def test_many_comparisons_begin_with_the_tally_and_the_largest() -> None:
     (answer,) = extensions.lock_strategies(seen(sweeps.lock_strategies, 10, world))
     slower = len(others) - 2
     assert answer.sentence.startswith(
-        f"Of {len(others)} comparisons {slower} are SLOWER, 1 is FASTER, 1 is EQUIVALENT. The largest: "
+        f"Of {len(others)} comparisons {slower} are SLOWER, 1 is FASTER, 1 is EQUIVALENT. The largest difference: "
     )
     assert "a request under two-level takes 1.400 times the time of one under the mutex" in answer.sentence
     assert len(answer.details) == len(others)
@@ -114,7 +114,7 @@ def test_both_kinds_of_client_are_named_with_their_ratios() -> None:
         for base, kind, us in ((sweeps.SOCKETS, "lean", 100.0), (sweeps.SOCKETS, "library", 200.0))
     }
     _, second = extensions.client_kind(seen(sweeps.client_kind, 10, planted(times, scatter=0.0)))
-    assert "sockets ÷ gRPC is 0.400 by the transports' own clients. By the lean one it is 0.200." in second.details[-1]
+    assert "sockets ÷ gRPC is 0.400 by the transports' own clients, and 0.200 by the lean client." in second.details[-1]
 
 
 def test_starved_clients_are_counted_past_the_pool() -> None:
@@ -144,8 +144,8 @@ def test_the_highest_rate_that_was_kept_up_with() -> None:
     """For rates above the highest kept rate the answer has the rate of replies, and no percentile."""
     answer = offered(2500.0)
     assert answer.sentence == "gRPC kept up with 2,000 requests a second."
-    assert any(each.startswith("Of 2,000 due a second 2,000 were answered, 99 % of them") for each in answer.details)
-    assert "Of 4,000 due a second 2,500 were answered." in answer.details
+    assert any(each.startswith("Of 2,000 requests due a second, 2,000 were answered, 99 %") for each in answer.details)
+    assert "Of 4,000 requests due a second, 2,500 were answered." in answer.details
 
 
 @pytest.mark.parametrize(
@@ -160,15 +160,15 @@ def test_all_rates_or_none(reached_hz: float, said: str) -> None:
 def test_nothing_is_said_of_a_rate_that_was_not_sent() -> None:
     """A load that did not send at its rate says nothing of the server."""
     answer = offered(1e9, sent_share=0.9)
-    assert "Nothing is said of 500 a second: no window of it counts." in answer.details
-    assert answer.sentence == "Not known: no window of it counts."
+    assert "At 500 a second no window counts." in answer.details
+    assert answer.sentence == "Not known: no window counts."
 
 
 def test_an_unknown_rate_ends_the_rates_that_were_kept_up_with() -> None:
     """A server kept up with every rate below one that the load did not send. An unknown lowest rate leaves it open."""
     first, *others = sweeps.OFFERED["grpc"]
     assert offered(1e9, unsent_hz=others[0]).sentence == f"gRPC kept up with {first:,.0f} requests a second."
-    assert offered(1e9, unsent_hz=first).sentence == "Not known: no window of it counts."
+    assert offered(1e9, unsent_hz=first).sentence == "Not known: no window counts."
 
 
 def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:
@@ -181,6 +181,6 @@ def test_the_wait_for_a_thread_is_of_all_clients_told() -> None:
     assert answers[0].sentence == "Not known: no stage was stamped."
     assert answers[1].sentence == (
         "With 10 clients and 5 workers a Lookup waits 100 µs for a thread, of 131 µs in the server. "
-        "Up to 5 threads ran them in a block."
+        "At most 5 threads ran Lookups in a block."
     )
     assert len(answers[1].details) == 3

@@ -45,7 +45,7 @@ def test_every_strategy_is_told() -> None:
         "Under two-level, a Trade waits: 4.50 µs (4.50 to 4.50 in 3 blocks), 0.900 % of its latency.",
         "Under snapshot, a Trade waits: 0.500 µs (0.500 to 0.500 in 3 blocks), 0.100 % of its latency. A Lookup takes "
         "no lock.",
-        "The largest share of all: 0.900 %, a Trade under two-level on sockets.",
+        "The largest share of the latency: 0.900 %, for a Trade under two-level on sockets.",
         CAVEAT,
     )
 

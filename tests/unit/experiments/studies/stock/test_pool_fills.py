@@ -110,7 +110,7 @@ def test_the_answer_counts_each_starved_client() -> None:
     not rise."""
     _, second, _ = pool_fills.answers(as_recorded())
     assert second.sentence.startswith(
-        "On kept connections from 1 of 6 to 5 of 10 clients get no reply. The others are served in 10.0 ms."
+        "On kept connections from 1 of 6 to 5 of 10 clients get no reply. The other clients wait 10.0 ms on average."
     )
     assert second.sentence.endswith("or each request has a new connection, every client is served.")
     _, none, _ = pool_fills.answers(seen([CONNECTION]))
@@ -181,7 +181,7 @@ def test_more_clients_than_an_answer_compares_change_no_answer() -> None:
 def test_a_step_that_gates_left_out_bears_nothing_out() -> None:
     """A step whose blocks the gates left out keeps the sentence back."""
     said = pool_fills.answers(seen([REQUEST], failed=[arm(REQUEST, 3)]))[0].sentence
-    assert "Of 2 steps the gates left no block." in said
+    assert "The gates left no block for 2 steps." in said
     assert "are served, and 5 wait." not in said
 
 
