@@ -143,7 +143,7 @@ SIZE = whole(8, 1_000_000, none=True)
 
 SERVED = Kind(
     _parse_served,
-    f"{', '.join(OURS)}, {PLAIN} (a peer), {NULL} (the null server), a command that prints ready HOST:PORT, "
+    f"{', '.join(OURS)}, {PLAIN} (a peer), {NULL} (the null server), a command that prints 'ready HOST:PORT', "
     "or the HOST:PORT of a server that runs already",
     f"{'|'.join(OURS)}|{PLAIN}|{NULL}|COMMAND|HOST:PORT",
 )

@@ -3,7 +3,7 @@
 An arm is a server under a load. A slice is a short load of one arm. A group is a set of arms that are measured one
 after another: in an appearance of a group, each arm has one slice. Two slices of one appearance are a pair. The typical
 ratio is the trimmed mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean
-leaves out. A plain mean includes pauses, since it also counts slices that were answered late. A round in which other
+leaves out. A plain mean includes pauses, since it also counts slices whose last reply came late. A round in which other
 programs took the cores is left out for all arms. The rule for rounds ignores the measured times (``left_out``).
 """
 
@@ -99,8 +99,9 @@ def of_arm(sweep: Sweep, block: Block, arm: int) -> npt.NDArray[np.bool_]:
 
 
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices that count in plain means: slices that were kept or answered late, in rounds that did not lose
-    too much time to other programs."""
+    """Mask of the slices that count in plain means: slices with the fate KEPT or ANSWERED_LATE, in rounds that did not
+    lose too much time to other programs.
+    """
     fates = column(block.slices.fate)
     counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
     return counting

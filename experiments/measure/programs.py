@@ -118,12 +118,12 @@ class Program:
         while not line.endswith(b"\n"):
             left_s = deadline_s - time.monotonic()
             if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
-                raise self._failed(f"no first line within {timeout_s:g} s: a server prints ready HOST:PORT")
+                raise self._failed(f"no first line within {timeout_s:g} s: a server prints 'ready HOST:PORT'")
             byte = os.read(descriptor, 1)  # one byte at a time: later bytes belong to other readers
             if not byte:
                 with suppress(subprocess.TimeoutExpired):
-                    raise self._ended("its first line, ready HOST:PORT", self._process.wait(STOP_S))
-                raise self._failed("closed its output before its first line, ready HOST:PORT")
+                    raise self._ended("its first line, 'ready HOST:PORT'", self._process.wait(STOP_S))
+                raise self._failed("closed its output before its first line, 'ready HOST:PORT'")
             line += byte
             if len(line) > _LINE_BYTES_MAX:
                 raise self._failed(f"a first line of over {_LINE_BYTES_MAX} bytes")
@@ -138,7 +138,7 @@ class Program:
                 raise ValueError(line)
             at = address(where)
         except Exception as error:
-            raise self._failed(f"its first line was {line!r}, not ready HOST:PORT") from error
+            raise self._failed(f"its first line was {line!r}, not 'ready HOST:PORT'") from error
         self._port = at[1]
         return at
 

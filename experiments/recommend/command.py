@@ -34,8 +34,8 @@ RPC_MS = 0.15
 to 0.17 ms."""
 
 IO_VARIATION = 0.5
-"""Variation of a described wait: standard deviation ÷ mean. An example is a database that needs twice the time for some
-requests."""
+"""Default of ``--io-variation``: standard deviation ÷ mean of the wait of a request that the user describes by options.
+An example is a database that needs twice the time for some requests."""
 
 OVERHEAD_S = 0.0001
 """Time in seconds that a request spends outside the server: in the client, on the wire, and for waking threads. Used

@@ -13,7 +13,8 @@ REQUESTS = 100_000
 """Number of requests in each cell."""
 
 LITTLE_SHARE = 0.02
-"""Largest share by which a printed mean may differ, because of rounding, from connections × total time ÷ requests."""
+"""Largest allowed difference between the printed mean time of a request and the time by Little's law (connections ×
+total time ÷ requests), as a share. Rounding explains a difference up to this share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,12 +157,12 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
         most = max((*exact, *lower), key=ratios.__getitem__)
         is_bound = len(exact) < len(ratios)
         told = f"{'at least ' * is_bound}{_ratio(judgement, load, most)}"
-        ends = f"The highest number is with {_had(CALLS[most])}."
+        ends = f"The highest ratio is with {_had(CALLS[most])}."
         if exact and (least := min(exact, key=ratios.__getitem__)) != most:
             is_open = any(ratios[each] < ratios[least] or each not in lower for each in ratios if each not in exact)
             told = f"{'at most ' * is_open}{_ratio(judgement, load, least)} to {told}"
             exactly = " exact" * is_bound
-            ends = f"The lowest{exactly} number is with {_had(CALLS[least])}, the highest with {_had(CALLS[most])}."
+            ends = f"The lowest{exactly} ratio is with {_had(CALLS[least])}, the highest with {_had(CALLS[most])}."
         yield f"{_at_once(load)}, grpc_static answers {told} times the calls of plain grpcio."
         yield ends
 

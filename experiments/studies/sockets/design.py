@@ -147,8 +147,8 @@ GRAPH_RATE_HZ = 50.0
 
 
 def _ratios(arms: dict[str, Arm], cell: tuple[float, int]) -> list[Comparison]:
-    """Comparisons at one rate and size: ZeroMQ, nanomsg and NNG with Berkeley sockets; nanomsg with ZeroMQ; NNG with
-    nanomsg."""
+    """Comparisons at one rate and size, as ratios: ZeroMQ, nanomsg and NNG, each ÷ Berkeley sockets; nanomsg ÷ ZeroMQ;
+    NNG ÷ nanomsg."""
     asked = [("zeromq", BASE, HEADLINE), ("nanomsg", BASE, HEADLINE), ("nanomsg", "zeromq", "further")]
     asked += [("nng", BASE, SUCCESSOR), ("nng", SUCCESSOR_OF, SUCCESSOR)]
     return [

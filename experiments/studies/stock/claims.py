@@ -167,8 +167,8 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
     at, sweep = mean_interval(apart, CONFIDENCE), parts["lock_waits"].sweep
     most = sweep.limits.equivalent_high - 1
     low, high = (f"{100 * end:.3f}".replace("-", "−") for end in (at.low, at.high))
-    longer = f"The Trade waits {low} to {high} % of the latency longer, in {len(apart)} blocks"
-    text += f" {longer}; under 5 % counts as the same."
+    longer = f"As a share of its own latency, the Trade waits longer by {low} to {high} percentage points"
+    text += f" {longer} ({len(apart)} blocks); under 5 points count as the same."
     if max(abs(at.low), abs(at.high)) < most:
         return "CONFIRMED", text
     return ("CONTRADICTED" if at.low > most or at.high < -most else "INCONCLUSIVE"), text

@@ -313,7 +313,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends ``words`` as last bytes, as far as possible at once. If earlier bytes are unsent, drops all bytes."""
+        """Sends the part of ``words`` that the kernel takes now, and drops the rest. Unsent earlier bytes: drops all."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
