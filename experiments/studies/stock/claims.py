@@ -168,7 +168,7 @@ def _lock_costs_both_the_same(parts: Parts) -> Finding:
     most = sweep.limits.equivalent_high - 1
     low, high = (f"{100 * end:.3f}".replace("-", "−") for end in (at.low, at.high))
     longer = f"As a share of its own latency, the Trade waits longer by {low} to {high} percentage points"
-    text += f" {longer} ({len(apart)} blocks); under 5 points count as the same."
+    text += f" {longer}, in {len(apart)} blocks; under 5 points count as the same."
     if max(abs(at.low), abs(at.high)) < most:
         return "CONFIRMED", text
     return ("CONTRADICTED" if at.low > most or at.high < -most else "INCONCLUSIVE"), text

@@ -49,7 +49,7 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
     [
         ("import sys; print('no catalog', file=sys.stderr); sys.exit(1)", "exit code 1; its error output: no catalog"),
         ("print('serving 127.0.0.1:5', flush=True); import signal; signal.pause()", "not 'ready HOST:PORT'"),
-        ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not ready"),
+        ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not 'ready"),
         ("print('r' * 5000, flush=True); import signal; signal.pause()", "over 4096 bytes"),
         ("import signal; signal.pause()", "no first line within 0.1 s"),
     ],
