@@ -313,7 +313,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends the part of ``words`` that the kernel takes now. Drops the rest. Drops all, if earlier bytes are unsent."""
+        """Sends what the kernel takes of ``words`` now, and drops the rest. Drops all if earlier bytes are unsent."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
