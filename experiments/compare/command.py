@@ -68,7 +68,7 @@ BEGINS = (
 """First line of the progress. ``compare`` prints this line at once, since nothing else is printed until the servers of
 the first block have started."""
 
-RUNNING = "Both servers run already: nothing is started, and the verdict is on these two processes."
+RUNNING = "Both servers are given by address: nothing is started, and the verdict is on these two processes."
 """First line of the progress if both servers run already."""
 
 UNEQUAL = (
@@ -165,13 +165,13 @@ def run(options: argparse.Namespace) -> int:
     if shown.authority is not None or shown.token:
         access = TOKEN if shown.authority is None else TLS
         sides = [each.but(access=access) if is_somebodys(dict(each.levels)) else each for each in sides]
-    for line in hints(sides):
-        print(line, file=sys.stderr, flush=True)
     requests: tuple[RequestType, ...] = ()
     if options.call is not None:
         requests = (_asked(sides[0], options),)
         sides = [each.but(mix=options.call) for each in sides]
     with present([sides[0].text("client")], option("client")) as load_programs:
+        for line in hints(sides):
+            print(line, file=sys.stderr, flush=True)
         options.seed = seed_for(options.seed)
         on = replace(bench(options.catalog, requests, load_programs, options.seed), credentials=shown)
         return _compared(options, sides, on, limit)
@@ -230,6 +230,8 @@ def _check(options: argparse.Namespace, sides: Sequence[Setting]) -> None:
     for name in ("data", "proto"):
         if getattr(options, name) is not None and options.call is None:
             raise UsageError(f"--{name}", str(getattr(options, name)), "with --call")
+    if options.proto is not None and not options.proto.is_file():
+        raise UsageError("--proto", str(options.proto), "a file that exists")
     if options.arrivals is not None and sides[0]["rate_hz"] is None:
         raise UsageError("--arrivals", options.arrivals, "with --rate-hz")
     if options.call is not None and any(each["transport"] not in REFLECTING for each in sides):

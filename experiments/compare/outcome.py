@@ -20,6 +20,7 @@ from experiments.design.setting import Setting, setting
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge import points
 from experiments.judge.gates import block_refusals
+from experiments.judge.ratios import is_robbed_block
 from experiments.judge.stats import Estimate, blocks_needed
 from experiments.judge.verdicts import Judgement
 from experiments.results.environment import Environment
@@ -37,6 +38,8 @@ STRONGER_LOAD = (
     "With fewer connections, or a stronger load (`--load c` on sockets, `--load h2load` on gRPC), the server may be "
     "the limit."
 )
+
+AGAIN = "another run may give a ratio outside the brackets. Measure again on an idle machine."
 
 NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
     "c": {2: "bytes on the wire", 6: "think times", 7: "its processor time"},
@@ -197,6 +200,9 @@ def sentence(judgement: Judgement) -> str:
     elif not judged.rulings:
         needed = max(judgement.sweep.looks[0], BLOCKS_MIN)
         text += f" A verdict needs at least {needed} blocks; this run has {blocks}."
+    disturbed = sum(is_robbed_block(judgement.sweep.limits, each) for each in judgement.blocks)
+    if 2 * disturbed > len(judgement.blocks):
+        text += f" Other programs disturbed {disturbed} of {blocks}: {AGAIN}"
     return text
 
 
@@ -207,7 +213,7 @@ def table(of: Outcome) -> Iterator[str]:
         numbers = (f"{_time(each):>10}" for each in (side.mean_us, side.p50_us, side.p99_us))
         mark = " †" if side.load_limited else ""
         yield f"{name:2}{''.join(numbers)}{_time(side.server_cpu_us):>13}   {side.server}{mark}"
-    interval = f"brackets are the {percent(of.confidence)} interval of the ratio of means"
+    interval = f"brackets are the {percent(of.confidence)} interval of the typical ratio, of this run alone"
     yield f"Load: {of.load}. Times are for each request. Verdict: {of.verdict or 'none'}; {interval}."
     for name, side in (("A", of.a), ("B", of.b)):
         if side.p99_needs is not None:

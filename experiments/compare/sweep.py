@@ -9,15 +9,18 @@ side takes 5 ms or more to answer. A window lasts twenty mean response times, fr
 """
 
 import re
+import shutil
 from dataclasses import replace
 
 from experiments.design.arms import Arm, Comparison, Group, Kind, equally_loaded
 from experiments.design.factors import PROTOCOLS, SLICED_MS_MAX
 from experiments.design.levels import Level
+from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting, read, setting
-from experiments.design.sweep import Slices, Sweep, Turns, Windows, needs_windows
+from experiments.design.sweep import BLOCKS_MIN, Slices, Sweep, Turns, Windows, needs_windows
 from experiments.measure.bench import running_at
 from stock_service.rpc.errors import UsageError
+from stock_service.rpc.option_types import meant
 
 PART = "compare"
 
@@ -44,6 +47,8 @@ def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
     first = words.split()[0] if words.split() else ""
     if first in PROTOCOLS or re.fullmatch(r"[a-z_]+=\S*", first):
         return read(words, load)
+    if (like := meant(first, PROTOCOLS)) and shutil.which(first) is None:
+        raise UsageError("a server", words, f"a transport, HOST:PORT, or a command; there is no program {first}{like}")
     if not first:
         raise UsageError("a server", words, "a setting such as 'sockets workers=8', HOST:PORT, or a command")
     return setting(**(load | {"service": words, "transport": transport}))
@@ -61,8 +66,11 @@ def sweep(
     before its last look.
 
     ``response_s``: mean response time of the slower side in seconds, or 0 if no side was measured. Raises UsageError if
-    both sides are one process.
+    both sides are one process, and for a number of blocks that cannot decide both A/A pairs.
     """
+    if looks[0] == BLOCKS_MIN and a["transport"] != b["transport"]:  # two A/A pairs need one block more
+        allowed = f"1 to {BLOCKS_MIN - 1} without a verdict, or {BLOCKS_MIN + 1} to {BLOCKS_MAX}, for two transports"
+        raise UsageError("--blocks", str(looks[0]), allowed)
     if a == b and is_running(a):
         raise UsageError("a server", b.text("service"), "another address than A's")
     first, second = Arm(a), Arm(b, 1 if a == b else 0)

@@ -38,9 +38,9 @@ class Progress:
         """Shows the start of a block. ``done`` is the number of finished blocks."""
         self._done, self._began_s = done, self._clock_s()
         if self._rewrites:
-            self._write(f"{self._place()}, starting servers{self._left(0.0)}{self._seen}")
+            self._write(f"{self._place()}, starting{self._left(0.0)}{self._seen}")
         elif not self._measured:
-            self.say(f"{self._place()}: starting servers")
+            self.say(f"{self._place()}: starting")
 
     def within(self, share: float) -> None:
         """Shows the finished share of the present block, from 0 to 1, on a terminal. Writes nothing into a file."""

@@ -6,6 +6,7 @@ from functools import partial
 
 from experiments.design.demands import Demands
 from experiments.recommend.advice import BUSIEST, RATE_NEAR, USUAL, Advice, Kind, Wish
+from experiments.recommend.measured import TAIL_NEAR
 from experiments.recommend.seen import ONE_AT_A_TIME, RATE_FAIR, Found, Limit
 from experiments.recommend.tail import tail
 from experiments.show.figures import advice as figure
@@ -201,6 +202,9 @@ def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
         share = _share(each.rate_hz, found.highest_hz, wish)
         pool = "" if each.workers == found.workers else f" with {each.workers} threads"
         yield f"At {_rate(each.rate_hz)}{share}{pool}, 99 of 100 replies came within {_time(each.p99_s)}."
+    if any(each.workers < found.workers for each in found.tails):
+        longer = percent(TAIL_NEAR - 1)
+        yield f"{found.workers} threads are advised, since the p99 of smaller pools is over {longer} longer."
 
 
 def _missed(wish: Wish, found: Found) -> Iterator[str]:

@@ -16,7 +16,7 @@ from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL, Block, Window
 from experiments.results.stages import StageSummary
 from experiments.show.figures import style
-from experiments.show.numbers import counted, percent, ratio_with_ends
+from experiments.show.numbers import counted, number, percent, ratio_with_ends
 from experiments.show.sentences import listed, ratio_sentence
 from experiments.studies.stock.sweeps import clients_of
 
@@ -155,9 +155,9 @@ def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
     """
     where: dict[Verdict, list[str]] = {}
     for each in others if judgement.look is not None else ():
-        ends = f"from {each.below.connections} to {each.above.connections}"
+        ends = f"from {each.below.connections} to {each.above.connections} clients (ratio {number(each.ratio.value)})"
         where.setdefault(each.verdict(judgement), []).append(ends)
-    said = "".join(f" Latency {SAID[of]} {', '.join(places)} clients." for of, places in where.items())
+    said = "".join(f" Latency {SAID[of]} {', '.join(places)}." for of, places in where.items())
     lacks = missing > 0 and bool(judgement.blocks)
     return said + f" The gates left no block for {counted(missing, 'step')}." * lacks
 

@@ -62,6 +62,33 @@ def test_other_words_are_refused(words: str) -> None:
         side(words, "grpc", {})
 
 
+def test_a_mistyped_transport_is_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word that is near a transport, and no program, is refused with the transport. A program of this name runs."""
+    with pytest.raises(UsageError, match="did you mean grpc"):
+        side("grcp workers=4", "grpc", {})
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/grcp")
+    assert side("grcp", "grpc", {})["service"] == "grcp"
+
+
+def test_too_few_blocks_for_two_pairs_are_refused() -> None:
+    """Six blocks decide one A/A pair, and not the two pairs of two transports."""
+    assert sweep(A, B, (6,), 1).has_verdicts
+    grpc = side("grpc", "grpc", {})
+    with pytest.raises(UsageError, match="--blocks: got '6'.*1 to 5 without a verdict, or 7 to 40"):
+        sweep(A, grpc, (6,), 1)
+    assert sweep(A, grpc, (7,), 1).has_verdicts
+    assert not sweep(A, grpc, (5,), 1).has_verdicts
+
+
+def test_a_disturbed_run_says_so_in_its_answer() -> None:
+    """With over half of the blocks disturbed, the answer says that another run may give another ratio."""
+    quiet = judged(1.2)
+    robbed = [replace(each, rounds=[replace(r, steal_ticks=1000) for r in each.rounds]) for each in quiet.blocks]
+    for count, is_said in ((5, False), (6, True)):
+        mixed = judge(quiet.sweep, [*robbed[:count], *quiet.blocks[count:]])
+        assert (f"Other programs disturbed {count} of 10 blocks: another run" in sentence(mixed)) == is_said
+
+
 def test_one_process_is_not_compared_with_itself() -> None:
     """The same address twice is refused. Two servers of one setting are an A/A pair."""
     address = side("127.0.0.1:5001", "grpc", {})

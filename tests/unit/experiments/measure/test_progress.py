@@ -34,12 +34,12 @@ def test_elsewhere_than_on_a_terminal_the_start_is_said_once() -> None:
     seconds = iter(range(100))
     progress = Progress(SWEEP, said, clock_s=lambda: next(seconds))
     progress.began(0)
-    assert said.getvalue() == "block 1 of 10 to 14: starting servers\n"
+    assert said.getvalue() == "block 1 of 10 to 14: starting\n"
     progress.within(0.5)
     progress.ended(1, "B ÷ A 1.01")
     progress.began(1)
     told = "block 1 done · 9 s left if block 10 decides it, 13 s at most · B ÷ A 1.01\n"
-    assert said.getvalue() == f"block 1 of 10 to 14: starting servers\n{told}"
+    assert said.getvalue() == f"block 1 of 10 to 14: starting\n{told}"
 
 
 def test_a_terminal_tells_starting_from_measuring() -> None:
@@ -49,4 +49,4 @@ def test_a_terminal_tells_starting_from_measuring() -> None:
     progress.began(0)
     progress.within(0.25)
     lines = said.getvalue().split("\r\x1b[K")[1:]
-    assert lines == ["block 1 of 10 to 14, starting servers", "block 1 of 10 to 14, 25% of it"]
+    assert lines == ["block 1 of 10 to 14, starting", "block 1 of 10 to 14, 25% of it"]

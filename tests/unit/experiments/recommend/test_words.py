@@ -67,6 +67,14 @@ def test_what_was_measured_comes_first() -> None:
     assert "A single request takes 20.0 ms, and 200 µs of processor time under load." in lines
 
 
+def test_a_pool_that_was_chosen_for_its_p99_says_so() -> None:
+    """Where a smaller pool carries the rate with a longer p99, the answer has this reason."""
+    reason = "8 threads are advised, since the p99 of smaller pools is over 25 % longer."
+    both = (Tail(4, 175.0, 0.236), Tail(8, 175.0, 0.136))
+    assert reason in told(replace(FOUND, tails=both), Wish(2, rate_hz=175.0))
+    assert reason not in told()
+
+
 def test_what_a_larger_pool_does_more_is_said() -> None:
     """The gain of a larger pool is stated, also where it counts as the same. A gain that is worth a larger pool is
     not."""

@@ -106,8 +106,8 @@ def test_latency_rises_only_if_it_does_at_every_step(second: float, verdict: str
     assert the(found, "Figure 4").verdict == verdict
     said = the(found, "Figure 4").said
     assert "Step by step: 2 ÷ 1 client" in said
-    named = {0.77: "Latency falls from 1 to 2 clients.", 0.999: "Latency is flat from 1 to 2 clients."}
-    assert "Latency " not in said if verdict == "CONFIRMED" else said.endswith(named[second])
+    named = {0.77: "falls from 1 to 2 clients (ratio 0.770).", 0.999: "is flat from 1 to 2 clients (ratio 0.999)."}
+    assert "Latency " not in said if verdict == "CONFIRMED" else said.endswith(f"Latency {named[second]}")
 
 
 def test_a_small_rise_that_is_not_certain_among_many_is_not_flat() -> None:

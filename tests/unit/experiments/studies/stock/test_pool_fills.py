@@ -157,8 +157,8 @@ def test_what_is_not_flat_then_rising_is_told_by_its_verdicts(at: Mapping[int, f
 @pytest.mark.parametrize(
     ("at", "said"),
     [
-        ({4: 1.1}, "Latency rises from 3 to 4 clients. Latency falls from 4 to 5 clients."),
-        ({8: 0.8}, "Latency falls from 7 to 8 clients."),
+        ({4: 1.1}, "Latency rises from 3 to 4 clients (ratio 1.10). Latency falls from 4 to 5 clients (ratio 0.909)."),
+        ({8: 0.8}, "Latency falls from 7 to 8 clients (ratio 0.914)."),
     ],
 )
 def test_flat_then_rising_is_said_only_where_every_step_bears_it_out(at: Mapping[int, float], said: str) -> None:
