@@ -74,7 +74,7 @@ def test_too_few_blocks_for_two_pairs_are_refused() -> None:
     """Six blocks decide one A/A pair, and not the two pairs of two transports."""
     assert sweep(A, B, (6,), 1).has_verdicts
     grpc = side("grpc", "grpc", {})
-    with pytest.raises(UsageError, match="--blocks: got '6'.*1 to 5 without a verdict, or 7 to 40"):
+    with pytest.raises(UsageError, match=r"--blocks: got '6'.*1 to 5 without a verdict, or 7 to 40"):
         sweep(A, grpc, (6,), 1)
     assert sweep(A, grpc, (7,), 1).has_verdicts
     assert not sweep(A, grpc, (5,), 1).has_verdicts
