@@ -77,7 +77,7 @@ UNEQUAL = (
 )
 """Hint for the case that one server runs already and the other server is started."""
 
-UNREAD = "{side}'s processor time is not read: {why}."
+UNREAD = "{side}'s processor time cannot be read: {why}."
 """Hint for a server that runs already and whose processor time cannot be read, with the reason."""
 
 ONE_AT_A_TIME = (

@@ -103,7 +103,7 @@ class Window:
     """Rates and lateness of one window of an arm, in a sweep with windows instead of slices."""
 
     rate_hz: float | None
-    """Declared requests per second. None for a closed loop."""
+    """Requests per second that the plan of an open loop asks for. None for a closed loop."""
     sent_hz: float
     """Requests per second that were really sent. Requests in ``never_sent`` do not count."""
     answered_hz: float

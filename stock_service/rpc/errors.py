@@ -145,7 +145,7 @@ class Unavailable(Fault):
 
 
 class NotBegun(Unavailable):
-    """Fault of a request that the server has not begun, as the server reports: the server stops, or has ended the
+    """Fault of a request that the server reports not to have begun, because the server is stopping or has ended the
     connection. The request had no effect.
     """
 

@@ -137,7 +137,7 @@ def _style(judgement: Judgement) -> Answer:
         ),
         titles={
             "response": "Greeter on gRPC, mean time of a call, one at a time: asynchronous ÷ synchronous",
-            "wall": f"Greeter on gRPC, time for each reply, asynchronous: {IN_FLIGHT} calls under way ÷ 1",
+            "wall": f"Greeter on gRPC, asynchronous, time for each reply: {IN_FLIGHT} calls under way ÷ 1 call",
         },
         to_decide=to_decide(judgement, list(said)),
     )

@@ -285,14 +285,14 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Ladders of pool sizes, each with the largest number of clients. Every server and work with at least ``least``
-    pools has a ladder."""
+    """Ladders (see ``Ladder``) whose steps are pool sizes. All steps of a ladder have the largest number of clients.
+    Every server and work with at least ``least`` pools has a ladder."""
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Ladders of numbers of clients, each on the largest pool. Every server and work with at least ``STEPS_MIN``
-    numbers has a ladder."""
+    """Ladders (see ``Ladder``) whose steps are numbers of clients. All steps of a ladder have the largest pool. Every
+    server and work with at least ``STEPS_MIN`` numbers has a ladder."""
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 

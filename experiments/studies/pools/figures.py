@@ -77,7 +77,7 @@ def _connections(seen: TableJudged) -> Picture:
         theirs = _lines_of_document([(row.language, float(row.connections), original.cpu_us(row)) for row in table])
         ours = _lines(seen, "cpu_us", "connections", pinned=True, mix=verb, workers=POOL)
         document.append(Panel(f"{verb.upper()}: the document", theirs))
-        here.append(Panel(f"{verb.upper()}: here, own scale", ours))
+        here.append(Panel(f"{verb.upper()}: here, on a scale of its own", ours))
     ticks = [(float(each), f"{each:,}") for each in CONNECTIONS]
     scale = Scale("Connections", "Processor time, µs", ticks, columns=2, shared="row")
     title = f"Processor time of a request by connections, {POOL} threads"
@@ -135,10 +135,10 @@ def _stress(seen: StressJudged) -> Picture:
         joined=False,
         shared="none",
     )
-    at = f"{seen.plan.connections:,} connections each"
+    at = f"{seen.plan.connections:,} connections for each kind"
     panels = [
         Panel("The document: one kind after another; another machine", theirs),
-        Panel(f"Here: all kinds at once, {at}; own scale", ours),
+        Panel(f"Here: all kinds at once, {at}; a scale of its own", ours),
     ]
     title = f"Stress test, here: {errors:,} errors in {samples:,} requests to all servers. Rates measure no speed"
     return curves.picture("stress", title, scale, panels)

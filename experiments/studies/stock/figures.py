@@ -39,8 +39,9 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """Figures of the main part: the answers' ratios, the original's five figures, the three servers, the A/A pairs, and
-    the figures of the parts that are measured after the main part."""
+    """Figures of the report. From the main part: the ratios that answer the four questions, the five figures of the
+    original document, the comparison of three servers, and the A/A pairs. Then the figures of the parts that are
+    measured after the main part."""
     title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
     pictures = [ratios.picture("answers", title, list(headline))]
     panels = {}
