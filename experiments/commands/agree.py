@@ -59,7 +59,7 @@ def add_options(parser: Parser) -> None:
     )
     add = parser.add_mutually_exclusive_group().add_argument
     add("--markdown", action="store_true", help="print the table in Markdown")
-    keep = f"print no table, but add the ratios of the runs, of any versions, to FILE, a study's {EARLIER_FILE}"
+    keep = f"print no table; add the ratios of runs of any version to FILE, which is a study's {EARLIER_FILE}"
     add("--keep", type=Path, metavar="FILE", help=keep)
 
 

@@ -108,7 +108,7 @@ class Comparison:
         if (self.kind == "same") != (not differ) or (not differ and self.above.copy == self.below.copy):
             raise ValueError(f"{self.name}: of kind {self.kind}, its arms differing in {differ or 'nothing'}")
         if self.kind in ("growth", "per client") and self.clients_ratio <= 1:
-            raise ValueError(f"{self.name}: growth to {self.clients_ratio:g} times the clients, allowed: over 1")
+            raise ValueError(f"{self.name}: {self.clients_ratio:g} times the clients on the arm above, allowed: over 1")
 
     @property
     def clients_ratio(self) -> float:

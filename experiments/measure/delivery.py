@@ -22,7 +22,8 @@ SPARE_S = 0.2
 """Extra time in seconds for which a client without a rate sends, so that the last counted second is complete."""
 
 CALLS_HZ_MAX = 100_000
-"""Largest number of calls per second of a client without a rate. Some 20,000 per second are usual."""
+"""Limit of a client that sends as fast as it can: this number of calls for each second of its run. Some 20,000 calls
+per second are usual."""
 
 TIMED_MAX = 1_000_000
 """Largest number of messages that a receiver times, if the client has a rate. If the client has no rate, the receiver

@@ -93,8 +93,9 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
     }
     clients = of.whole("clients")
     found = len(times["first call"]) + len(times["call"])
+    expected = f"expected: {clients * calls} calls of {clients} clients"
     if len(times["first call"]) != clients or found != clients * calls:
-        raise ProgramFailed(command, f"{found} calls of {len(times['first call'])} clients were made, not all", "")
+        raise ProgramFailed(command, f"{found} calls of {len(times['first call'])} clients were made, {expected}", "")
     sums = [line for line in lines if line.wall_ns]
     each = tuple(line for line in sums if line.what == "client")
     total = next((line for line in sums if line.what == "total"), None)

@@ -88,7 +88,8 @@ class Environment:
     """Digest of the differences from the commit. Two working trees with different changes have different digests. None
     if unknown."""
     languages: dict[str, str] = field(default_factory=dict)
-    """Version line of the compiler or tool of each peer's language."""
+    """Version that the compiler or tool of a language prints, by the language. Languages of peers without a tool are
+    missing."""
     interfaces: tuple[str, ...] | None = None
     """Network interfaces that are up, without the loopback interface. None if unknown."""
     power: str = UNKNOWN

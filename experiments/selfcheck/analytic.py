@@ -171,7 +171,8 @@ def measure(row: Row, replications: int, seed: int) -> list[Cell]:
 def cell(measured: float, replications: list[float], theory: float) -> Cell:
     """Makes a cell, in ms.
 
-    ``measured``: the value of all requests together. ``replications``: the values of two replications or more.
+    ``measured``: the mean or percentile over the requests of all replications. ``replications``: the same statistic of
+    each replication, two or more.
     ``theory``: the expected value, with the null round trip. The interval is computed from logarithms. So its lower end
     is over 0 even with few replications.
     """

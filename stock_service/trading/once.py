@@ -66,7 +66,7 @@ def record_of(once: Once, changed: Changed) -> bytes:
 
 
 def reply_of(record: bytes, once: Once) -> Changed:
-    """Decodes the result of the first use from its record. Raises InvalidRequest if the first use had other content."""
+    """Decodes the result of the request that first used the id. Raises InvalidRequest if it differs from ``once``."""
     status, volume, sequence, content = _RECORD.unpack(record)
     if content != _content(once):
         raise InvalidRequest(f"request_id {once.request_id!r} was used for another trade: a new one needs a new id")

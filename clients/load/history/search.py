@@ -119,8 +119,8 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """Searches for an order. Returns an empty list if an order exists. Otherwise returns one line, which names the
-        request at which the longest tried order ended. Raises Undecided."""
+        """Searches for a linearization: a legal sequence of the requests. Returns an empty list if one exists. Else
+        returns one line, which names the request at which the longest tried sequence ended. Raises Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]

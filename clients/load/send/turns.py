@@ -34,7 +34,7 @@ _LOOK_NS = 500_000
 
 
 class Board:
-    """Board on which each sender of a load marks a turn in which all counted requests of the sender are answered.
+    """Board on which each sender of a load marks a turn once all its counted requests of the turn are answered.
 
     The board is in memory that all processes share. The board has a value for each sender: ``begin_ns`` of the last
     turn that the sender has marked. Each sender writes only its own value. The processor reads or writes a value in one

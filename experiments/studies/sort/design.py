@@ -1,17 +1,9 @@
 """The document's numbers and parameters, and the sweeps of the study: arms, groups and comparisons, and the cold runs.
 
-An arm is one server under one load. The document has a slide "Resultados" for each N, with a figure. The slide has the
-mean round-trip times at the client in µs, without intervals. The document's parameters are the table "Parâmetros".
-Times and parameters are context only, since they are of another machine.
-
-The main part has Go's two mechanisms, net/rpc and gRPC, loaded by Go's own client in windows by turns. Both algorithms
-sort the array of the textbook, as the document does at every N: 38, 27, 43, 3, 9, 82, 10 (slide "Conexão GoRPC").
-``sort_array_len`` measures both algorithms on random arrays of 100, 1000 and 10,000 numbers. ``sort_python`` has this
-project's servers, in slices. Both transports have the static pool, so that the transport alone differs.
-``sort_python_array_len`` shows the cost of longer arrays on these servers. The cold runs have the original's N: a fresh
-client makes N calls on a fresh connection.
-
-Where Go's peers (programs in Go) are not built, a part has arms in Python instead, and no results on Go.
+An arm is one server under one load. The document's client makes N calls. For each N, 100 to 10,000, the document has a
+slide "Resultados" with a figure. The slide has the mean round-trip times at the client in µs, without intervals. The
+document's parameters are the table "Parâmetros". Times and parameters are context only, since they are of another
+machine.
 """
 
 from collections.abc import Iterator, Mapping

@@ -54,7 +54,8 @@ class Measured:
         return tuple(self.judged[name] for name in names if name in self.judged)
 
     def told(self, name: str, above: str, below: str) -> str:
-        """Sentence on a comparison; the verdict decides the words. ``above`` and ``below``: texts for the two arms."""
+        """Sentence on a comparison; the verdict decides the words. ``above`` and ``below``: words for
+        the two arms in the sentence."""
         judged = self.judged.get(name)
         return f"Not known: {above}, compared with {below}." if judged is None else ratio_sentence(judged, above, below)
 

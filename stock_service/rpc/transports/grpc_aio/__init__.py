@@ -12,7 +12,7 @@ The server listens only on a loopback address. After one call whose path is not 
 further call. So any client that reaches the server could make the server useless for all other clients.
 
 The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. All gRPC
-transports have the same codec and the same client. The first use of the server or of the client imports grpcio.
+transports share one codec, and grpcio's client. The first use of the server or of the client imports grpcio.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The transport ``grpc``: grpcio's thread-based server (``server.py``), and grpcio's blocking client.
 
 The first use of the server or of the client imports grpcio. So the lean client, which speaks gRPC without grpcio, does
-not load grpcio. All gRPC transports have the same codec and the same client.
+not load grpcio. All gRPC transports share one codec, and grpcio's client.
 """
 
 import argparse
