@@ -30,6 +30,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDED = sorted(file.parent for file in (ROOT / "experiments" / "studies").glob(f"*/recorded/*/{SWEEP_FILE}"))
 
 
+INSIDE = sorted({file.parent for file in (ROOT / "experiments" / "studies").rglob(SWEEP_FILE)} - {*RECORDED})
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _read_once() -> Iterator[None]:
     """Each recording is read and judged once for all tests here."""
@@ -40,6 +43,12 @@ def _read_once() -> Iterator[None]:
         patch.setattr(pages, "read", once)
         patch.setattr(verify_command, "read", once)
         yield
+
+
+@pytest.mark.parametrize("folder", INSIDE, ids=lambda folder: f"{folder.parts[-4]}-{folder.parts[-2]}-{folder.name}")
+def test_a_part_inside_a_recording_is_what_its_blocks_give(folder: Path) -> None:
+    """The parts that are recorded inside another recording have the rows of their blocks, too."""
+    assert list(differences(folder, expected)) == []
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
-    above, below = (_wire_bytes(sweep, block, arm) for arm in arms)
+    above, below = (wire_bytes(sweep, block, arm) for arm in arms)
     if not above or not below or abs(above - below) <= max(_window_bytes(sweep, block, arm) for arm in arms):
         return
     if abs(above / below - 1) > sweep.limits.wire_share:
@@ -248,7 +248,7 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
 
 
 @last_results(512)
-def _wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
+def wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
     """Bytes of a request on the wire: the 10th percentile over slices. 0 if no bytes were read.
 
     The loopback's counter has the traffic of all programs. Other programs can only add bytes, so that a low percentile

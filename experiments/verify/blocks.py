@@ -25,6 +25,7 @@ import numpy as np
 from experiments.design.arms import Arm
 from experiments.design.slots import order, seed_of, starts
 from experiments.design.sweep import ROUNDS_MIN, Slices, Sweep
+from experiments.judge.gates import wire_bytes
 from experiments.judge.ratios import column, is_robbed_block, used_whole
 from experiments.kinds.block import Block as KindBlock
 from experiments.results.environment import Environment
@@ -37,6 +38,10 @@ LABEL_S = 1.0
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
 """Transports that carry equal messages. ``LEANEST`` needs the fewest bytes, since the ``HTTP_2`` transports add headers
 and frames."""
+
+WIRE_NEAR = 1.01
+"""Ratio of two numbers of bytes that counts as equal. Long messages need almost the same number of bytes on both
+transports, and the loopback's counter also has the bytes of other programs."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
 """Factors in which two arms with equal messages may differ. Of these factors, only the transport changes the bytes."""
@@ -192,26 +197,21 @@ def _is_whole(answered: Answered, in_slices: bool) -> bool:
 
 
 def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of bytes on the wire: an arm on sockets whose requests do not have fewer bytes than the requests of an arm
-    on gRPC with equal messages."""
+    """Faults of bytes on the wire: an arm on sockets whose requests have more bytes than the requests of an arm on gRPC
+    with equal messages, by the factor ``WIRE_NEAR`` or more."""
     carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
     for lean, other in product(carried, carried):
         ours, theirs = (each.setting["transport"] for each in (lean, other))
         comparable = ours == LEANEST and theirs in HTTP_2 and _messages(lean) == _messages(other)
-        if comparable and carried[lean] >= carried[other]:
+        if comparable and carried[lean] >= WIRE_NEAR * carried[other]:
             yield f"{lean.name} carried {carried[lean]:.0f} bytes a request, {other.name} {carried[other]:.0f}"
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Number of bytes on the wire for each request: the median over all blocks. None if no block has recorded bytes."""
-    place, found = sweep.arms.index(arm), []
-    for block in every:
-        if len(block.slices.wire_bytes) == len(block.slices.arm):
-            own = column(block.slices.arm) == place
-            carried, requests = (
-                int(column(each)[own].sum()) for each in (block.slices.wire_bytes, block.slices.requests)
-            )
-            found += [carried / requests] if carried and requests else []
+    """Number of bytes on the wire for each request: the median of ``gates.wire_bytes`` over the blocks. None if no
+    block has recorded bytes."""
+    counting = [block for block in every if len(block.slices.wire_bytes) == len(block.slices.arm)]
+    found = [each for block in counting if (each := wire_bytes(sweep, block, arm))]
     return median(found) if found else None
 
 
