@@ -146,7 +146,7 @@ def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[st
     """
     data = b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 200_001))
     size, at_once, over, signalled = len(data) // 200_000, 1 << 14, threading.Event(), threading.Event()
-    with Server(start) as server, RawSocket(server.address, receive_bytes=4096) as client:
+    with Server(start, "--grace-s", "20") as server, RawSocket(server.address, receive_bytes=4096) as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, at_once)
         sent = 0
 

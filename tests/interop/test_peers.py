@@ -96,8 +96,12 @@ def test_a_closed_loop(
     peer: Callable[[str], LoadProgram],
     serving: Callable[[str, str], Address],
 ) -> None:
-    """Every request is answered by the stock service and by the null server, on one connection and on several."""
-    reading = peer(name).load(ask(serving(server, SPEAKS[name]), connections, duration_s=0.3, warm_up_s=0.1))
+    """Every request is answered by the stock service and by the null server, on one connection and on several. On a
+    very busy machine, 0.3 s pass without a reply, so that a second load is longer."""
+    for duration_s in (0.3, 3.0):
+        reading = peer(name).load(ask(serving(server, SPEAKS[name]), connections, duration_s, warm_up_s=0.1))
+        if reading.requests > connections:
+            break
     assert reading.requests > connections
     assert reading.errors == 0
     assert (reading.times is None) == (name == "go")
