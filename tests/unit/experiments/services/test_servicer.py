@@ -79,11 +79,15 @@ def one_server(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("server", HERE)
 def test_the_page_says_what_a_server_keeps(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every cell of the page is right for the servers that are installed. The test that ends the server comes last."""
+    """Every cell of the page is right for the servers that are installed. The test that ends the server comes last. On
+    a busy machine a deadline passes too early or too late, so that a "no" beside the page's "yes" is tried twice."""
     monkeypatch.setattr(keeps, "CALL_S", 3.0)  # a call by turns on a server without them lasts as long
+    page = told(server)
     with one_server(monkeypatch, server):
-        found = {what: "yes" if tried(server, what) else "no" for what in sorted(TRIES, key="drain".__eq__)}
-    assert found == told(server)
+        for what in sorted(TRIES, key="drain".__eq__):
+            again = page[what] == "yes" and what != "drain"
+            assert (tried(server, what) or (again and tried(server, what))) == (page[what] == "yes"), what
+    assert page.keys() == TRIES.keys()
 
 
 def test_the_page_has_every_server() -> None:
