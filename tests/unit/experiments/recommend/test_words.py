@@ -68,7 +68,7 @@ def test_what_was_measured_comes_first() -> None:
 
 
 def test_a_pool_that_was_chosen_for_its_p99_says_so() -> None:
-    """Where a smaller pool carries the rate with a longer p99, the answer has this reason."""
+    """The answer has the reason for a larger pool: smaller pools carry the rate with a longer p99."""
     reason = "8 threads are advised, since the p99 of smaller pools is over 25 % longer."
     both = (Tail(4, 175.0, 0.236), Tail(8, 175.0, 0.136))
     assert reason in told(replace(FOUND, tails=both), Wish(2, rate_hz=175.0))

@@ -13,6 +13,7 @@ from experiments.kinds import prediction
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.verify import Design, Expected, cut_short, differences
+from experiments.verify.blocks import block_faults
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
 from tests.unit.experiments.verify.edited import machine, replaced
@@ -164,3 +165,15 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     assert [line.partition(" line 1: ")[0] for line in found] == [
         str(folder / name) for name in (rows.ROWS_FILE, "report.md")
     ]
+
+
+@pytest.mark.parametrize(("factor", "is_seen"), [(0.9, False), (1.005, False), (1.02, True)])
+def test_sockets_carry_fewer_bytes_than_grpc(factor: float, is_seen: bool) -> None:
+    """Requests on sockets with more bytes than equal requests on gRPC are a fault. A difference under 1 % is no fault:
+    long messages need almost the same number of bytes."""
+    of = sweep(ratio())
+    one = block(of, dict.fromkeys(of.arms, 100.0))
+    each = [factor if of.arms[arm] == SOCKETS else 1.0 for arm in one.slices.arm]
+    carried = [round(1000 * count * times) for count, times in zip(one.slices.requests, each, strict=True)]
+    found = [said for said in block_faults(of, [with_slices(one, wire_bytes=carried)]) if "bytes a request" in said]
+    assert bool(found) == is_seen
