@@ -83,6 +83,11 @@ Finding = tuple[ClaimVerdict, str]
 Data = TypeVar("Data")
 
 
+def decided(confirmed: bool, contradicted: bool) -> ClaimVerdict:
+    """Verdict on a claim that the data may confirm, or else contradict, or leave undecided."""
+    return "CONFIRMED" if confirmed else "CONTRADICTED" if contradicted else "INCONCLUSIVE"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Data]):
     """Claim, with the function that decides the claim from a study's data."""

@@ -107,9 +107,10 @@ def times_between(estimate: Estimate, factor: float) -> str:
     return f"{number(estimate.low / factor)} to {number(estimate.high / factor)}" if has_interval(estimate) else NOTHING
 
 
-def value_words(estimate: Estimate) -> str:
-    """Text of a value and of its interval, if shown: ``12.3 (11.9 to 12.7)``."""
-    return number(estimate.value) + (f" ({times_between(estimate, 1)})" if has_interval(estimate) else "")
+def value_words(estimate: Estimate, unit: str = "") -> str:
+    """Text of a value and of its interval, if shown: ``12.3 (11.9 to 12.7)``. ``unit``: text that follows the value,
+    as in ``12.3 ms (11.9 to 12.7)``."""
+    return number(estimate.value) + unit + (f" ({times_between(estimate, 1)})" if has_interval(estimate) else "")
 
 
 def has_interval(estimate: Estimate) -> bool:

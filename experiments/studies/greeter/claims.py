@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement, Verdict
-from experiments.show.content import Answer, Claim, ClaimVerdict, Entry, Finding, Seen
-from experiments.show.numbers import number
+from experiments.show.content import Answer, Claim, ClaimVerdict, Entry, Finding, Seen, decided
+from experiments.show.numbers import number, value_words
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.greeter import design
 from experiments.studies.greeter.design import IN_FLIGHT, LABELS, ONE, TWO
@@ -27,10 +27,7 @@ from experiments.studies.greeter.rates import (
     brief,
     by_language,
     cold_runs,
-    ends,
-    microseconds,
     milliseconds,
-    per_second,
 )
 
 
@@ -53,7 +50,8 @@ def _asked_round_trip(seen: Seen) -> Answer:
     ]
     little = (
         f"In {name}, with one call at a time, rate × mean time is {number(found.rate_times_response.value)}. "
-        f"So {per_second(found.total_hz)} and {milliseconds(found.response_us)} are the same number in two forms."
+        f"So {value_words(found.total_hz, '/s')} and {milliseconds(found.response_us)} are the same number in two "
+        "forms."
         for name, found in by_language(seen.main, ONE).items()
     )
     return Answer(
@@ -80,9 +78,9 @@ def _throughput(judgement: Judgement) -> Answer:
     for language, name in LABELS.items():
         if name in ones and name in pairs:
             told.append(
-                f"In {name} the server answers {per_second(ones[name].total_hz)} with one client. With two, each "
-                f"client gets {per_second(pairs[name].client_hz)}, and the server answers "
-                f"{per_second(pairs[name].total_hz)}."
+                f"In {name} the server answers {value_words(ones[name].total_hz, '/s')} with one client. With two, "
+                f"each client gets {value_words(pairs[name].client_hz, '/s')}, and the server answers "
+                f"{value_words(pairs[name].total_hz, '/s')}."
             )
         told.append(said.get(f"clients_{language}", ""))
     return Answer(
@@ -102,9 +100,9 @@ def _throughput(judgement: Judgement) -> Answer:
 
 def _clocks(judgement: Judgement) -> Answer:
     told = [
-        f"In {name}, with one client, a reply takes {microseconds(found.wall_us)} by the wall clock. It takes "
-        f"{microseconds(found.client_cpu_us)} of processor time in the client, and "
-        f"{microseconds(found.server_cpu_us)} in the server."
+        f"In {name}, with one client, a reply takes {value_words(found.wall_us, ' µs')} by the wall clock. It takes "
+        f"{value_words(found.client_cpu_us, ' µs')} of processor time in the client, and "
+        f"{value_words(found.server_cpu_us, ' µs')} in the server."
         for name, found in by_language(judgement, ONE).items()
     ]
     return Answer(
@@ -206,23 +204,25 @@ def _one_call_is_the_latency(seen: Seen) -> Finding:
     if run is None:
         return "INCONCLUSIVE", "No cold run passed the gates."
     said = (
-        f"Timed as in the document, the first call takes {number(run.as_timed_over_rest.value)} times as long as the "
-        f"other calls of its run{ends(run.as_timed_over_rest, 1)}: {milliseconds(run.as_timed_us)} and "
-        f"{milliseconds(run.rest_us)}. "
-        f"Without connecting, the factor is {number(run.first_over_rest.value)}{ends(run.first_over_rest, 1)}."
+        "Timed as in the document, the first call takes "
+        f"{value_words(run.as_timed_over_rest, ' times as long as the other calls of its run')}: "
+        f"{milliseconds(run.as_timed_us)} and {milliseconds(run.rest_us)}. "
+        f"Without connecting, the factor is {value_words(run.first_over_rest)}."
     )
     if beside is not None:
-        said += f" Python: {number(beside.as_timed_over_rest.value)} times{ends(beside.as_timed_over_rest, 1)}."
+        said += f" Python: {value_words(beside.as_timed_over_rest, ' times')}."
     return (_same(seen.main, run.as_timed_over_rest) if cold_runs(seen).is_whole else "INCONCLUSIVE"), said
 
 
 def _one_rate(seen: Seen) -> Finding:
-    return _context(f"{name} {per_second(found.total_hz)}" for name, found in by_language(seen.main, ONE).items())
+    return _context(
+        f"{name} {value_words(found.total_hz, '/s')}" for name, found in by_language(seen.main, ONE).items()
+    )
 
 
 def _two_rate(seen: Seen) -> Finding:
     return _context(
-        f"{name} {per_second(found.client_hz)} each, {per_second(found.total_hz)} in total"
+        f"{name} {value_words(found.client_hz, '/s')} each, {value_words(found.total_hz, '/s')} in total"
         for name, found in by_language(seen.main, TWO).items()
     )
 
@@ -242,7 +242,7 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
     if found is None:
         return "INCONCLUSIVE", f"{said} No block of ours passed the gates."
     product = found.rate_times_response
-    said = f"One call at a time: rate × mean time is {number(product.value)}{ends(product, 1)} here. {said}"
+    said = f"One call at a time: rate × mean time is {value_words(product)} here. {said}"
     return ("CONTRADICTED" if _same(seen.main, product) == "CONFIRMED" else "INCONCLUSIVE"), said
 
 
@@ -250,31 +250,29 @@ def _server_answers_less(seen: Seen) -> Finding:
     """Finding on the claim that the server answers fewer calls a second with two clients than with one client. The
     ratio (rate of two clients together ÷ rate of one) is under 1 where latency grows by a larger factor than the number
     of clients."""
-    return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers {} times as many a second")
+    return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers")
 
 
 def _share_falls(seen: Seen) -> Finding:
     """Finding on the claim that each client's share falls with two clients. A client's rate is 1 ÷ latency. So the
     ratio (rate of one of two clients ÷ rate of a client alone) is under 1 where latency grows."""
-    return _growth(seen.main, 0, Verdict.GROWS, "Each client gets {} times as many a second")
+    return _growth(seen.main, 0, Verdict.GROWS, "Each client gets")
 
 
-def _growth(judgement: Judgement, ruling: int, confirming: Verdict, rate: str) -> Finding:
+def _growth(judgement: Judgement, ruling: int, confirming: Verdict, who: str) -> Finding:
     """Finding on a claim about rates, from the growth of latency. With one call at a time a client's rate is 1 ÷
     latency.
 
     ``ruling``: index of the ruling that decides the claim, in the comparison's rulings on growth. ``confirming``:
-    verdict of this ruling that confirms the claim. ``rate``: text of the ratio of rates, with ``{}`` for the number.
+    verdict of this ruling that confirms the claim. ``who``: subject and verb of the sentence on the ratio of rates.
     """
     judged = judgement.judged.get("clients_cpp")
     said = brief(judgement, "clients_cpp", "2 clients", "1 client")
     if judged is None or not judged.rulings:
         return "INCONCLUSIVE", said
     verdict, of = judged.rulings[ruling].verdict, judged.typical.under(judged.rulings[ruling].against)
-    said = f"{rate.format(number(of.value))}{ends(of, 1)}. {said}"
-    if verdict is Verdict.INCONCLUSIVE:
-        return "INCONCLUSIVE", said
-    return ("CONFIRMED" if verdict is confirming else "CONTRADICTED"), said
+    said = f"{who} {value_words(of, ' times as many a second')}. {said}"
+    return decided(verdict is confirming, verdict is not Verdict.INCONCLUSIVE), said
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
@@ -285,12 +283,12 @@ def _timer_is_a_processor_clock(seen: Seen) -> Finding:
     if found is None:
         return "INCONCLUSIVE", "No block passed the gates."
     said = (
-        f"The document's timer is the wall clock. A reply takes {microseconds(found.wall_us)} by the wall clock, and "
-        f"{microseconds(found.client_cpu_us)} of the client's processor time. The first is "
-        f"{number(found.wall_over_cpu.value)} times the second{ends(found.wall_over_cpu, 1)}."
+        f"The document's timer is the wall clock. A reply takes {value_words(found.wall_us, ' µs')} by the wall clock, "
+        f"and {value_words(found.client_cpu_us, ' µs')} of the client's processor time. The first is "
+        f"{value_words(found.wall_over_cpu, ' times the second')}."
     )
     if beside is not None:
-        said += f" Python: {number(beside.wall_over_cpu.value)} times{ends(beside.wall_over_cpu, 1)}."
+        said += f" Python: {value_words(beside.wall_over_cpu, ' times')}."
     return ("CONTRADICTED" if _same(seen.main, found.wall_over_cpu) == "CONTRADICTED" else "INCONCLUSIVE"), said
 
 
@@ -316,9 +314,7 @@ def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:
         return "INCONCLUSIVE"
-    if low < ratio.low and ratio.high < high:
-        return "CONFIRMED"
-    return "CONTRADICTED" if ratio.high < low or ratio.low > high else "INCONCLUSIVE"
+    return decided(low < ratio.low and ratio.high < high, ratio.high < low or ratio.low > high)
 
 
 ENTRIES: tuple[Entry[Seen], ...] = (

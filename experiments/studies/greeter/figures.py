@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from experiments.judge.stats import Estimate, exact
+from experiments.judge.stats import exact
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.kinds.cold import ColdRow
 from experiments.show.content import Section, Seen
 from experiments.show.figures import bars, costs, ratios
 from experiments.show.figures.style import Picture
-from experiments.show.numbers import NOTHING, counted, number
+from experiments.show.numbers import NOTHING, counted, value_words
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.greeter import design
 from experiments.studies.greeter.design import IN_FLIGHT, LABELS, LIBRARY, ONE, TWO, asynchronous
@@ -17,10 +17,8 @@ from experiments.studies.greeter.rates import (
     all_from_cold,
     by_language,
     cold_runs,
-    ends,
     from_cold,
     milliseconds,
-    per_second,
     rates,
 )
 
@@ -131,13 +129,13 @@ def original_table(seen: Seen) -> str:
         },
         ("The other calls, mean", by_rate): {name: milliseconds(each.rest_us) for name, each in cold.items()},
         ("Throughput, 1 client", f"about {design.ONE_CLIENT_HZ:,.0f}/s"): {
-            name: per_second(each.total_hz) for name, each in one.items()
+            name: value_words(each.total_hz, "/s") for name, each in one.items()
         },
         ("Throughput, 2 clients: one's share", two_hz): {
-            name: per_second(each.client_hz) for name, each in pair.items()
+            name: value_words(each.client_hz, "/s") for name, each in pair.items()
         },
         ("Throughput, 2 clients: the server's", "not given"): {
-            name: per_second(each.total_hz) for name, each in pair.items()
+            name: value_words(each.total_hz, "/s") for name, each in pair.items()
         },
     }
     lines = tuple((*given, *(ours.get(each, NOTHING) for each in LABELS.values())) for given, ours in rows.items())
@@ -153,8 +151,8 @@ def cold_table(rows: Sequence[ColdRow]) -> str:
     lines = tuple(
         (
             name,
-            *(_with_ends(each, 1000) for each in (run.connect_us, run.first_us, run.rest_us)),
-            *(_with_ends(each, 1) for each in (run.first_over_rest, run.as_timed_over_rest)),
+            *(value_words(each.over(1000)) for each in (run.connect_us, run.first_us, run.rest_us)),
+            *map(value_words, (run.first_over_rest, run.as_timed_over_rest)),
         )
         for name, of in (clients | {"Python: our load client on grpcio": LIBRARY}).items()
         if (run := from_cold(rows, of))
@@ -178,11 +176,7 @@ def rates_table(judgement: Judgement) -> str:
                 clients = f"{name}, {what}" + f" {LIMITED_MARK}" * found.load_limited
                 rates_hz = (found.client_hz, found.total_hz)
                 times = (found.response_us, found.wall_us, found.client_cpu_us, found.server_cpu_us)
-                lines.append((clients, *(_with_ends(each, 1) for each in (*rates_hz, *times))))
+                lines.append((clients, *map(value_words, (*rates_hz, *times))))
     clocks = ("wall clock a reply, µs", "client's processor, µs", "server's processor, µs")
     head = ("clients", "each client, /s", "the server, /s", "a call, µs", *clocks)
     return Table(head, tuple(lines), notes=(LIMITED_NOTE,) * limited).markdown
-
-
-def _with_ends(of: Estimate, factor: float) -> str:
-    return f"{number(of.value / factor)}{ends(of, factor)}"

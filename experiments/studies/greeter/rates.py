@@ -24,7 +24,7 @@ from experiments.judge.verdicts import Judgement
 from experiments.kinds.cold import ColdRow
 from experiments.results.observed import ALL, Block
 from experiments.show.content import Seen
-from experiments.show.numbers import NOTHING, number, times_between
+from experiments.show.numbers import value_words
 from experiments.show.sentences import ratio_sentence
 from experiments.studies.greeter.design import CALLS, LABELS, ONE, PEER
 
@@ -43,24 +43,7 @@ def brief(judgement: Judgement, name: str, above: str, below: str) -> str:
 
 def milliseconds(of: Estimate) -> str:
     """Text in milliseconds of a time in µs: ``0.105 ms (0.102 to 0.108)``."""
-    return f"{number(of.value / 1000)} ms{ends(of, 1000)}"
-
-
-def per_second(of: Estimate) -> str:
-    """Text of a rate: ``9,120/s (8,900 to 9,350)``."""
-    return f"{number(of.value)}/s{ends(of, 1)}"
-
-
-def microseconds(of: Estimate) -> str:
-    """Text of a time in µs: ``41.2 µs (40.9 to 41.6)``."""
-    return f"{number(of.value)} µs{ends(of, 1)}"
-
-
-def ends(of: Estimate, factor: float) -> str:
-    """Text of an interval in brackets, after a space: `` (0.102 to 0.108)``. Empty without an interval. ``factor``:
-    divisor of the interval's ends."""
-    between = times_between(of, factor)
-    return "" if between == NOTHING else f" ({between})"
+    return value_words(of.over(1000), " ms")
 
 
 @dataclass(frozen=True, slots=True)

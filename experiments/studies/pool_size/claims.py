@@ -13,7 +13,7 @@ from experiments.design.setting import Setting
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
 from experiments.recommend.advice import USUAL
-from experiments.show.content import Claim, Entry, Finding, Seen
+from experiments.show.content import Claim, Entry, Finding, Seen, decided
 from experiments.show.numbers import counted, percent, ratio_words
 from experiments.show.sentences import verdict_words
 from experiments.studies.pool_size.answers import gains_from_threads
@@ -105,9 +105,9 @@ def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding
     missing = len(own) - len(judged)
     said = (" ".join(told) + _missed(missing, "comparison")).strip()
     found = [gains_from_threads(each) for each in judged]
-    if judgement.look is not None and (not gain) in found:
-        return "CONTRADICTED", said
-    return ("INCONCLUSIVE" if judgement.look is None or None in found or missing else "CONFIRMED"), said
+    if judgement.look is None:
+        return "INCONCLUSIVE", said
+    return decided(set(found) == {gain} and not missing, (not gain) in found), said
 
 
 def _throughput(seen: Seen) -> Finding:
@@ -119,9 +119,7 @@ def _throughput(seen: Seen) -> Finding:
     surely, out, said = _counted(ratios, THROUGHPUT_WITHIN, "arm")
     every = len(_closed(seen))
     said += _missed(every - len(ratios), "arm")
-    if OF_ARMS * surely >= HITS * every:
-        return "CONFIRMED", said
-    return ("CONTRADICTED" if OF_ARMS * out > (OF_ARMS - HITS) * every else "INCONCLUSIVE"), said
+    return decided(OF_ARMS * surely >= HITS * every, OF_ARMS * out > (OF_ARMS - HITS) * every), said
 
 
 def _closed(seen: Seen) -> list[Setting]:
@@ -162,8 +160,7 @@ def _steps(seen: Seen) -> Finding:
     said = f"{hits}; {surely} surely, by all intervals, and {out} surely missed.{_missed(missing, 'arm')}"
     if max(len(each.steps) for each in found) == STEPS_MIN:
         said += f" A row of {STEPS_MIN} steps misses only where one end is predicted and the other end is sufficient."
-    is_sure = surely == len(found) and not missing
-    return ("CONTRADICTED" if out and not missing else "CONFIRMED" if is_sure else "INCONCLUSIVE"), said
+    return ("INCONCLUSIVE" if missing else decided(surely == len(found), out > 0)), said
 
 
 def _tails(seen: Seen) -> Finding:
@@ -182,9 +179,7 @@ def _tails(seen: Seen) -> Finding:
         return "INCONCLUSIVE", "Too few requests for a 99th percentile, or no prediction."
     surely, out, counts = _counted(ratios, TAIL_WITHIN, "row")
     said = f"Measured ÷ predicted: {', '.join(f'{each.value:.2f}' for each in ratios)}. {counts}"
-    said += _missed(missing, "arm")
-    is_sure = surely == len(ratios) and not missing
-    return ("CONTRADICTED" if out else "CONFIRMED" if is_sure else "INCONCLUSIVE"), said
+    return decided(surely == len(ratios) and not missing, out > 0), said + _missed(missing, "arm")
 
 
 ENTRIES: tuple[Entry[Seen], ...] = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from experiments.judge.stress import StressJudged
 from experiments.judge.table import CellJudged, TableJudged
 from experiments.judge.verdicts import Verdict
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, decided, not_measured
 from experiments.show.numbers import TOO_FEW, has_interval, number, ratio_with_ends, ratio_words
 from experiments.studies.pools import original
 from experiments.studies.pools.design import BOTH, FEW, MANY, VERBS
@@ -96,10 +96,8 @@ def _pool_saves_threads(seen: Seen) -> Claim:
         f"time of a thread pool; {slower} of {len(asked)} comparisons are SLOWER. From the part `{EXECUTORS}`. "
         "Servers in Rust and Go were not varied."
     )
-    if slower == len(asked):
-        return Claim(POOL_SAVES, "CONFIRMED", said)
     refuted = Verdict.FASTER in verdicts or Verdict.EQUIVALENT in verdicts
-    return Claim(POOL_SAVES, "CONTRADICTED" if refuted else "INCONCLUSIVE", said)
+    return Claim(POOL_SAVES, decided(slower == len(asked), refuted), said)
 
 
 def _size(cells: TableJudged) -> str:
@@ -135,16 +133,13 @@ def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVe
     is_beyond, is_short = (seen.high < bound, seen.low >= bound) if less else (seen.low > bound, seen.high <= bound)
     if judged.verdict is Verdict.EQUIVALENT:
         return "INCONCLUSIVE" if is_beyond else "CONTRADICTED"
-    if judged.verdict is not wanted or is_short:
-        return "CONTRADICTED"
-    return "CONFIRMED" if is_beyond else "INCONCLUSIVE"
+    is_against = judged.verdict is not wanted or is_short
+    return decided(is_beyond and not is_against, is_against)
 
 
 def joined(parts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """Verdict on a claim whose parts must all hold, from the verdicts on the parts."""
-    if "CONTRADICTED" in parts:
-        return "CONTRADICTED"
-    return "CONFIRMED" if set(parts) == {"CONFIRMED"} else "INCONCLUSIVE"
+    return decided(set(parts) == {"CONFIRMED"}, "CONTRADICTED" in parts)
 
 
 def words(judged: CellJudged | None) -> str:
@@ -266,10 +261,8 @@ def _rust_transfers_more(of: Measured) -> Finding:
     judged = _every_cell(of.cells, "received_kb_s")
     verdicts = [each.verdict for each in judged if each is not None]
     more, less = (verdicts.count(each) / max(1, len(judged)) for each in (Verdict.MORE, Verdict.LESS))
-    verdict: ClaimVerdict = "CONTRADICTED" if less > 1 - ALMOST else "INCONCLUSIVE"
-    verdict = "CONFIRMED" if more >= ALMOST else verdict
     return (
-        verdict,
+        decided(more >= ALMOST, less > 1 - ALMOST),
         f"Bytes received a second, Rust ÷ Go: {_counts(judged)}. {_limited(of.cells)} All requests have one size, so "
         "the ratio is that of the claim on time, and bytes sent have the same ratio.",
     )

@@ -6,10 +6,9 @@ The functions are pure.
 from dataclasses import replace
 
 from experiments.judge.delivery import DeliveryRatio, ratios
-from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judgement
 from experiments.show.content import Answer, Section, Seen
-from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between
+from experiments.show.numbers import NOTHING, has_interval, number, ratio_words, times_between, value_words
 from experiments.show.sentences import to_decide
 from experiments.show.tables import Table
 from experiments.studies.sockets import design
@@ -162,21 +161,16 @@ def timer_table(seen: Seen) -> str:
     for cell in GRAPHS:
         for api in APIS:
             columns = (("cycle_us", 1000), ("answer_us", 1), ("response_us", 1))
-            cells = [_shown(reported(seen, of(api, *cell), column), unit) for column, unit in columns]
-            if cells[0] != NOTHING:
-                found.append((NAMES[api], words(*cell), *cells))
+            times = [(reported(seen, of(api, *cell), column), unit) for column, unit in columns]
+            if times[0][0] is not None:
+                shown = (value_words(each.over(unit)) if each else NOTHING for each, unit in times)
+                found.append((NAMES[api], words(*cell), *shown))
     head = ("API", "messages", "document’s timer, ms", "answering, µs", "response at the client, µs")
     note = (
         "The document’s timer begins before the receive, so its time contains the wait for the next message. "
         "Answering is the time from the arrival of a message until its reply was sent. 95 % intervals over blocks."
     )
     return Table(head, tuple(found), 2, (note,)).markdown
-
-
-def _shown(found: Estimate | None, unit: float) -> str:
-    if found is None:
-        return NOTHING
-    return number(found.value / unit) + (f" ({times_between(found, unit)})" if has_interval(found) else "")
 
 
 def throughput_table(seen: Seen) -> str:

@@ -16,7 +16,7 @@ from experiments.judge.delivery import DeliveryRatio
 from experiments.judge.stats import holm, ratio_interval, sign_flip_p
 from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.results.observed import ALL
-from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen
+from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, decided
 from experiments.show.numbers import number, ratio_with_ends
 from experiments.studies.sockets import design
 from experiments.studies.sockets.answers import ratio_told, throughput_ratios
@@ -64,9 +64,8 @@ def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
-    if all(each is wanted for each in verdicts):
-        return "CONFIRMED"
-    return "CONTRADICTED" if any(each not in (wanted, Verdict.INCONCLUSIVE) for each in verdicts) else "INCONCLUSIVE"
+    others = [each for each in verdicts if each is not wanted]
+    return decided(not others, any(each is not Verdict.INCONCLUSIVE for each in others))
 
 
 def _asked(judgement: Judgement, cell: Cell, *pairs: tuple[str, str]) -> list[Judged | None]:
@@ -122,10 +121,8 @@ def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
         p_values = holm([sign_flip_p([each - math.log(MUCH_MORE) for each in of_one]) for of_one in others])
         apart = [p < LEVEL and not at.low <= MUCH_MORE <= at.high for p, at in zip(p_values, intervals, strict=True)]
         wider = [at.value > MUCH_MORE for at in intervals]
-        if all(apart) and all(wider):
-            return "CONFIRMED", text
         less = any(one and not more for one, more in zip(apart, wider, strict=True))
-        return ("CONTRADICTED" if less else "INCONCLUSIVE"), text
+        return decided(all(apart) and all(wider), less), text
 
     return finding
 
@@ -156,10 +153,9 @@ def _three_may_be_equal(seen: Seen) -> Finding:
     found = [each for each in judged if each is not None]
     if len(found) < len(judged):
         return "NOT TESTABLE", text
-    if all(each.verdict is Verdict.EQUIVALENT or each.by_less_than_5 for each in found):
-        return "CONFIRMED", text
+    alike = all(each.verdict is Verdict.EQUIVALENT or each.by_less_than_5 for each in found)
     differ = any(each.verdict in (Verdict.FASTER, Verdict.SLOWER) and not each.by_less_than_5 for each in found)
-    return ("CONTRADICTED" if differ else "INCONCLUSIVE"), text
+    return decided(alike, differ), text
 
 
 def _size_shows(seen: Seen) -> Finding:
@@ -199,9 +195,7 @@ def _carries(others: Sequence[str], least: float, most: float) -> Callable[[Seen
         text = " ".join(map(ratio_told, asked))
         if not delivered(seen).is_whole or any(each.ratio.n < BLOCKS_MIN for each in asked):
             return "INCONCLUSIVE", f"{text} There are too few blocks for a verdict, or blocks of the plan are missing."
-        if all(map(inside, asked)):
-            return "CONFIRMED", text
-        return ("CONTRADICTED" if any(map(outside, asked)) else "INCONCLUSIVE"), text
+        return decided(all(map(inside, asked)), any(map(outside, asked))), text
 
     return finding
 
@@ -256,11 +250,9 @@ def _alike(judged: Sequence[Judged]) -> ClaimVerdict:
     if any(not each.rulings for each in judged):
         return "INCONCLUSIVE"
     low, high = ALIKE
-    decided = [each for each in judged if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
-    if any(each.typical.low > high or each.typical.high < low for each in decided):
-        return "CONTRADICTED"
-    is_alike = all(low < each.typical.low and each.typical.high < high for each in judged)
-    return "CONFIRMED" if is_alike else "INCONCLUSIVE"
+    differing = [each for each in judged if each.verdict in (Verdict.FASTER, Verdict.SLOWER)]
+    apart = any(each.typical.low > high or each.typical.high < low for each in differing)
+    return decided(all(low < each.typical.low and each.typical.high < high for each in judged), apart)
 
 
 def _nanomsg_overall(seen: Seen) -> Finding:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from experiments.judge.stats import Estimate
 from experiments.show.content import Answer, Seen
 from experiments.show.figures.style import label
-from experiments.show.numbers import number, ratio_with_ends, times_between
+from experiments.show.numbers import number, ratio_with_ends, value_words
 from experiments.show.sentences import listed, to_decide
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, TRANSPORTS, go
 from experiments.studies.sort.measured import NO_GO, Measured, as_original, measured, paid
@@ -123,12 +122,13 @@ def _fits(found: Measured) -> Iterator[str]:
     for mechanism, with_connect in (("grpc", True), ("net-rpc", False), ("grpc", False), ("net-rpc", True)):
         if once := paid(found.cold, mechanism, MERGE, with_connect):
             how = "with connecting in its times" if with_connect else "connected before"
-            once_us, off = _us(once.fit.once_us), f"{100 * once.fit.off_share:.0f} %"
+            once_us, off = value_words(once.fit.once_us, " µs"), f"{100 * once.fit.off_share:.0f} %"
             is_shown = once.fit.once_us.low > 0
             cost = f"{once_us} are paid once" if is_shown else f"the fit shows no one-off cost: {once_us}"
             yield (
-                f"On {label(mechanism)}, {how}, merge sort: a call takes {_us(once.fit.each_us)}, and {cost}. The fit "
-                f"is off by {off} at most. Timed separately, the one-off cost is {_us(once.seen_us)}."
+                f"On {label(mechanism)}, {how}, merge sort: a call takes {value_words(once.fit.each_us, ' µs')}, and "
+                f"{cost}. The fit is off by {off} at most. Timed separately, the one-off cost is "
+                f"{value_words(once.seen_us, ' µs')}."
             )
 
 
@@ -183,7 +183,3 @@ def _python(found: Measured) -> Answer:
         ),
         figure="mechanisms",
     )
-
-
-def _us(of: Estimate) -> str:
-    return f"{number(of.value)} µs ({times_between(of, 1)})"

@@ -15,7 +15,7 @@ from experiments.design.sweep import BLOCKS_MIN
 from experiments.judge.stats import Estimate
 from experiments.judge.steps import SAID, steps
 from experiments.judge.verdicts import OF_GROWTH, Judged, Verdict, ruled
-from experiments.show.content import Claim, Entry, Finding, Seen, not_measured
+from experiments.show.content import Claim, Entry, Finding, Seen, decided, not_measured
 from experiments.show.figures.style import label
 from experiments.show.numbers import number, percent, ratio_with_ends
 from experiments.studies.sort import answers
@@ -84,9 +84,7 @@ def _falling(directions: Mapping[str, Verdict]) -> Finding:
     others = {each: names for each, names in where.items() if each is not Verdict.FALLS}
     every = "every step" if len(where) == 1 else None
     words = "".join(f"The mean {SAID[each]} at {every or '; '.join(names)}. " for each, names in others.items())
-    if others.keys() & {Verdict.GROWS, Verdict.FLAT}:
-        return "CONTRADICTED", words
-    return ("INCONCLUSIVE" if others else "CONFIRMED"), words
+    return decided(not others, not others.keys().isdisjoint({Verdict.GROWS, Verdict.FLAT})), words
 
 
 def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
@@ -119,9 +117,7 @@ def _net_rpc_is_faster(found: Measured) -> Finding:
     verdicts = {each.verdict for each in judged}
     if len(judged) < len(BY_MECHANISM):
         return "INCONCLUSIVE", said
-    if verdicts == {Verdict.SLOWER}:
-        return "CONFIRMED", said
-    return ("CONTRADICTED" if verdicts & {Verdict.FASTER, Verdict.EQUIVALENT} else "INCONCLUSIVE"), said
+    return decided(verdicts == {Verdict.SLOWER}, bool(verdicts & {Verdict.FASTER, Verdict.EQUIVALENT})), said
 
 
 def _more_so_with_calls(found: Measured) -> Finding:
@@ -165,7 +161,7 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
             smaller.append(step)
     words = f"The ratio is smaller at {'; '.join(smaller)}. " if smaller else ""
     words += f"No larger ratio is shown at {'; '.join(open_)}. " if open_ else ""
-    return ("CONTRADICTED" if smaller else "INCONCLUSIVE" if open_ else "CONFIRMED"), words
+    return decided(not smaller and not open_, bool(smaller)), words
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
@@ -183,9 +179,7 @@ def _algorithms_differ_less(found: Measured) -> Finding:
     if len(algorithms) < len(BY_ALGORITHM) or len(mechanisms) < len(BY_MECHANISM):
         return "INCONCLUSIVE", said
     (least, most), (least_beside, most_beside) = _apart(algorithms), _apart(mechanisms)
-    if most < least_beside:
-        return "CONFIRMED", said
-    return ("CONTRADICTED" if least > most_beside else "INCONCLUSIVE"), said
+    return decided(most < least_beside, least > most_beside), said
 
 
 def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
@@ -207,9 +201,8 @@ def _merge_is_slower(found: Measured) -> Finding:
     seen = [each for each in ratios.values() if each is not None and _carries(each)]
     if len(seen) < len(ratios) or not found.cold_whole:
         return "INCONCLUSIVE", said
-    if all(each.low > HALF_AS_LONG_AGAIN for each in seen):
-        return "CONFIRMED", said
-    return ("CONTRADICTED" if any(each.high < HALF_AS_LONG_AGAIN for each in seen) else "INCONCLUSIVE"), said
+    is_longer = all(each.low > HALF_AS_LONG_AGAIN for each in seen)
+    return decided(is_longer, any(each.high < HALF_AS_LONG_AGAIN for each in seen)), said
 
 
 def _listed(ratios: Mapping[str, Estimate | None]) -> str:
