@@ -138,29 +138,23 @@ def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert f"a file: {strerror(ENOSPC)}, allowed: " in capsys.readouterr().err
 
 
-def test_too_few_blocks_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Six blocks cannot decide eight comparisons. The run is refused before it starts anything."""
+REFUSED = {
+    "run stock --blocks 6 --out seen": "6 blocks cannot decide it', allowed: more --blocks",
+    "run sockets --clients 7 --out seen": "--clients: got '7', allowed: none with sockets: the programs of its peers",
+    "agree a b --markdown --keep c": "not allowed with argument",
+    "index --out a --markdown b": "not allowed with argument",
+}
+"""Commands with a number that cannot be, or with two options of which one would act nowhere; part of the refusal."""
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_options_that_cannot_act_are_refused(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command is refused before it starts or writes anything."""
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
-        main(["run", "stock", "--blocks", "6", "--out", str(tmp_path / "seen")])
+        main(words.split())
     assert ended.value.code == USAGE_EXIT
-    said = capsys.readouterr().err
-    assert "6 blocks cannot decide it', allowed: more --blocks" in said
-    assert not (tmp_path / "seen").exists()
-
-
-def test_clients_that_a_part_cannot_have_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Numbers of clients are refused for a part that cannot use them."""
-    with pytest.raises(SystemExit):
-        main(["run", "sockets", "--clients", "7", "--out", str(tmp_path / "seen")])
-    assert "--clients: got '7', allowed: none with sockets: the programs of its peers" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "words", [["agree", "a", "b", "--markdown", "--keep", "c"], ["index", "--out", "a", "--markdown", "b"]]
-)
-def test_an_option_that_would_act_nowhere_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """``agree --keep`` prints no table, and ``index --markdown`` writes no folder: the other option is refused."""
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == USAGE_EXIT
-    assert "not allowed with argument" in capsys.readouterr().err
+    assert REFUSED[words] in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -10,7 +10,9 @@ import pytest
 
 from experiments.__main__ import parser
 from experiments.commands.index import HERE
+from experiments.show.report import MARKDOWN
 from experiments.studies import STUDIES
+from experiments.studies.study import ProfileName
 from tests.test_docs import Document, split
 
 PLACEHOLDERS = {"NAME": "all", "PART": "all", "STUDY": "all"}
@@ -95,13 +97,34 @@ def test_every_comparison_of_the_main_part_is_on_the_page(name: str) -> None:
     assert {each for each in named if f"`{each}`" not in page(name).text} == set()
 
 
-def test_every_level_of_the_greeter_is_on_its_page() -> None:
-    """Every level stands on the page beside its factor."""
-    study = STUDIES["greeter"]
-    arms = study.parts["greeter"].sweep(study.scales["quick"]).arms
-    for factor in ("language", "clients", "call_style", "in_flight", "client"):
-        (line,) = (line for line in page("greeter").text.splitlines() if line.startswith(f"| `{factor}`"))
-        assert all(arm.setting.text(factor) in line for arm in arms), factor
+@pytest.mark.parametrize(
+    ("name", "profile", "factors"),
+    [
+        ("greeter", "quick", ("language", "clients", "call_style", "in_flight", "client")),
+        ("pool_size", "paper", ("workers", "connections", "io_ms", "cpu_ms", "hash_ms")),
+    ],
+)
+def test_every_level_is_on_the_page(name: str, profile: ProfileName, factors: Sequence[str]) -> None:
+    """Every level of a closed loop stands on the page beside its factor. Waits of mixed work have their own line."""
+    study, lines = STUDIES[name], page(name).text.splitlines()
+    arms = [arm.setting for arm in study.parts[name].sweep(study.scales[profile]).arms]
+    for factor in factors:
+        (line,) = (line for line in lines if line.startswith(f"| `{factor}`"))
+        levels = {
+            each.text(factor) for each in arms if each["rate_hz"] is None and not (each["io_ms"] and each["cpu_ms"])
+        }
+        assert [level for level in levels if level not in line] == [], factor
+
+
+@pytest.mark.parametrize("name", ["greeter", "pool_size", "sockets"])
+def test_every_figure_and_table_is_on_the_page(name: str) -> None:
+    """The page names every figure of the recording, apart from those of single questions. The tables that the page
+    names are in the report."""
+    recorded, text = HERE / name / "recorded" / "quick", page(name).text
+    figures = {file.stem for file in recorded.glob("figures/*.svg") if not file.stem.startswith("question")}
+    assert {each for each in figures if f"figure `{each}`" not in text} == set()
+    report = (recorded / MARKDOWN).read_text(encoding="utf-8")
+    assert [each for each in re.findall('table "(.+?)"', text) if f"\n## {each}" not in report] == []
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -10,11 +10,12 @@ import pytest
 from experiments.design.setting import Setting
 from experiments.judge.stats import ratio_interval
 from experiments.judge.verdicts import Verdict
-from experiments.show.content import Claim, Seen
-from experiments.studies.greeter.claims import ENTRIES, claims
-from experiments.studies.greeter.design import TWO, asynchronous
+from experiments.show.content import Claim, Seen, content
+from experiments.studies.greeter import GREETER
+from experiments.studies.greeter.claims import claims
+from experiments.studies.greeter.design import TWO, asynchronous, cold, greeter
 from experiments.studies.greeter.rates import cold_runs
-from tests.unit.experiments.studies.greeter.judgements import ALONE, CPP, PYTHON, seen
+from tests.unit.experiments.studies.greeter.judgements import ALONE, CPP, PYTHON, SCALE, seen
 
 
 @cache
@@ -29,23 +30,29 @@ def the(words: str, *means_us: tuple[Setting, float], **planted: Any) -> Claim:
     return found
 
 
-def test_every_claim_has_a_line_and_the_headlines_are_decided() -> None:
-    """Every claim has a line. A statement on the study's machine alone is not testable, and these data decide the
-    others."""
-    found = card(seen())
-    assert [claim.text for claim in found] == [entry.text for entry in ENTRIES]
-    verdicts = [claim.verdict for claim in found]
-    assert verdicts.count("NOT TESTABLE") == 4
-    assert "INCONCLUSIVE" not in verdicts
-    assert all(claim.said for claim in found)
-
-
 def test_nothing_of_cpp_is_decided_where_it_is_not_built() -> None:
     """Without C++ its claims are not decided, and the line has the command that builds it."""
     about = re.compile("has just started|same client|fewer|one alone|CPU clock|registers")
     found = [claim for claim in card(seen(scale=ALONE)) if about.search(claim.text)]
     assert {claim.verdict for claim in found} == {"NOT TESTABLE"}
     assert all("make peers" in claim.said for claim in found)
+
+
+def test_python_alone_is_measured_where_the_peer_is_not_built() -> None:
+    """Without the C++ peer Python has the same arms as beside it, except the lean client's."""
+    assert set(greeter(ALONE).arms) < set(greeter(SCALE).arms)
+    assert {cell.setting["language"] for cell in cold(ALONE).cells} == {"python"}
+
+
+@pytest.mark.slow
+def test_python_alone_is_answered_alone() -> None:
+    """Python alone is answered alone, without a cold run too. Before the first block every figure is drawn."""
+    for each in (Seen(seen(scale=ALONE).main), seen(scale=ALONE), seen(number=0, scale=ALONE)):
+        found = content(GREETER.parts["greeter"], each)
+        assert not any("In C++ the server" in answer.sentence for answer in found.answers)
+        assert "make peers" in found.answers[-1].sentence
+    for picture in found.pictures:
+        picture.draw()
 
 
 def test_before_its_look_a_sweep_decides_nothing() -> None:
@@ -105,11 +112,3 @@ def test_the_wall_clock_is_no_cpu_clock(share: float, verdict: str) -> None:
 def test_the_servers_kind_is_not_the_calls_kind(mean_us: float, verdict: str) -> None:
     """Ten calls at once raise the rate of the synchronous server: 200 µs for each call are 20 µs for each reply."""
     assert the("registers a synchronous service", (asynchronous(CPP, 10), mean_us)).verdict == verdict
-
-
-def test_its_two_numbers_contradict_each_other() -> None:
-    """The document's two numbers contradict each other by a law that holds in our data, and stand beside it."""
-    claim = the("same client, one call at a time")
-    assert claim.verdict == "CONTRADICTED"
-    assert "3.6 to 7.2" in claim.said
-    assert "0.28 ms" in claim.said

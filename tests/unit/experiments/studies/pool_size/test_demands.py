@@ -1,11 +1,15 @@
-"""Demands of any request, as one client of one worker shows them."""
+"""Demands of any request, as one client of one worker shows them, and the prediction from demands."""
+
+import math
 
 import pytest
 
 from experiments.design.arms import Arm
+from experiments.design.demands import Demands
+from experiments.design.setting import setting
 from experiments.recommend.event_loop import event_loop_hz
 from experiments.studies.pool_size.design import AIO, GRPC, MODELS, PROCESSES, SOCKETS, Work, one, with_work
-from experiments.studies.pool_size.prediction import demands_of, foretell
+from experiments.studies.pool_size.prediction import demands_of, foretell, of_demands
 from tests.unit.experiments.studies.pool_size.planted import (
     ALONE_CPU_US,
     ALONE_US,
@@ -76,3 +80,13 @@ def test_a_model_that_was_not_measured_has_no_demands() -> None:
     """Demands of a model that was not measured are refused."""
     with pytest.raises(ValueError, match="not in tuple"):
         demands_of(first(), Arm(MODELS[SOCKETS].but(transport="http1")).setting)
+
+
+def test_an_open_loop_is_foretold_by_its_tail() -> None:
+    """An open loop is predicted by its tail: infinite beyond the capacity, where the rate is not reached either."""
+    of, waits = setting(workers=2, connections=64), Demands(gil_s=0.001, free_s=0.0, wait_s=0.009, overhead_s=0.0)
+    below, beyond = (of_demands(of.but(rate_hz=rate_hz), waits, cores=1) for rate_hz in (100.0, 500.0))
+    assert below.throughput_hz == 100
+    assert 0.01 <= below.response_s < 0.1
+    assert beyond.throughput_hz == pytest.approx(beyond.capacity_hz)
+    assert math.isinf(beyond.response_s)

@@ -8,7 +8,6 @@ from experiments.commands import estimate
 from experiments.commands.recording import FIRST_BLOCKS
 from experiments.design.arms import Arm
 from experiments.design.sweep import SERVERS_MAX, Windows
-from experiments.peers import WITHOUT_GIL
 from experiments.studies.pool_size import POOL_SIZE
 from experiments.studies.pool_size.design import SHARES, basis, pool_lookups, pool_one, pool_size, work_of
 from experiments.studies.study import Scale
@@ -58,14 +57,3 @@ def test_only_what_can_use_several_cores_is_free_on_all() -> None:
     for arm in (each for each in arms if each not in bases):
         several = arm.setting["processes"] == 2 or arm.setting["build"] == "free-threaded"
         assert (arm.setting["placement"] == "free") == (several or work_of(arm.setting).hash_ms > 0)
-
-
-@pytest.mark.parametrize("scale", POOL_SIZE.scales.values(), ids=POOL_SIZE.scales)
-def test_an_interpreter_without_a_gil_is_left_out_where_there_is_none(scale: Scale) -> None:
-    """Without a free-threaded interpreter its arms are left out, also of the first measurement. Others stay."""
-    for sweep in (pool_size, pool_one):
-        there, absent = (
-            {arm.setting for arm in sweep(replace(scale, peers=frozenset(peers))).arms} for peers in ([WITHOUT_GIL], [])
-        )
-        assert {each["build"] for each in there - absent} == {"free-threaded"}
-        assert absent < there

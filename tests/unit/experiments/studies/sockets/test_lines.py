@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.studies.sockets.design import APIS, HEAD, STEPS, steps, table
+from experiments.studies.sockets.design import STEPS, steps
 
 BODY = "    a();\n\n    b(); // why\n    /* a comment */\n"
 SOURCE = "".join(f"    /* step: {name} */\n{BODY}    /* end */\n" for name in STEPS)
@@ -21,13 +21,3 @@ def test_steps_that_are_not_there_once_are_refused(source: str, fault: str) -> N
     """A count of less would look like less code."""
     with pytest.raises(ValueError, match=fault):
         steps(source)
-
-
-def test_the_table_adds_up() -> None:
-    """A line for each API, as wide as its head, with lines of every step; the sum is that of the steps."""
-    assert len(table()) == len(APIS)
-    for line in table():
-        counts = [*map(int, line[1 : 2 + len(STEPS)])]
-        assert len(line) == len(HEAD)
-        assert min(counts) > 0
-        assert sum(counts[:-1]) == counts[-1]

@@ -10,25 +10,9 @@ from experiments.show import content, report
 from experiments.show.content import Seen
 from experiments.studies import PARTS
 from experiments.studies.sort import answers, design, figures, measured
-from experiments.studies.sort.design import MEAN_US, PARAMETERS, go
+from experiments.studies.sort.design import PARAMETERS, go
 from experiments.studies.sort.measured import NO_GO
-from tests.unit.experiments.studies.sort.planted import CALL_US, CONNECT_US, FIRST_US, SCALE, cold_rows, judged, seen
-
-
-@pytest.mark.slow
-def test_the_whole_report_is_written() -> None:
-    """The report has every figure, the 12 means of the document, its parameters, and every fault."""
-    python = judged(PARTS["sort_python"][1].sweep(SCALE))
-    text = report.markdown(
-        content.content(PARTS["sort"][1], replace(seen(), after=dict(seen().after, sort_python=python)))
-    )
-    for each in (*map(str, MEAN_US.values()), *PARAMETERS.values()):
-        assert each in text
-    for name in ("answers", "figure_100", "figure_1000", "figure_10000", "one_off", "array_len", "mechanisms", "same"):
-        assert f"figures/{name}.svg" in text
-    assert "threw its errors away" in text
-    assert NO_GO not in text
-    assert "Nothing was measured" not in text
+from tests.unit.experiments.studies.sort.planted import CALL_US, CONNECT_US, FIRST_US, SCALE, cold_rows, judged
 
 
 @pytest.mark.slow
@@ -50,18 +34,6 @@ def test_without_go_the_report_says_so() -> None:
     assert "In Python, merge sort on sockets" in text
 
 
-def test_what_is_paid_once_is_found_again() -> None:
-    """The fit finds the planted call, the planted first call, and with connecting the planted connect."""
-    rows = cold_rows(20)
-    for mechanism, with_connect in (("grpc", True), ("grpc", False), ("net-rpc", False)):
-        paid = measured.paid(rows, mechanism, "merge", with_connect)
-        assert paid is not None
-        once_us = FIRST_US[mechanism] - CALL_US[mechanism] + with_connect * CONNECT_US[mechanism]
-        assert paid.fit.each_us.value == pytest.approx(CALL_US[mechanism], rel=0.02)
-        assert paid.fit.once_us.value == pytest.approx(once_us, rel=0.05)
-        assert paid.seen_us.value == pytest.approx(once_us, rel=0.02)
-
-
 def test_running_first_costs_what_is_paid_once() -> None:
     """The cost of the first calls is its planted share of a mean of 100 calls."""
     ratio = measured.first_pays(cold_rows(), "grpc")
@@ -80,18 +52,11 @@ def test_errors_are_counted() -> None:
 
 
 def test_the_falling_mean_is_explained_without_a_sweep() -> None:
-    """Cold runs alone, without a sweep, explain the falling mean."""
+    """Cold runs alone, without a sweep, explain the falling mean. Calls that slow down show no one-off cost."""
     sweep = judged(design.sort(SCALE), number=1)
-    paid, slowing = (
-        " ".join((of.sentence, *of.details))
-        for of in (
-            answers.answers(Seen(sweep, runs=(ColdJudged(rows),)))[2] for rows in (cold_rows(), cold_rows(slowing=1e-4))
-        )
-    )
-    assert "N is the number of calls" in paid
-    assert "are paid once" in paid
-    assert "the fit shows no one-off cost" not in paid
-    assert "the fit shows no one-off cost: -" in slowing
+    for rows, said in ((cold_rows(), "are paid once"), (cold_rows(slowing=1e-4), "the fit shows no one-off cost: -")):
+        answer = answers.answers(Seen(sweep, runs=(ColdJudged(rows),)))[2]
+        assert said in " ".join((answer.sentence, *answer.details))
 
 
 def test_parameters_without_a_record_are_unknown() -> None:
