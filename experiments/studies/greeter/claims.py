@@ -21,25 +21,13 @@ from experiments.show.numbers import number, value_words
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.greeter import design
 from experiments.studies.greeter.design import IN_FLIGHT, LABELS, ONE, TWO
-from experiments.studies.greeter.rates import (
-    NOT_MEASURED,
-    all_from_cold,
-    brief,
-    by_language,
-    cold_runs,
-    milliseconds,
-)
+from experiments.studies.greeter.rates import NOT_MEASURED, all_from_cold, brief, by_language, cold_runs, milliseconds
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
     """Answers to all five questions, in order."""
-    return (
-        _asked_round_trip(seen),
-        _throughput(seen.main),
-        _clocks(seen.main),
-        _style(seen.main),
-        _language(seen.main),
-    )
+    main = seen.main
+    return _asked_round_trip(seen), _throughput(main), _clocks(main), _style(main), _language(main)
 
 
 def _asked_round_trip(seen: Seen) -> Answer:

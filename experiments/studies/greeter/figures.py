@@ -13,14 +13,7 @@ from experiments.show.numbers import NOTHING, counted, value_words
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, Table
 from experiments.studies.greeter import design
 from experiments.studies.greeter.design import IN_FLIGHT, LABELS, LIBRARY, ONE, TWO, asynchronous
-from experiments.studies.greeter.rates import (
-    all_from_cold,
-    by_language,
-    cold_runs,
-    from_cold,
-    milliseconds,
-    rates,
-)
+from experiments.studies.greeter.rates import all_from_cold, by_language, cold_runs, from_cold, milliseconds, rates
 
 ORIGINAL = "the original, C++"
 """Name that rows with the original's numbers have in place of a transport. Figures colour rows by this name."""
