@@ -1,8 +1,7 @@
 """The card of the study ``sort``: its verdicts follow planted data, and are opposite for opposite data."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache
 
 import pytest
 
@@ -12,7 +11,7 @@ from experiments.judge.cold import ColdJudged
 from experiments.kinds.cold import ColdRow
 from experiments.show.content import Claim, Seen
 from experiments.studies.sort import claims, design
-from tests.unit.experiments.studies.sort.planted import SCALE, Truth, cold_rows, judged, seen, truth
+from tests.unit.experiments.studies.sort.planted import SCALE, cold_rows, judged, seen, truth
 
 pytestmark = pytest.mark.slow  # judges sweeps: some 0.3 s each
 
@@ -27,26 +26,10 @@ ALGORITHMS = "The algorithms differ by less"
 OF_COLD_RUNS = (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS)
 
 
-@cache
-def card(of: Seen) -> tuple[Claim, ...]:
-    """Every claim. The result is kept, since tests ask for several claims."""
-    return claims.claims(of)
-
-
 def the(of: Seen, words: str) -> Claim:
     """The one claim with these words."""
-    (claim,) = [each for each in card(of) if words in each.text]
+    (claim,) = [each for each in claims.claims(of) if words in each.text]
     return claim
-
-
-def verdicts(of: Seen, *words: str) -> dict[str, str]:
-    """Verdicts on the claims with these words."""
-    return {each: the(of, each).verdict for each in words}
-
-
-def with_cold(of: Seen, rows: Iterable[ColdRow], is_whole: bool = True) -> Seen:
-    """The same sweeps beside other cold runs."""
-    return replace(of, runs=(ColdJudged(tuple(rows), is_whole),))
 
 
 def net_rpc_slower(setting: Setting) -> float:
@@ -75,33 +58,61 @@ def both_matter(setting: Setting) -> float:
     return merge_matters(setting) * (3.0 if setting.text("transport") == "grpc" else 1.0)
 
 
-@pytest.fixture(scope="module")
-def ours() -> Seen:
-    """The expected order."""
-    return seen()
+def with_cold(rows: Iterable[ColdRow], is_whole: bool = True) -> Seen:
+    """The planted sweeps beside other cold runs."""
+    return replace(seen(), runs=(ColdJudged(tuple(rows), is_whole),))
 
 
-def test_data_as_one_would_expect_them(ours: Seen) -> None:
-    """net/rpc takes half the time, one-off costs are there, long arrays take longer and hide the mechanism."""
-    expected = {
-        **dict.fromkeys((FALLS_BY_CALLS, NET_RPC, ALGORITHMS), "CONFIRMED"),
-        **dict.fromkeys((FALLS_BY_LENGTH, MERGE_LONGER, MORE_BY_CALLS, MORE_BY_LENGTH), "CONTRADICTED"),
-    }
-    assert verdicts(ours, *expected) == expected
+def without_a_comparison() -> Seen:
+    """The planted data without the comparison of the mechanisms with quicksort."""
+    found = seen()
+    judged = {name: each for name, each in found.main.judged.items() if name != "mechanism_quick"}
+    return replace(found, main=replace(found.main, judged=judged))
 
 
-@pytest.mark.parametrize(
-    ("of", "words", "expected"),
-    [
-        (net_rpc_slower, NET_RPC, "CONTRADICTED"),
-        (diverging, MORE_BY_LENGTH, "CONFIRMED"),
-        (merge_matters, ALGORITHMS, "CONTRADICTED"),
-        (both_matter, ALGORITHMS, "INCONCLUSIVE"),
-    ],
-)
-def test_data_that_say_the_opposite(of: Truth, words: str, expected: str) -> None:
-    """Opposite data have the opposite verdict; data in between have none."""
-    assert the(seen(of), words).verdict == expected
+SLOW = cold_rows(slower={"merge": 1.8})
+
+ON_NET_RPC_ALONE = [
+    one if one.cell.setting["transport"] == "grpc" else other for one, other in zip(cold_rows(), SLOW, strict=True)
+]
+"""Cold runs in which merge sort takes 1.8 times as long on net/rpc, and as long as quicksort on gRPC."""
+
+LACKING = [row for row in cold_rows() if row.cell.setting != design.go("net-rpc", "quick")]
+
+CASES: dict[str, tuple[Callable[[], Seen], dict[str, Sequence[str]]]] = {
+    "net/rpc takes half the time, and long arrays hide the mechanism": (
+        seen,
+        {
+            "CONFIRMED": (FALLS_BY_CALLS, NET_RPC, ALGORITHMS),
+            "CONTRADICTED": (FALLS_BY_LENGTH, MERGE_LONGER, MORE_BY_CALLS, MORE_BY_LENGTH),
+        },
+    ),
+    "net/rpc is slower": (lambda: seen(net_rpc_slower), {"CONTRADICTED": [NET_RPC]}),
+    "the ratio grows with the array": (lambda: seen(diverging), {"CONFIRMED": [MORE_BY_LENGTH]}),
+    "the algorithm alone makes a difference": (lambda: seen(merge_matters), {"CONTRADICTED": [ALGORITHMS]}),
+    "algorithm and mechanism make equal differences": (lambda: seen(both_matter), {"INCONCLUSIVE": [ALGORITHMS]}),
+    "merge sort takes 1.8 times as long": (lambda: with_cold(SLOW), {"CONFIRMED": [MERGE_LONGER]}),
+    "it does on one mechanism": (lambda: with_cold(ON_NET_RPC_ALONE), {"CONTRADICTED": [MERGE_LONGER]}),
+    "five blocks of cold runs": (lambda: with_cold(cold_rows(5)), {"INCONCLUSIVE": OF_COLD_RUNS}),
+    "no cold run": (lambda: with_cold(()), {"INCONCLUSIVE": OF_COLD_RUNS}),
+    "some cold runs are missing": (lambda: with_cold(cold_rows(), False), {"INCONCLUSIVE": OF_COLD_RUNS}),
+    "a cell was not measured": (lambda: with_cold(LACKING), {"INCONCLUSIVE": [FALLS_BY_CALLS]}),
+    "a comparison has no value": (without_a_comparison, {"INCONCLUSIVE": [NET_RPC]}),
+    "seven blocks, which are no look": (
+        lambda: seen(number=7),
+        {"INCONCLUSIVE": (NET_RPC, FALLS_BY_LENGTH, MORE_BY_LENGTH, ALGORITHMS)},
+    ),
+}
+"""Planted data, and the claims with each verdict."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_verdict_follows_its_data(name: str) -> None:
+    """Planted data give each claim its verdict."""
+    made, expected = CASES[name]
+    found = claims.claims(made())
+    for verdict, asked in expected.items():
+        assert [[each.verdict for each in found if words in each.text] for words in asked] == [[verdict]] * len(asked)
 
 
 def test_two_blocks_have_ratios_without_an_interval() -> None:
@@ -111,32 +122,7 @@ def test_two_blocks_have_ratios_without_an_interval() -> None:
     assert "–" not in said
 
 
-def test_a_claim_on_both_mechanisms_is_contradicted_by_one(ours: Seen) -> None:
-    """Merge sort takes 1.8 times as long on both mechanisms; or on net/rpc alone, and as long as quicksort on gRPC."""
-    slow = cold_rows(slower={"merge": 1.8})
-    assert the(with_cold(ours, slow), MERGE_LONGER).verdict == "CONFIRMED"
-    rows = [
-        one if one.cell.setting["transport"] == "grpc" else other for one, other in zip(cold_rows(), slow, strict=True)
-    ]
-    assert the(with_cold(ours, rows), MERGE_LONGER).verdict == "CONTRADICTED"
-
-
-def test_cold_runs_that_are_few_or_lack_a_cell_or_a_block_decide_nothing(ours: Seen) -> None:
-    """A verdict needs all four cells of mechanism and algorithm, at least six blocks, and all planned blocks."""
-    open_ = dict.fromkeys(OF_COLD_RUNS, "INCONCLUSIVE")
-    for cold in (with_cold(ours, cold_rows(5)), with_cold(ours, ()), with_cold(ours, cold_rows(), is_whole=False)):
-        assert verdicts(cold, *OF_COLD_RUNS) == open_
-    lacks = (row for row in cold_rows() if row.cell.setting != design.go("net-rpc", "quick"))
-    assert the(with_cold(ours, lacks), FALLS_BY_CALLS).verdict == "INCONCLUSIVE"
-
-
-def test_a_comparison_that_is_missing_leaves_it_open(ours: Seen) -> None:
-    """Without a missing comparison the other comparison of the claim decides nothing."""
-    judged = {name: each for name, each in ours.main.judged.items() if name != "mechanism_quick"}
-    assert the(replace(ours, main=replace(ours.main, judged=judged)), NET_RPC).verdict == "INCONCLUSIVE"
-
-
-def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> None:
+def test_a_mean_falls_with_calls_only_if_it_does_at_every_step() -> None:
     """A mean falls with calls if it falls at every step: from 1,000 calls to 10,000 one mean rises by a tenth, or
     stays. The step is named."""
     of = design.go("grpc", "merge")
@@ -148,7 +134,7 @@ def test_a_mean_falls_with_calls_only_if_it_does_at_every_step(ours: Seen) -> No
             else row
             for row in cold_rows()
         )
-        claim = the(with_cold(ours, cold), FALLS_BY_CALLS)
+        claim = the(with_cold(cold), FALLS_BY_CALLS)
         assert claim.verdict == "CONTRADICTED"
         assert f"{said} gRPC, merge sort, 1,000 ÷ 10,000. " in claim.said
 
@@ -168,7 +154,7 @@ def test_a_mean_falls_with_length_only_if_it_does_at_every_step() -> None:
     assert "The mean is not known to rise or fall at gRPC, merge sort, 1,000 ÷ 100 numbers." in open_.said
 
 
-def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
+def test_the_more_so_is_asked_of_every_step() -> None:
     """The ratio must grow at every step: a ratio of 2, then 1.5, then 3 contradicts, and the first step is named."""
     times = {100: 2.0, 1000: 1.5, 10_000: 3.0}
 
@@ -180,27 +166,20 @@ def test_the_more_so_is_asked_of_every_step(ours: Seen) -> None:
         for row, on_grpc in ((each, each.cell.setting["transport"] == "grpc") for each in cold_rows())
     )
     by_length = the(Seen(judged(design.array_len(SCALE), between)), MORE_BY_LENGTH)
-    for claim in (by_length, the(with_cold(ours, cold), MORE_BY_CALLS)):
+    for claim in (by_length, the(with_cold(cold), MORE_BY_CALLS)):
         assert claim.verdict == "CONTRADICTED"
         assert "The ratio is smaller at merge sort, from 100 to 1,000; quicksort, from 100 to 1,000." in claim.said
-
-
-def test_a_sweep_at_no_look_decides_nothing() -> None:
-    """A sweep at no look decides nothing, with any numbers."""
-    words = (NET_RPC, FALLS_BY_LENGTH, MORE_BY_LENGTH, ALGORITHMS)
-    assert verdicts(seen(number=7), *words) == dict.fromkeys(words, "INCONCLUSIVE")
 
 
 def test_without_go_nothing_is_tested() -> None:
     """Every claim says how to get the peers, or which part tests it."""
     bare = replace(SCALE, peers=frozenset[str]())
-    found = card(Seen(judged(design.sort(bare)), {"sort_array_len": judged(design.array_len(bare))}))
+    found = claims.claims(Seen(judged(design.sort(bare)), {"sort_array_len": judged(design.array_len(bare))}))
     assert {each.verdict for each in found} == {"NOT TESTABLE"}
     assert all("make peers" in each.said for each in found)
     assert design.cold(bare) == ()
 
 
-def test_the_part_on_lengths_has_its_own_claims_alone(ours: Seen) -> None:
+def test_the_part_on_lengths_has_its_own_claims_alone() -> None:
     """The part has the claims that its data decide."""
-    found = card(Seen(ours.after["sort_array_len"]))
-    assert [each.verdict for each in found] == ["CONTRADICTED"] * 2
+    assert [each.verdict for each in claims.claims(Seen(seen().after["sort_array_len"]))] == ["CONTRADICTED"] * 2
