@@ -44,24 +44,6 @@ def all_slow(_: Arm) -> float:
     return 0.8
 
 
-def verdicts(off: Off = never, number: int = 10) -> list[str]:
-    """Verdicts of every claim."""
-    return [claim.verdict for claim in claims(seen(off, number))]
-
-
-def test_a_server_that_does_what_is_foretold_confirms_it() -> None:
-    """Every arm is a hit; the claims on pools follow from the model."""
-    found = verdicts()
-    assert found[:TAILS] == ["CONFIRMED"] * TAILS
-
-
-def test_misses_are_counted() -> None:
-    """Arms that are off by a fifth are counted, and contradict the claim."""
-    found = seen(all_slow)
-    assert claims(found)[THROUGHPUT].verdict == "CONTRADICTED"
-    assert answers(found)[3].sentence.startswith("The throughput of 0 of ")
-
-
 def test_a_machine_that_is_slower_in_the_sweep_misses_nothing() -> None:
     """A prediction is of the machine's speed in the sweep. Predictions of the faster minutes before it miss."""
     found = seen(slower=1.5)
@@ -76,31 +58,37 @@ def test_a_machine_that_is_slower_in_the_sweep_misses_nothing() -> None:
             assert each.share_now > each.share
 
 
-def test_larger_pools_that_answer_less_contradict_what_gains() -> None:
-    """Larger pools that answer less contradict the claims on gains: of requests that wait, also for the disk, and of
-    computing without a GIL. The least pool is then another one."""
-    found = verdicts(few_slow)
-    assert [found[each] for each in (WAITING, NO_GIL, DURABLE, HOLDING)] == [*("CONTRADICTED",) * 3, "CONFIRMED"]
-    assert found[STEPS] == "CONTRADICTED"
-
-
 def one_row_off(arm: Arm) -> float:
     """Ratio of 0.05 to the prediction, on large pools whose requests wait 10 ms. The smallest pool is best."""
     of = arm.setting
     return 0.05 if model_of(of) == SOCKETS and work_of(of) == Work(io_ms=10) and of.whole("workers") > 4 else 1.0
 
 
+@pytest.mark.parametrize(
+    ("off", "number", "expected"),
+    [
+        (never, 10, dict.fromkeys(range(TAILS), "CONFIRMED")),
+        (never, 3, dict.fromkeys(range(TAILS + 1), "INCONCLUSIVE")),
+        (all_slow, 10, {THROUGHPUT: "CONTRADICTED"}),
+        (few_slow, 10, {HOLDING: "CONFIRMED", **dict.fromkeys((WAITING, NO_GIL, DURABLE, STEPS), "CONTRADICTED")}),
+        (one_row_off, 10, {STEPS: "CONTRADICTED"}),
+    ],
+)
+def test_a_verdict_follows_its_data(off: Off, number: int, expected: dict[int, str]) -> None:
+    """A server as predicted confirms the claims; three blocks of ten decide nothing. Larger pools that answer less
+    contradict the claims on gains: of requests that wait, also for the disk, and of computing without a GIL."""
+    found = claims(seen(off, number))
+    assert {claim: found[claim].verdict for claim in expected} == expected
+
+
 def test_one_row_that_misses_contradicts_the_claim_on_every_row() -> None:
     """The claim on the least pool is on every tried row: one row that is two steps off contradicts the claim."""
     found = claims(seen(one_row_off))[STEPS]
-    assert found.verdict == "CONTRADICTED"
     said = "2 of 3 rows in which a miss is possible; 2 surely, by all intervals, and 1 surely missed. A row of 3 steps"
     assert found.said.startswith(said)
     middle = Ladder("", "", "thread", (1, 2, 16), foretold=1, seen=1, earliest=1, latest=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.studies.pool_size.claims.of_pools", lambda _: (middle,))
-        patch.setattr("experiments.studies.pool_size.claims.of_clients", lambda _: ())
-        assert of_arms(STEPS, seen(), beside(seen()))[0] == "INCONCLUSIVE"
+    rows = {"of_pools": (middle,), "of_clients": ()}
+    assert of_arms(STEPS, seen(), beside(seen()), **rows)[0] == "INCONCLUSIVE"
 
 
 def test_a_row_is_decided_by_its_intervals() -> None:
@@ -132,9 +120,7 @@ def test_ten_of_twelve_is_counted_in_whole_arms(out: int, verdict: str) -> None:
         replace(each, throughput_hz=Estimate(told, low * told, high * told, 10))
         for each, told, (low, high) in zip(twelve, hz, ends, strict=True)
     ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.studies.pool_size.claims.asked", lambda _: [each.setting for each in arms])
-        assert of_arms(THROUGHPUT, found, arms)[0] == verdict
+    assert of_arms(THROUGHPUT, found, arms, asked=[each.setting for each in arms])[0] == verdict
 
 
 @pytest.mark.parametrize(
@@ -152,12 +138,17 @@ def test_a_tail_is_judged_by_its_interval(factors: list[float], verdict: str) ->
     assert with_tails(factors)[0] == verdict
 
 
+def is_near(each: Beside) -> bool:
+    """True for an open loop near the share of the capacity in the claim on tails."""
+    return each.share_now is not None and abs(each.share_now - USUAL) < NEAR
+
+
 def with_tails(factors: list[float], missing: int = 0) -> tuple[str, str]:
     """Verdict of the claim on tails, and its text, if each block measures the foretold percentile times its factor.
     The first ``missing`` rows have no percentile."""
     found, every, rows = seen(), list(beside(seen())), 0
     for place, each in enumerate(every):
-        if each.is_open and each.share_now is not None and abs(each.share_now - USUAL) < NEAR:
+        if is_near(each):
             p99_s = median_interval([each.foretold.response_s * factor for factor in factors], 0.95)
             every[place] = replace(each, p99_s=p99_s if rows >= missing else None)
             rows += 1
@@ -165,10 +156,12 @@ def with_tails(factors: list[float], missing: int = 0) -> tuple[str, str]:
     return of_arms(TAILS, found, every)
 
 
-def of_arms(claim: int, found: Seen, arms: Sequence[Beside]) -> tuple[str, str]:
-    """Verdict and text of a claim if these arms alone have a prediction and a measurement."""
+def of_arms(claim: int, found: Seen, arms: Sequence[Beside], **others: Sequence[object]) -> tuple[str, str]:
+    """Verdict and text of a claim if these arms alone have a prediction and a measurement. ``others``: results of other
+    functions that the claims call."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.studies.pool_size.claims.beside", lambda _: arms)
+        for name, result in {"beside": arms, **others}.items():
+            patch.setattr(f"experiments.studies.pool_size.claims.{name}", lambda _, result=result: result)
         told = ENTRIES[claim].claim(found)
     return told.verdict, told.said
 
@@ -190,11 +183,9 @@ def test_arms_without_a_value_keep_a_claim_open() -> None:
     assert lacking[1].endswith(" 1 arm has no value.")
     without_closed = [each for each in every if each.is_open]
     assert of_arms(TAILS, found, without_closed) == of_arms(TAILS, found, every)
-    far = [each for each in every if not each.is_open or each.share_now is None or abs(each.share_now - USUAL) >= NEAR]
-    near = {each.setting for each in every} - {each.setting for each in far}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.studies.pool_size.claims.asked", lambda of: [x for x in asked(of) if x not in near])
-        assert of_arms(TAILS, found, far)[1].startswith("No open loop was at 65 % to 75 %")
+    far, near = ([each for each in every if is_near(each) is wanted] for wanted in (False, True))
+    others = [each for each in asked(found) if each not in {one.setting for one in near}]
+    assert of_arms(TAILS, found, far, asked=others)[1].startswith("No open loop was at 65 % to 75 %")
 
 
 def test_a_fault_of_the_model_is_no_missing_value(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,11 +245,6 @@ def test_an_interpreter_without_a_gil_that_is_not_here_is_not_judged() -> None:
     absent = replace(found, main=replace(found.main, judged=judged, sweep=replace(found.main.sweep, comparisons=asked)))
     assert [claims(absent)[claim].verdict for claim in (NO_GIL, HOLDING)] == ["NOT TESTABLE", "CONFIRMED"]
     assert "make peers" in claims(absent)[NO_GIL].said
-
-
-def test_nothing_is_claimed_before_the_look() -> None:
-    """Three blocks of ten decide nothing."""
-    assert set(verdicts(number=3)) == {"INCONCLUSIVE"}
 
 
 def test_the_effect_begins_where_the_whole_interval_is_over_it() -> None:
