@@ -1,8 +1,7 @@
 """Study of gRPC's example program "greeter": latency with one client, throughput with one and with two clients.
 
 Latency and throughput are measured in C++, as in the original, and in Python. ``design`` has the document's numbers and
-the sweeps; ``rates`` computes rates and clocks; ``claims`` has the answers and the replication card; ``figures`` has
-figures and tables.
+the sweeps; ``claims`` has the answers and the replication card; ``figures`` has rates and clocks, figures and tables.
 """
 
 from experiments.studies.greeter import claims, design, figures

@@ -21,7 +21,7 @@ from experiments.show.numbers import number, value_words
 from experiments.show.sentences import ratio_sentence, to_decide
 from experiments.studies.greeter import design
 from experiments.studies.greeter.design import IN_FLIGHT, LABELS, ONE, TWO
-from experiments.studies.greeter.rates import NOT_MEASURED, all_from_cold, brief, by_language, cold_runs, milliseconds
+from experiments.studies.greeter.figures import NOT_MEASURED, all_from_cold, brief, by_language, cold_runs, milliseconds
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:

@@ -1,8 +1,8 @@
 """Comparison of Go's net/rpc with gRPC, for merge sort and quicksort as remote procedures.
 
 The document's factor N was the number of calls. The document's conclusion reads N as the size of the input. Both
-readings are measured. ``design`` has the document's numbers and the sweeps; ``measured`` finds measurements by name;
-``answers`` and ``claims`` have the sentences; ``figures`` has figures and tables.
+readings are measured. ``design`` has the document's numbers and the sweeps; ``answers`` finds measurements by name, and
+has the answers; ``claims`` has the replication card; ``figures`` has figures and tables.
 """
 
 from functools import partial

@@ -18,10 +18,8 @@ from experiments.judge.verdicts import OF_GROWTH, Judged, Verdict, ruled
 from experiments.show.content import Claim, Entry, Finding, Seen, decided, not_measured
 from experiments.show.figures.style import label
 from experiments.show.numbers import number, percent, ratio_with_ends
-from experiments.studies.sort import answers
-from experiments.studies.sort import measured as cold_runs
+from experiments.studies.sort.answers import CONFIDENCE, NO_GO, Measured, as_original, measured, needed
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, QUICK, go
-from experiments.studies.sort.measured import CONFIDENCE, NO_GO, Measured, as_original, measured
 
 HALF_AS_LONG_AGAIN = 1.5
 """Ratio of means, merge sort ÷ quicksort. At N = 100 the document's table has a larger ratio."""
@@ -48,7 +46,7 @@ def _means(calls: int) -> Callable[[Measured], Finding]:
         ours = []
         for mechanism in MECHANISMS:
             connecting = as_original(mechanism)
-            means = [cold_runs.mean(found.cold, mechanism, each, calls, connecting) for each in ALGORITHMS]
+            means = [found.mean(mechanism, each, calls, connecting) for each in ALGORITHMS]
             texts = [number(each.value) for each in means if each is not None]
             ours.append(f"{' and '.join(texts) or 'nothing'} µs on {label(mechanism)}")
         here = f" Here, connecting as the document does: {', '.join(ours)}." if found.cold else ""
@@ -63,15 +61,14 @@ def _falls_with_calls(found: Measured) -> Finding:
     ratios, first_calls = dict[str, Estimate | None](), dict[str, Estimate | None]()
     for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items()):
         what = f"{label(mechanism)}, {name}"
-        first_calls[what] = cold_runs.first_over_rest(found.cold, mechanism, algorithm)
+        first_calls[what] = found.first_over_rest(mechanism, algorithm)
         for few, many in pairwise(CALLS):
-            step = cold_runs.calls_ratio(found.cold, mechanism, algorithm, few, many)
-            ratios[f"{what}, {few:,} ÷ {many:,}"] = step
+            ratios[f"{what}, {few:,} ÷ {many:,}"] = found.calls_ratio(mechanism, algorithm, few, many)
     verdict, where = _falling({name: _direction(found, each) for name, each in ratios.items()})
     return verdict, (
         f"Means of calls: {_listed(ratios)}. {where}N is the number of calls. "
         f"A first call ÷ the others, connecting left out: {_listed(first_calls)}. "
-        f"{' '.join(answers.needed(found))} The cause of the document's fall is not known."
+        f"{' '.join(needed(found))} The cause of the document's fall is not known."
     )
 
 
@@ -124,7 +121,7 @@ def _more_so_with_calls(found: Measured) -> Finding:
     """Finding on the claim that gRPC ÷ net/rpc grows with N, where N is the number of calls, as the document measured.
     CONFIRMED where the ratio is larger after every step to ten times the calls."""
     ratios = {
-        f"{ALGORITHMS[each]} {calls:,}": cold_runs.mechanisms_ratio(found.cold, each, calls, connecting=True)
+        f"{ALGORITHMS[each]} {calls:,}": found.mechanisms_ratio(each, calls, connecting=True)
         for each, calls in product(ALGORITHMS, CALLS)
     }
     verdict, where = _growing(ratios if found.cold_whole else dict.fromkeys(ratios), CALLS)
@@ -192,8 +189,8 @@ def _apart(judged: Sequence[Judged]) -> tuple[float, float]:
 def _merge_is_slower(found: Measured) -> Finding:
     """Finding on the claim that merge sort takes over 1.5 times as long as quicksort, from cold runs. Each algorithm
     has its own connection here. The document ran merge sort first, and then quicksort on the same connection."""
-    ratios = {label(each): cold_runs.algorithms_ratio(found.cold, each, CALLS[0]) for each in MECHANISMS}
-    first = {label(each): cold_runs.first_pays(found.cold, each) for each in MECHANISMS}
+    ratios = {label(each): found.algorithms_ratio(each, CALLS[0]) for each in MECHANISMS}
+    first = {label(each): found.first_pays(each) for each in MECHANISMS}
     said = (
         f"Merge sort ÷ quicksort, each in fresh runs of 100 calls: {_listed(ratios)}. The document ran merge sort "
         f"first. The first 100 calls of a connection ÷ the next 900, the same algorithm: {_listed(first)}."

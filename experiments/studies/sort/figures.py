@@ -17,7 +17,7 @@ from experiments.show.figures import bars, costs, curves, ratios
 from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import NOTHING, number, ratio_with_ends, ratio_words, times_between
 from experiments.show.tables import Table
-from experiments.studies.sort import measured as cold_runs
+from experiments.studies.sort.answers import Measured, as_original, measured
 from experiments.studies.sort.design import (
     ALGORITHMS,
     CALLS,
@@ -29,7 +29,6 @@ from experiments.studies.sort.design import (
     PARAMETERS,
     QUICK,
 )
-from experiments.studies.sort.measured import Measured, as_original, measured, paid
 
 BESIDE = {
     "sort_array_len": ("Longer arrays", "Go, longer arrays: gRPC ÷ net/rpc, 10,000 numbers ÷ 1,000"),
@@ -92,10 +91,7 @@ def _panels(found: Measured, calls: int) -> list[bars.Panel]:
         own = [
             bars.Bar(mechanism, mean, name)
             for mechanism, (algorithm, name) in product(MECHANISMS, ALGORITHMS.items())
-            for mean in (
-                cold_runs.mean(found.cold, mechanism, algorithm, calls, not before and as_original(mechanism)),
-            )
-            if mean is not None
+            if (mean := found.mean(mechanism, algorithm, calls, not before and as_original(mechanism)))
         ]
         panels.append(bars.Panel(title, RTT, own))
     return panels
@@ -110,10 +106,10 @@ def _one_off(found: Measured) -> Picture:
     ):
         title = f"{label(mechanism)}, {name}, {'connecting in the first call' if with_connect else 'connected before'}"
         lines = []
-        if once := paid(found.cold, mechanism, algorithm, with_connect):
+        if once := found.paid(mechanism, algorithm, with_connect):
             b_us = once.fit.once_us
             title += f": b = {number(b_us.value)} µs".replace(" = ", _EQUALS) if b_us.low > 0 else ": no b is shown"
-            means = [(calls, cold_runs.mean(found.cold, mechanism, algorithm, calls, with_connect)) for calls in CALLS]
+            means = [(calls, found.mean(mechanism, algorithm, calls, with_connect)) for calls in CALLS]
             points = [(1 / calls, mean) for calls, mean in means if mean is not None]
             places = [10 ** (-4 + step / 20) for step in range(41)]
             lines = [curves.Line("", mechanism, points, [(place, once.fit.at(1 / place)) for place in places])]
@@ -233,7 +229,7 @@ def results(found: Measured) -> Table:
     for calls, mechanism, (algorithm, name) in product(CALLS, MECHANISMS, ALGORITHMS.items()):
         cells: list[str] = []
         for with_connect in (False, True):
-            mean, interval = _mean(cold_runs.mean(found.cold, mechanism, algorithm, calls, with_connect))
+            mean, interval = _mean(found.mean(mechanism, algorithm, calls, with_connect))
             cells += (mean + AS_DOCUMENT * (with_connect == as_original(mechanism)), interval)
         theirs = f"{MEAN_US[mechanism, algorithm, calls]:g}"
         lines.append((f"{calls:,}", label(mechanism), name, theirs, *cells))
@@ -253,7 +249,7 @@ def paid_once(found: Measured) -> Table:
     for mechanism, (algorithm, name), connects in product(
         MECHANISMS, ALGORITHMS.items(), ("before", "in its first call")
     ):
-        if once := paid(found.cold, mechanism, algorithm, connects != "before"):
+        if once := found.paid(mechanism, algorithm, connects != "before"):
             seen = (*_mean(once.fit.each_us), *_mean(once.fit.once_us), *_mean(once.seen_us))
             lines.append((label(mechanism), name, connects, *seen, f"{100 * once.fit.off_share:.0f}"))
     what, interval = ("Mechanism", "Algorithm", "Connects"), "95 % interval"
@@ -269,7 +265,7 @@ def paid_once(found: Measured) -> Table:
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
     """Lines of the table of faults: a fault of the document's method, and the effect of the fault on our own
     numbers."""
-    calls = cold_runs.calls_ratio(found.cold, "grpc", MERGE, CALLS[0], CALLS[2])
+    calls = found.calls_ratio("grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")
     longer = "" if grown is None else f" 10,000 numbers take {ratio_words(grown.typical)[0]} times as long as 1,000."
     yield (
@@ -277,7 +273,7 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
         f"gRPC, merge sort, 100 calls ÷ 10,000, the same seven numbers: {_ratio(calls)}.{longer}",
     )
     for mechanism in MECHANISMS:
-        if once := paid(found.cold, mechanism, MERGE, as_original(mechanism)):
+        if once := found.paid(mechanism, MERGE, as_original(mechanism)):
             few, many = (100 * once.seen_us.value / calls / once.fit.at(calls) for calls in (CALLS[0], CALLS[2]))
             yield (
                 "N calls share the one-off cost; the document's fall is larger, for an unknown reason "
@@ -288,10 +284,10 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
         yield (
             f"Merge sort always ran before quicksort, on one connection ({label(mechanism)})",
             f"The first 100 calls ÷ the next 900, the same algorithm: "
-            f"{_ratio(cold_runs.first_pays(found.cold, mechanism))}. Merge sort ÷ quicksort in fresh runs: "
-            f"{_ratio(cold_runs.algorithms_ratio(found.cold, mechanism, CALLS[0]))}. The document: {theirs:.2f}.",
+            f"{_ratio(found.first_pays(mechanism))}. Merge sort ÷ quicksort in fresh runs: "
+            f"{_ratio(found.algorithms_ratio(mechanism, CALLS[0]))}. The document: {theirs:.2f}.",
         )
-    so, both_before = (cold_runs.mechanisms_ratio(found.cold, MERGE, CALLS[0], each) for each in (True, False))
+    so, both_before = (found.mechanisms_ratio(MERGE, CALLS[0], each) for each in (True, False))
     yield (
         "gRPC connected inside its first timed call, net/rpc before its loop",
         f"gRPC ÷ net/rpc, merge sort, 100 calls: as the document connects {_ratio(so)}; both connected before "

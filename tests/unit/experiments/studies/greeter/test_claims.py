@@ -11,7 +11,7 @@ from experiments.show.content import Seen, content
 from experiments.studies.greeter import GREETER
 from experiments.studies.greeter.claims import claims
 from experiments.studies.greeter.design import TWO, asynchronous, cold, greeter
-from experiments.studies.greeter.rates import cold_runs
+from experiments.studies.greeter.figures import cold_runs
 from tests.unit.experiments.studies.greeter.judgements import ALONE, CPP, PYTHON, SCALE, seen
 
 FIRST, BOTH, SERVER_LESS, SHARE_FALLS = "has just started", "same client", "the server answers fewer", "one alone"

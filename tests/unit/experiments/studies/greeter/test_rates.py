@@ -7,7 +7,7 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.design.setting import Setting
 from experiments.studies.greeter.design import ONE, SAME_CLIENT, TWO, asynchronous
-from experiments.studies.greeter.rates import cold_runs, from_cold, rates
+from experiments.studies.greeter.figures import cold_runs, from_cold, rates
 from tests.unit.experiments.studies.greeter.judgements import CPP, PYTHON, seen
 
 

@@ -9,9 +9,9 @@ from experiments.judge.cold import ColdJudged
 from experiments.show import content, report
 from experiments.show.content import Seen
 from experiments.studies import PARTS
-from experiments.studies.sort import answers, design, figures, measured
+from experiments.studies.sort import answers, design, figures
+from experiments.studies.sort.answers import NO_GO, Measured
 from experiments.studies.sort.design import PARAMETERS, go
-from experiments.studies.sort.measured import NO_GO
 from tests.unit.experiments.studies.sort.planted import CALL_US, CONNECT_US, FIRST_US, SCALE, cold_rows, judged
 
 
@@ -36,7 +36,7 @@ def test_without_go_the_report_says_so() -> None:
 
 def test_running_first_costs_what_is_paid_once() -> None:
     """The cost of the first calls is its planted share of a mean of 100 calls."""
-    ratio = measured.first_pays(cold_rows(), "grpc")
+    ratio = Measured({}, {}, {}, cold_rows(), True).first_pays("grpc")
     assert ratio is not None
     planted = (CONNECT_US["grpc"] + FIRST_US["grpc"] + 99 * CALL_US["grpc"]) / 100 / CALL_US["grpc"]
     assert ratio.value == pytest.approx(planted, rel=0.02)
