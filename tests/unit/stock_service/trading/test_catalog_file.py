@@ -1,6 +1,8 @@
 """Catalog files: a right file is read exactly. A wrong one is refused in one line with the place and the reason."""
 
+import re
 import tomllib
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,7 @@ BAD: dict[str, tuple[str, str, object, str]] = {
     "limit negative": (one(limit="-1"), "stocks[1].volume_limit", -1, LIMIT),
     "limit too large": (one(limit=str(2**63)), "stocks[1].volume_limit", 2**63, LIMIT),
     "limit a text": (one(limit='"10"'), "stocks[1].volume_limit", "10", LIMIT),
+    "limit a fraction": (one(limit="10.0"), "stocks[1].volume_limit", Decimal("10.0"), LIMIT),
     "limit true": (one(limit="true"), "stocks[1].volume_limit", True, LIMIT),
 }
 
@@ -100,23 +103,12 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, fault: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_fraction_of_a_limit_is_refused(tmp_path: Path) -> None:
-    """A limit is whole shares: 10.0 is not."""
-    path = written(tmp_path, one(limit="10.0"))
-    with pytest.raises(UsageError) as refused:
-        load(path)
-    assert refused.value.option == f"{path}: stocks[1].volume_limit"
-    assert "10.0" in str(refused.value)
-    assert refused.value.allowed == LIMIT
-
-
 @pytest.mark.slow
 def test_too_many_stocks_are_refused(tmp_path: Path) -> None:
     """The count is named, not the stocks."""
     path = written(tmp_path, f"stocks = [{'1,' * (STOCKS_MAX + 1)}]")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError, match=rf": stocks: got {STOCKS_MAX + 1}, allowed: {re.escape(TABLES)}$"):
         load(path)
-    assert str(refused.value) == f"{path}: stocks: got {STOCKS_MAX + 1}, allowed: {TABLES}"
 
 
 @pytest.mark.parametrize(

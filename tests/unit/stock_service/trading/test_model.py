@@ -116,17 +116,13 @@ def test_what_is_no_amount_is_refused(amount: str | float) -> None:
     assert repr(amount) in str(refused.value)
 
 
-@pytest.mark.parametrize("amount", ["92233720368547758.08", "-92233720368547758.09", "1e30", 1e300, "1e5000"])
+@pytest.mark.parametrize(
+    "amount", ["92233720368547758.08", "-92233720368547758.09", "1e30", 1e300, "1e5000", "1e999999"]
+)
 def test_more_than_the_wire_carries_is_refused(amount: str | float) -> None:
     """An amount of over 2^63 - 1 cents is a ValueError."""
     with pytest.raises(ValueError, match="more than the service carries"):
         cents(amount)
-
-
-def test_an_amount_with_a_huge_exponent_is_refused() -> None:
-    """An amount with a huge exponent is refused, also one that no decimal can be multiplied by 100."""
-    with pytest.raises(ValueError, match="1e999999"):
-        cents("1e999999")
 
 
 @given(st.text(max_size=20) | st.from_regex(r"\$?-?[0-9]{1,3}(\.[0-9]{1,3})?(e[+-]?[0-9]{1,3})?", fullmatch=True))
