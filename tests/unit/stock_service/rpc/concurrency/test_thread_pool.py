@@ -1,4 +1,4 @@
-"""The standard library's pool, bounded: threads come as they are needed, up to a number, and tasks in order."""
+"""The standard library's pool, bounded, and a thread per task: threads come as they are needed, up to a number."""
 
 from threading import Thread, current_thread
 
@@ -49,3 +49,14 @@ def test_a_task_that_got_no_thread_of_its_own_is_run_by_another(monkeypatch: pyt
             patched.setattr(Thread, "start", start_none)
             pool.execute(lambda: ran.append(1))
     assert ran == [1]
+
+
+def test_every_task_has_a_thread_of_its_own() -> None:
+    """No thread runs two tasks, one after the other. Each has a name and is not a daemon."""
+    threads: list[Thread] = []
+    with running(ThreadPerTask, 1, 0) as (executor, _):
+        for _ in range(5):
+            execute(executor, lambda: threads.append(current_thread()))
+    assert len({id(thread) for thread in threads}) == 5
+    assert {thread.name for thread in threads} == {"thread-per-task"}
+    assert not any(thread.daemon for thread in threads)

@@ -11,17 +11,7 @@ import pytest
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import cores
-from stock_service.rpc.process.cores import (
-    AGAIN_MOST_S,
-    AUTO,
-    LOOK_S,
-    NONE,
-    Keeper,
-    Keeping,
-    Used,
-    better_core,
-    cpus,
-)
+from stock_service.rpc.process.cores import AGAIN_MOST_S, AUTO, LOOK_S, NONE, Keeper, Keeping, Used, better_core, cpus
 
 
 class Simulated:
@@ -47,12 +37,22 @@ class Simulated:
         return seen
 
 
-def test_a_server_that_does_not_fill_its_core_stays_on_it() -> None:
-    """Half of it is used, and once all of it is nearly."""
+@pytest.mark.parametrize(
+    ("user", "kernel", "waited", "tried"),
+    [
+        (0.3, 0.2, 0.0, False),  # half of its core is used
+        (0.5, 0.3, 0.09, False),  # nearly all of its core is used
+        (0.25, 0.25, 0.5, True),  # the core is another program's, too
+        (0.5, 0.0, -3.0, False),  # threads that ended take their waits with them, and the counted waits fall
+    ],
+)
+def test_a_server_that_does_not_fill_its_core_stays_on_it(
+    user: float, kernel: float, waited: float, tried: bool
+) -> None:
+    """A server that fills its core, or computes for half of the time and waits for its core in the other half, is
+    tried on all cores."""
     server = Simulated()
-    assert set(server.runs(60, user=0.3, kernel=0.2)) == {False}
-    assert set(server.runs(60, user=0.5, kernel=0.3, waited=0.09)) == {False}
-    assert server.keeping.tries == 0
+    assert (True in server.runs(60, user, kernel, waited)) == bool(server.keeping.tries) == tried
 
 
 def test_under_the_gil_a_full_server_is_tried_ever_later() -> None:
@@ -77,16 +77,6 @@ def test_work_that_lets_the_gil_go_has_all_cores_as_long_as_it_lasts() -> None:
     assert set(server.runs(10, user=0.1)) == {False}
     assert server.runs(LOOK_S, user=1.0) == [True]
     assert server.keeping.free_s == pytest.approx(10 + LOOK_S)
-
-
-def test_a_server_whose_core_is_another_programs_too_is_tried() -> None:
-    """A server that computes for half of the time, and waits for its core in the other half, is tried."""
-    assert True in Simulated().runs(1, user=0.25, kernel=0.25, waited=0.5)
-
-
-def test_threads_that_ended_take_their_waits_with_them() -> None:
-    """The counted waits fall; nothing follows from that."""
-    assert set(Simulated().runs(2, user=0.5, waited=-3.0)) == {False}
 
 
 @pytest.mark.parametrize(
