@@ -102,7 +102,8 @@ def bad_messages() -> list[tuple[bytes, bool, type[Fault], str]]:
 @pytest.mark.parametrize(("data", "ends", "fault", "detail"), bad_messages())
 @pytest.mark.parametrize("warm", [False, True])
 def test_a_message_that_is_none(data: bytes, ends: bool, fault: type[Fault], detail: str, warm: bool) -> None:
-    """Compressed, over the limit, twice, cut short, without a status, or missing: a fault of that call alone."""
+    """Compressed, over the limit, twice, cut short, without a status, missing, or before the headers: a fault of that
+    call alone."""
     client = Client()
     if warm:
         client.warm()
@@ -112,11 +113,6 @@ def test_a_message_that_is_none(data: bytes, ends: bool, fault: type[Fault], det
     assert type(outcome) is fault
     assert detail in outcome.detail
     client.warm()
-
-
-def test_a_message_before_its_headers() -> None:
-    """Is a fault of that call."""
-    client = Client()
     assert "before its headers" in client.fault(frame(DATA, 0, client.start(), prefixed(b"m"))).detail
 
 
@@ -156,7 +152,13 @@ def test_a_call_that_was_given_up() -> None:
 
 
 def test_room_is_what_the_server_allows() -> None:
-    """Half as many calls as its settings say, or the only one, the last word counting."""
+    """Half as many calls as its settings say, or the only one, the last word counting. One call until the server has
+    spoken: its limit is not known before its SETTINGS."""
+    codec = GrpcCodec(AUTHORITY)
+    codec.start(codec.prepare(PATH, b"request", 1.5))
+    assert not codec.room()
+    codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 64)))
+    assert codec.room()
     client = Client(greeting=settings((http2.MAX_CONCURRENT_STREAMS, 4)))
     first = client.start()
     client.start()
@@ -168,15 +170,6 @@ def test_room_is_what_the_server_allows() -> None:
     client = Client(greeting=settings((http2.MAX_CONCURRENT_STREAMS, 1)))
     client.start()
     assert not client.codec.room()
-
-
-def test_room_is_for_one_call_until_the_server_has_spoken() -> None:
-    """The server's limit is not known before its SETTINGS."""
-    codec = GrpcCodec(AUTHORITY)
-    codec.start(codec.prepare(PATH, b"request", 1.5))
-    assert not codec.room()
-    codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 64)))
-    assert codec.room()
 
 
 def test_goaway() -> None:

@@ -121,6 +121,18 @@ def test_metadata_is_what_was_sent_besides(fields: list[Field]) -> None:
     assert found.usual
 
 
+def test_text_that_is_not_ascii_is_escaped() -> None:
+    """Metadata may be any bytes. Binary metadata may lack its padding. gRPC's own fields are left out."""
+    own = [
+        (b":authority", b"a:1"),
+        (b"te", b"trailers"),
+        (b"content-type", b"application/grpc"),
+        (b"grpc-timeout", b"3H"),
+    ]
+    found = head([*CALL, *own, (b"b", b"\xff\xfe"), (b"a-bin", b"AAE=, /w")])
+    assert found.metadata == (("b", "\\xff\\xfe"), ("a-bin", b"\x00\x01"), ("a-bin", b"\xff"))
+
+
 @pytest.mark.parametrize(
     ("value", "timeout_ms"),
     [(b"1n", 1), (b"0S", 1), (b"1000001n", 2), (b"99u", 1), (b"5S", 5000), (b"99999999H", 99_999_999 * 3_600_000)],

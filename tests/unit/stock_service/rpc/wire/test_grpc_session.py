@@ -5,7 +5,6 @@ import pytest
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_calls import END, GZIPPED, LATER, MORE, PLAIN
-from stock_service.rpc.wire.header_blocks import encode_block
 from stock_service.rpc.wire.http2 import ErrorCode
 from stock_service.rpc.wire.http2_endpoint import PROBE
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
@@ -20,7 +19,6 @@ from tests.unit.stock_service.rpc.wire.grpc_client_bytes import (
     Talk,
     call,
     data,
-    fields,
     frames,
     head,
     message,
@@ -93,24 +91,6 @@ def test_a_client_that_has_ended_is_answered_what_its_windows_allow() -> None:
     assert len(talk.reply(short, b"short")) == 3
     talk.reply(long, b"too long")
     assert not talk.session.held_bytes
-
-
-def test_metadata() -> None:
-    """Binary metadata is bytes, with padding or without. Text that is not ASCII is escaped. gRPC's own fields are left
-    out."""
-    talk = Talk()
-    block = encode_block(
-        [*fields(grpc_timeout="3H"), (b"a-bin", b"AAE"), (b"a-bin", b"AAE=, /w"), (b"b", b"\xff\xfe"), (b"b", b"c d")]
-    )
-    (request,) = talk.send(http2.headers(1, block, False) + data(1, message(b"")))
-    assert request[0].timeout_ms == 3 * 3_600_000
-    assert request[0].metadata == (
-        ("a-bin", b"\x00\x01"),
-        ("a-bin", b"\x00\x01"),
-        ("a-bin", b"\xff"),
-        ("b", "\\xff\\xfe"),
-        ("b", "c d"),
-    )
 
 
 def test_a_compressed_message_says_so() -> None:
