@@ -78,19 +78,14 @@ Start = Callable[[str], tuple[subprocess.Popen[bytes], psutil.Process]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", STARTED_BY.values(), ids=STARTED_BY)
-def test_a_program_is_gone_when_its_parent_was_killed(start: Start, source: str) -> None:
-    """A program is gone when its parent was killed, whether the parent went on or waits for it. Every other start is
-    one of these: ``test_whatever_is_started_is_tied``."""
-    parent, child = start(source)
-    parent.kill()
-    until(lambda: gone(child), "it has ended")
-
-
-def test_a_stopped_program_is_gone_too(start: Start) -> None:
-    """A stopped program is gone, too, as a server in the middle of a stall from outside."""
-    parent, child = start(STARTED_BY["tied"])
-    child.suspend()
+@pytest.mark.parametrize(("source", "stopped"), [("tied", False), ("tied", True), ("another's client", False)])
+def test_a_program_is_gone_when_its_parent_was_killed(start: Start, source: str, stopped: bool) -> None:
+    """A program is gone when its parent was killed, whether the parent went on or waits for it, also a stopped program,
+    as a server in the middle of a stall from outside. Every other start is one of these:
+    ``test_whatever_is_started_is_tied``."""
+    parent, child = start(STARTED_BY[source])
+    if stopped:
+        child.suspend()
     parent.kill()
     until(lambda: gone(child), "it has ended")
 
