@@ -19,7 +19,7 @@ def test_every_code_has_its_fault() -> None:
     """The table has one class for each code, and the class that code. A code has the number and the name of gRPC's
     status."""
     assert set(FAULTS) == set(FaultCode)
-    assert all(fault.code == code == grpc.StatusCode[code.name].value[0] for code, fault in FAULTS.items())
+    assert all(fault.code == code == grpc.StatusCode[fault.code.name].value[0] for code, fault in FAULTS.items())
     assert len(set(FAULTS.values())) == len(FaultCode)
     own = {each for each in Fault.__subclasses__() if each.__module__.startswith("stock_service.")}
     assert own == set(FAULTS.values())

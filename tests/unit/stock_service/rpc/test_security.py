@@ -137,22 +137,10 @@ def test_a_bad_file_is_refused_by_its_place(file: Path, text: str, place: str) -
     assert digest(TOKEN).hex() not in said
 
 
-@pytest.mark.parametrize(
-    ("values", "shown"),
-    [
-        ([], None),
-        (["Bearer abc"], digest(b"abc")),
-        (["bearer   abc"], digest(b"abc")),
-        (["Bearer "], UNREADABLE),
-        (["Bearer"], UNREADABLE),
-        (["Basic abc"], UNREADABLE),
-        (["Bearer abc def"], UNREADABLE),
-        (["Bearer abc", "Bearer abc"], UNREADABLE),
-        (["Bearer " + "a" * 257], UNREADABLE),
-        (["Bearer ä"], UNREADABLE),
-        ([""], UNREADABLE),
-    ],
-)
-def test_a_field_shows_one_token_or_none_that_is_valid(values: list[str], shown: bytes | None) -> None:
+def test_a_field_shows_one_token_or_none_that_is_valid() -> None:
     """A field that is not a valid ``Bearer TOKEN`` counts as unreadable, not as a missing token."""
-    assert shown_in(values) == shown
+    assert shown_in([]) is None
+    assert shown_in(["Bearer abc"]) == shown_in(["bearer   abc"]) == digest(b"abc")
+    assert shown_in(["Bearer abc", "Bearer abc"]) == UNREADABLE
+    for field in ("Bearer ", "Bearer", "Basic abc", "Bearer abc def", "Bearer " + "a" * 257, "Bearer ä", ""):
+        assert shown_in([field]) == UNREADABLE, field

@@ -50,18 +50,6 @@ def _no(_: object) -> bytes:
     return b""
 
 
-def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its turn: once the time is over the next one waits, and then comes first. One with more bytes comes
-    last."""
-    monkeypatch.setattr(module, "WHILE_NS", -1)
-    reader = Reader(3)
-    reader.more[0] = 2
-    for _ in range(5):
-        reader.low_priority.serve(others=False)
-    assert reader.order == [0, 1, 2, 0, 0]
-    assert not reader.low_priority.queue
-
-
 def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every second turn is for a cheap connection, so that a new client does not wait for all costly ones. Costly ones
     are read beside any number of new ones."""
@@ -133,15 +121,6 @@ def test_they_rest_while_others_are_served(monkeypatch: pytest.MonkeyPatch) -> N
     reader.low_priority.serve(others=False)
     reader.low_priority.serve(others=True)
     assert reader.order == [0, 0, 0, 0]
-
-
-def test_what_comes_later_of_a_read_counts() -> None:
-    """A message that a worker unfolds: the next connection waits as if the reading thread had done that."""
-    reader = Reader(2)
-    reader.made[0].later_ns = 10**12
-    reader.low_priority.serve(others=True)
-    reader.low_priority.serve(others=True)
-    assert reader.order == [0]
 
 
 def test_who_waits_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
