@@ -133,29 +133,22 @@ def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:
         StoreFile.create(link, STOCKS, unsynced)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "No such file or directory"),
-        (b"", "this file is something else"),
-        (b"no database at all", "SQLite says: file is not a database"),
-    ],
-)
-def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """A missing, an empty and a foreign file are refused, and not changed."""
-    path = tmp_path / "file"
-    if content is not None:
-        path.write_bytes(content)
-    assert said in refusal(path)
-    assert not path.exists() if content is None else path.read_bytes() == content
-
-
-def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
-    """A database of another program is refused by its application id, and not changed."""
-    path = edited(tmp_path / "file", "CREATE TABLE stocks (number INTEGER)")
-    before = path.read_bytes()
-    assert "this file is something else" in refusal(path)
-    assert path.read_bytes() == before
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    """A missing, an empty and a foreign file are refused, and not changed; and so is a database of another program, by
+    its application id."""
+    assert "No such file or directory" in refusal(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "empty").touch()
+    (tmp_path / "text").write_bytes(b"no database at all")
+    edited(tmp_path / "other", "CREATE TABLE stocks (number INTEGER)")
+    for name, said in (
+        ("empty", "this file is something else"),
+        ("text", "SQLite says: file is not a database"),
+        ("other", "this file is something else"),
+    ):
+        content = (tmp_path / name).read_bytes()
+        assert said in refusal(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == content
 
 
 DAMAGED = "allowed: a sound store, but "

@@ -116,24 +116,21 @@ def test_a_message_that_is_none(data: bytes, ends: bool, fault: type[Fault], det
     assert "before its headers" in client.fault(frame(DATA, 0, client.start(), prefixed(b"m"))).detail
 
 
-@pytest.mark.parametrize(
-    ("code", "fault"),
-    [
+def test_a_reset_is_a_fault() -> None:
+    """A reset is a fault with the server's reason, and the connection goes on."""
+    client = Client()
+    for code, fault in (
         (ErrorCode.REFUSED_STREAM, Unavailable),
         (ErrorCode.CANCEL, Unavailable),
         (ErrorCode.ENHANCE_YOUR_CALM, Overloaded),
         (ErrorCode.NO_ERROR, InternalFault),
         (ErrorCode.INTERNAL_ERROR, InternalFault),
-    ],
-)
-def test_a_reset_is_a_fault(code: ErrorCode, fault: type[Fault]) -> None:
-    """A reset is a fault with the server's reason, and the connection goes on."""
-    client = Client()
-    call = client.start()
-    outcome = client.fault(http2.rst_stream(call, code))
-    assert (type(outcome), outcome.detail) == (fault, f"call to host:1 reset by the server: {code.name}")
-    client.warm()
-    assert client.codec.feed(http2.rst_stream(call, code)) == []
+    ):
+        call = client.start()
+        outcome = client.fault(http2.rst_stream(call, code))
+        assert (type(outcome), outcome.detail) == (fault, f"call to host:1 reset by the server: {code.name}")
+        client.warm()
+        assert client.codec.feed(http2.rst_stream(call, code)) == []
 
 
 def test_a_call_that_was_given_up() -> None:

@@ -204,22 +204,17 @@ def test_only_a_client_that_waits_is_told_to_go_on() -> None:
     assert of.take_interim() == b""
 
 
-@pytest.mark.parametrize(
-    ("line", "ends"),
-    [
+def test_who_closes_is_known() -> None:
+    """The version tells if the connection closes, unless the head says otherwise. Bytes behind the last request are not
+    read."""
+    for line, ends in (
         (b"HTTP/1.1\r\nHost: a\r\n", False),
         (b"HTTP/1.1\r\nHost: a\r\nConnection: upgrade, close\r\n", True),
         (b"HTTP/1.0\r\n", True),
         (b"HTTP/1.0\r\nConnection: Keep-Alive\r\n", False),
-    ],
-)
-def test_who_closes_is_known(line: bytes, ends: bool) -> None:
-    """The version tells if the connection closes, unless the head says otherwise. Bytes behind the last request are not
-    read."""
-    of = decoder()
-    first = b"GET / " + line + b"\r\n"
-    assert len(of.feed(first + first)) == (1 if ends else 2)
-    assert of.ended is ends
+    ):
+        of, first = decoder(), b"GET / " + line + b"\r\n"
+        assert (len(of.feed(first + first)), of.ended) == (1 if ends else 2, ends)
 
 
 def test_a_head_is_checked_once_and_one_that_is_refused_each_time() -> None:
