@@ -111,25 +111,22 @@ def test_too_many_stocks_are_refused(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_what_is_no_toml_is_refused_with_its_place(tmp_path: Path) -> None:
+    """The line or byte is named, and the file, in one line."""
+    for text, words in (
         (b"[[stocks]]\nname = ", "end of document"),
         (b"a = 1\n\nb = = 2", "line 3"),
         (b"name = 'A'\nname = 'B'\n", "line 2"),
         (b"\xff\xfe", "byte 0"),
         (b'name = "\xe9"', "byte 8"),
-    ],
-)
-def test_what_is_no_toml_is_refused_with_its_place(tmp_path: Path, text: bytes, words: str) -> None:
-    """The line or byte is named, and the file, in one line."""
-    path = written(tmp_path, text)
-    with pytest.raises(UsageError) as refused:
-        load(path)
-    message = str(refused.value)
-    assert message.startswith(f"--catalog: got {str(path)!r}, allowed: a file in ")
-    assert words in message
-    assert "\n" not in message
+    ):
+        path = written(tmp_path, text)
+        with pytest.raises(UsageError) as refused:
+            load(path)
+        message = str(refused.value)
+        assert message.startswith(f"--catalog: got {str(path)!r}, allowed: a file in ")
+        assert words in message
+        assert "\n" not in message
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -101,23 +101,20 @@ def test_an_answer_that_nobody_takes_is_given_up() -> None:
         until(lambda: not endpoint._open, "it is closed")
 
 
-@pytest.mark.parametrize(
-    ("line", "status", "allowed", "has_body"),
-    [
+def test_verbs_and_paths() -> None:
+    """HEAD is answered as GET, without the body; another verb is told which are allowed; only ``/metrics`` is there."""
+    for line, status, allowed, has_body in (
         ("GET /metrics", "200 OK", False, True),
         ("HEAD /metrics", "200 OK", False, False),
         ("POST /metrics", "405 Method Not Allowed", True, True),
         ("GET /none", "404 Not Found", False, True),
         ("HEAD /none", "404 Not Found", False, False),
         ("POST /none", "404 Not Found", False, True),
-    ],
-)
-def test_verbs_and_paths(line: str, status: str, allowed: bool, has_body: bool) -> None:
-    """HEAD is answered as GET, without the body; another verb is told which are allowed; only ``/metrics`` is there."""
-    with scraped(WAIT_S) as endpoint:
-        head, _, body = answered(endpoint, line).partition("\r\n\r\n")
-    assert head.startswith(f"HTTP/1.1 {status}\r\n")
-    assert ("Allow: GET, HEAD" in head.split("\r\n"), bool(body)) == (allowed, has_body)
+    ):
+        with scraped(WAIT_S) as endpoint:
+            head, _, body = answered(endpoint, line).partition("\r\n\r\n")
+        assert head.startswith(f"HTTP/1.1 {status}\r\n")
+        assert ("Allow: GET, HEAD" in head.split("\r\n"), bool(body)) == (allowed, has_body)
 
 
 def test_who_asks_nothing_holds_up_no_stop() -> None:

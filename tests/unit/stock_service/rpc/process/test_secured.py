@@ -28,9 +28,9 @@ def given(transport: str, *words: str) -> argparse.Namespace:
     return parser.parse_args([str(folder / word) if (folder / word).is_file() else word for word in words])
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_options_that_do_not_go_together() -> None:
+    """Are refused by name; so is a host beyond this machine without both TLS and callers."""
+    for words, said in (
         (("--tls-cert", "server.pem"), "--tls-key: missing"),
         (("--tls-key", "server-key.pem"), "--tls-key: got .*allowed: beside --tls-cert"),
         (("--tls-client-ca", "ca.pem"), "--tls-client-ca: got .*allowed: beside --tls-cert"),
@@ -41,12 +41,9 @@ def given(transport: str, *words: str) -> argparse.Namespace:
         (("--host", "0.0.0.0", *PAIR), "--host: "),
         (("--host", "0.0.0.0", "--access", "access.toml"), "--host: "),
         (("--host", "0.0.0.0", "--insecure", "--access", "admin.token"), "--access: "),
-    ],
-)
-def test_options_that_do_not_go_together(words: tuple[str, ...], said: str) -> None:
-    """Are refused by name; so is a host beyond this machine without both TLS and callers."""
-    with pytest.raises(UsageError, match=said):
-        security_of("sockets", given("sockets", *words))
+    ):
+        with pytest.raises(UsageError, match=said):
+            security_of("sockets", given("sockets", *words))
 
 
 @pytest.mark.parametrize(
