@@ -16,18 +16,7 @@ HEADS = Heads({PATH: Kind.UNARY})
 CALL: list[Field] = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", PATH)]
 
 NAMES = st.sampled_from(
-    [
-        b":authority",
-        b":path",
-        b":status",
-        b":",
-        b"",
-        b"te",
-        b"content-length",
-        b"content-type",
-        b"connection",
-        b"upgrade",
-    ]
+    [b"", b":", *b":authority :path :status te content-length content-type connection upgrade".split()]
 ) | st.from_regex(rb"[a-zA-Z0-9:_. -]{1,8}(-bin)?", fullmatch=True)
 VALUES = st.sampled_from([b"", b"trailers", b"7", b"application/grpc", b"a b", b" a", b"a\t", b"a\r", b"\0", b"YQ"]) | (
     st.binary(max_size=9)
