@@ -37,22 +37,17 @@ class Simulated:
         return seen
 
 
-@pytest.mark.parametrize(
-    ("user", "kernel", "waited", "tried"),
-    [
+def test_a_server_that_does_not_fill_its_core_stays_on_it() -> None:
+    """A server that fills its core, or computes for half of the time and waits for its core in the other half, is
+    tried on all cores."""
+    for user, kernel, waited, tried in (
         (0.3, 0.2, 0.0, False),  # half of its core is used
         (0.5, 0.3, 0.09, False),  # nearly all of its core is used
         (0.25, 0.25, 0.5, True),  # the core is another program's, too
         (0.5, 0.0, -3.0, False),  # threads that ended take their waits with them, and the counted waits fall
-    ],
-)
-def test_a_server_that_does_not_fill_its_core_stays_on_it(
-    user: float, kernel: float, waited: float, tried: bool
-) -> None:
-    """A server that fills its core, or computes for half of the time and waits for its core in the other half, is
-    tried on all cores."""
-    server = Simulated()
-    assert (True in server.runs(60, user, kernel, waited)) == bool(server.keeping.tries) == tried
+    ):
+        server = Simulated()
+        assert (True in server.runs(60, user, kernel, waited)) == bool(server.keeping.tries) == tried
 
 
 def test_under_the_gil_a_full_server_is_tried_ever_later() -> None:

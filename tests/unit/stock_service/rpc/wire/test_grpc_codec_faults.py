@@ -85,10 +85,12 @@ def test_a_reply_that_is_not_grpcs(fields: Fields, fault: type[Fault], detail: s
     client.warm()
 
 
-def bad_messages() -> list[tuple[bytes, bool, type[Fault], str]]:
-    """DATA, if it ends the stream, and its fault, or else that of the status OK behind it."""
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_message_that_is_none(warm: bool) -> None:
+    """Compressed, over the limit, twice, cut short, without a status, missing, or before the headers: a fault of that
+    call alone."""
     whole = prefixed(b"message")
-    return [
+    for data, ends, fault, detail in (
         (prefixed(b"message", compressed=1), False, InternalFault, "compressed"),
         (b"\0" + (MESSAGE_BYTES_MAX + 1).to_bytes(4, "big"), False, Overloaded, f"allowed: {MESSAGE_BYTES_MAX}"),
         (whole + whole, False, InternalFault, "more than one message"),
@@ -96,24 +98,17 @@ def bad_messages() -> list[tuple[bytes, bool, type[Fault], str]]:
         (whole[:-1], False, InternalFault, "half a message"),
         (whole[:4], False, InternalFault, "half a message"),
         (b"", False, InternalFault, "no message"),
-    ]
-
-
-@pytest.mark.parametrize(("data", "ends", "fault", "detail"), bad_messages())
-@pytest.mark.parametrize("warm", [False, True])
-def test_a_message_that_is_none(data: bytes, ends: bool, fault: type[Fault], detail: str, warm: bool) -> None:
-    """Compressed, over the limit, twice, cut short, without a status, missing, or before the headers: a fault of that
-    call alone."""
-    client = Client()
-    if warm:
+    ):
+        client = Client()
+        if warm:
+            client.warm()
+        call = client.start()
+        sent = client.server.headers(call, BEGIN) + frame(DATA, END_STREAM if ends else 0, call, data)
+        outcome = client.fault(sent + (b"" if ends else client.server.trailers(call)))
+        assert type(outcome) is fault
+        assert detail in outcome.detail
         client.warm()
-    call = client.start()
-    sent = client.server.headers(call, BEGIN) + frame(DATA, END_STREAM if ends else 0, call, data)
-    outcome = client.fault(sent + (b"" if ends else client.server.trailers(call)))
-    assert type(outcome) is fault
-    assert detail in outcome.detail
-    client.warm()
-    assert "before its headers" in client.fault(frame(DATA, 0, client.start(), prefixed(b"m"))).detail
+        assert "before its headers" in client.fault(frame(DATA, 0, client.start(), whole)).detail
 
 
 def test_a_reset_is_a_fault() -> None:

@@ -102,9 +102,9 @@ def test_requests_come_out_as_they_went_in(payloads: list[bytes]) -> None:
 HOST = b"Host: a\r\n"
 
 
-@pytest.mark.parametrize(
-    ("head", "status"),
-    [
+def test_what_can_be_read_in_two_ways_is_refused() -> None:
+    """A message that can be read in two ways, or is over a limit, is refused. A good request before it comes out."""
+    for head, status in (
         (b"GET / HTTP/1.1\r\n", 400),
         (b"GET / HTTP/1.1\r\n" + HOST + HOST, 400),
         (b"GET / HTTP/1.1\r\nHost: a b\r\n", 400),
@@ -134,13 +134,10 @@ HOST = b"Host: a\r\n"
         (b"GET / HTTP/1.1\r\n" + HOST + b"Timeout-Ms: soon\r\n", 400),
         (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 1001\r\n", 413),
         (b"GET /" + b"a" * HEAD_BYTES_MAX + b" HTTP/1.1\r\n" + HOST, 431),
-    ],
-)
-def test_what_can_be_read_in_two_ways_is_refused(head: bytes, status: int) -> None:
-    """A message that can be read in two ways, or is over a limit, is refused. A good request before it comes out."""
-    good = post(b"/a.B/C", 0, b"x")
-    requests, refused = read([good + head + b"\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\n"])
-    assert ([payload for _, payload in requests], refused) == ([b"x"], status)
+    ):
+        good = post(b"/a.B/C", 0, b"x")
+        requests, refused = read([good + head + b"\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\n"])
+        assert ([payload for _, payload in requests], refused) == ([b"x"], status)
 
 
 def test_a_chunked_body_that_is_none_is_refused() -> None:
