@@ -164,7 +164,7 @@ def test_what_waited_in_the_kernel_is_refused_though_nobody_waits_here() -> None
 
 def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     """While some clients send little beside others that send much, half a turn of each is begun at a time. Else the
-    whole room is filled."""
+    whole room is filled, and also where requests take long."""
     waiting = turns()
     waiting.ahead.ran(20, 2 * MS)
     for number in range(40):
@@ -184,13 +184,8 @@ def test_while_any_send_little_half_a_turn_of_each_is_begun_at_a_time() -> None:
     assert waiting.fair_room(100, NOW) == 21
     waiting.behind = True
     assert waiting.fair_room(100, NOW) == 40, "as many as last a sleep"
-
-
-def test_where_requests_take_long_all_that_there_is_room_for_are_begun() -> None:
-    """Where requests take long, 2 in a millisecond here, the whole room is filled, also with clients that send
-    little."""
     waiting = turns()
-    waiting.ahead.ran(20, 10 * MS)
+    waiting.ahead.ran(20, 10 * MS)  # 2 in a millisecond
     for number in range(40):
         waiting.join(connection(10 if number else 1), 1000, NOW)
     assert waiting.fair_room(100, NOW) == 100
