@@ -46,9 +46,10 @@ def test_options_that_do_not_go_together() -> None:
             security_of("sockets", given("sockets", *words))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_options_that_go_together() -> None:
+    """Options that go together give the asked security."""
+    words: tuple[str, ...]
+    for words in (
         (),
         ("--host", "::1"),
         ("--host", "0.0.0.0", "--insecure"),
@@ -56,14 +57,11 @@ def test_options_that_do_not_go_together() -> None:
         ("--host", "::", *PAIR, "--access", "access.toml", "--tls-client-ca", "ca.pem"),
         ("--access", "access.toml"),
         PAIR,
-    ],
-)
-def test_options_that_go_together(words: tuple[str, ...]) -> None:
-    """Options that go together give the asked security."""
-    security = security_of("sockets", given("sockets", *words))
-    assert (security.tls is not None) == ("--tls-cert" in words)
-    assert (security.access is not None) == ("--access" in words)
-    assert len(security.files) == sum(word.endswith((".pem", ".toml")) for word in words)
+    ):
+        security = security_of("sockets", given("sockets", *words))
+        assert (security.tls is not None) == ("--tls-cert" in words)
+        assert (security.access is not None) == ("--access" in words)
+        assert len(security.files) == sum(word.endswith((".pem", ".toml")) for word in words)
 
 
 def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
