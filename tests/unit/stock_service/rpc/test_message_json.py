@@ -114,7 +114,7 @@ PUT, TRADE = entity_pb2.PutEntityRequest, stock_pb2.TradeRequest
         (
             descriptor_pb2.UninterpretedOption,
             b'{"positive_int_value": 18446744073709551616}',
-            "from 0 to 184467440737095",
+            "from 0 to 1844674407370955",
         ),
         (descriptor_pb2.UninterpretedOption, b'{"name": [{"name_part": 1}]}', "name_part: got 1, allowed: a text"),
         (descriptor_pb2.UninterpretedOption, b'{"name": [1]}', "NamePart: got 1, allowed: an object"),

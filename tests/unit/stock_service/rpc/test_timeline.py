@@ -63,23 +63,9 @@ def test_every_stamp_has_its_column(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_the_request_before(tmp_path: Path) -> None:
-    """A request without a lock or a known method has none, also after a request of its thread that had both, or was
-    half done."""
-    timeline = Timeline(10, clock())
-    stamper = timeline.local.stamper
-    stamper.begin(1)
-    stamper.acquired(2, 3)
-    stamper.handled(7)
-    stamper.begin(4)
-    assert stamper.handled_ns == 0
-    stamper.handled(NO_METHOD)
-    stamper.end()
-    assert rows(timeline, tmp_path).tolist() == [[4, 30, 0, 0, 0, 40, 50, NO_METHOD, 0]]
-
-
-def test_of_several_locks_the_waits_are_summed(tmp_path: Path) -> None:
     """For several locks the stamps are the ask for the first and the acquisition of the last. The wait is the sum,
-    without the time between."""
+    without the time between. A request without a lock or a known method has none, also after a request of its thread
+    that had both, or was half done."""
     timeline = Timeline(10, clock())
     stamper = timeline.local.stamper
     stamper.begin(1)
@@ -87,8 +73,17 @@ def test_of_several_locks_the_waits_are_summed(tmp_path: Path) -> None:
     stamper.acquired(18, 19)
     stamper.handled(0)
     stamper.end()
-    (row,) = rows(timeline, tmp_path)
-    assert row[2:5].tolist() == [12, 19, 4]
+    stamper.begin(2)
+    stamper.acquired(2, 3)
+    stamper.handled(7)
+    stamper.begin(4)
+    assert stamper.handled_ns == 0
+    stamper.handled(NO_METHOD)
+    stamper.end()
+    assert rows(timeline, tmp_path).tolist() == [
+        [1, 10, 12, 19, 4, 20, 30, 0, 0],
+        [4, 60, 0, 0, 0, 70, 80, NO_METHOD, 0],
+    ]
 
 
 def test_what_is_over_the_limit_is_counted(tmp_path: Path) -> None:

@@ -10,23 +10,18 @@ from stock_service.rpc.tls import ClientCredentials, ServerTls, TlsFiles, named_
 from tests.tls import credentials, server_tls
 
 
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        (("none.pem", "server-key.pem", None), "--tls-cert: .*No such file"),
-        (("server.pem", "none.pem", None), "--tls-key: .*No such file"),
-        (("server.pem", "admin-key.pem", None), "--tls-cert, --tls-key: .*KEY_VALUES_MISMATCH"),
-        (("access.toml", "server-key.pem", None), "--tls-cert, --tls-key: "),
-        (("server.pem", "server-key.pem", "access.toml"), "--tls-client-ca: .*certificates in PEM"),
-    ],
-)
-def test_files_that_cannot_be_used_are_refused_by_option(names: tuple[str, str, str | None], said: str) -> None:
+def test_files_that_cannot_be_used_are_refused_by_option() -> None:
     """Unusable files are refused by their option, before a server listens."""
-    certificate, key, authority = names
     folder = credentials()
-    files = TlsFiles(folder / certificate, folder / key, None if authority is None else folder / authority)
-    with pytest.raises(UsageError, match=said):
-        ServerTls(files)
+    for certificate, key, authority, said in (
+        ("none.pem", "server-key.pem", None, "--tls-cert: .*No such file"),
+        ("server.pem", "none.pem", None, "--tls-key: .*No such file"),
+        ("server.pem", "admin-key.pem", None, "--tls-cert, --tls-key: .*KEY_VALUES_MISMATCH"),
+        ("access.toml", "server-key.pem", None, "--tls-cert, --tls-key: "),
+        ("server.pem", "server-key.pem", folder / "access.toml", "--tls-client-ca: .*certificates in PEM"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            ServerTls(TlsFiles(folder / certificate, folder / key, authority))
 
 
 def test_a_bad_pair_leaves_the_one_before(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The password of a DSN: no message of the program has it."""
 
-import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -11,13 +11,18 @@ SECRET = "open-sesame"
 SERVE = ("serve", "--transport", "sockets")
 
 
-def refused(capfd: pytest.CaptureFixture[str]) -> str:
-    """All output of the program before it ends for bad usage."""
-    with pytest.raises(SystemExit) as left:
-        main(sys.argv[1:])
-    assert left.value.code == 2
-    printed = capfd.readouterr()
-    return printed.out + printed.err
+@pytest.fixture
+def refused(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Gives all output of the program before it ends for bad usage."""
+
+    def run(*command: str) -> str:
+        monkeypatch.setattr("sys.argv", ["stock_service", *command])
+        with pytest.raises(SystemExit, match=r"^2$"):
+            main([*command])
+        printed = capfd.readouterr()
+        return printed.out + printed.err
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -37,13 +42,10 @@ def refused(capfd: pytest.CaptureFixture[str]) -> str:
         f"host=a:{SECRET}@127.0.0.1 port=1",
     ],
 )
-def test_a_password_is_never_shown(
-    dsn: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_is_never_shown(dsn: str, refused: Callable[..., str]) -> None:
     """A password is not shown for a server that is not reached, and not for a DSN that cannot be read."""
     for command in ((*SERVE, "--store", f"postgres:{dsn}"), ("store", "init", dsn), (*SERVE, "--store", dsn)):
-        monkeypatch.setattr("sys.argv", ["stock_service", *command])
-        assert SECRET not in refused(capfd)
+        assert SECRET not in refused(*command)
 
 
 @pytest.mark.parametrize(
@@ -58,15 +60,12 @@ def test_a_password_is_never_shown(
         f"postgresql://a:my {SECRET}@127.0.0.1:1/b",
     ],
 )
-def test_a_password_of_a_dsn_without_quotes_is_never_shown(
-    unquoted: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_of_a_dsn_without_quotes_is_never_shown(unquoted: str, refused: Callable[..., str]) -> None:
     """The shell makes several arguments of a DSN without quotes. Its password is not shown, and a mistyped option
     before it is named."""
     first, *others = unquoted.split()
     words = ("--store", f"postgres:{first}", *others)
-    monkeypatch.setattr("sys.argv", ["stock_service", *SERVE, "--prot", "0", *words])
-    assert "--prot 0" in refused(capfd)
+    assert "--prot 0" in refused(*SERVE, "--prot", "0", *words)
     for command in (
         (*SERVE, *words),
         (*SERVE, f"--stor=postgres:{first}", *others),
@@ -75,5 +74,4 @@ def test_a_password_of_a_dsn_without_quotes_is_never_shown(
         ("store", first, *others, "init"),
         ("store", "backup", unquoted, f"{unquoted}/no"),
     ):
-        monkeypatch.setattr("sys.argv", ["stock_service", *command])
-        assert SECRET not in refused(capfd)
+        assert SECRET not in refused(*command)

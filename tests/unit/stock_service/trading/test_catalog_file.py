@@ -1,6 +1,8 @@
 """Catalog files: a right file is read exactly. A wrong one is refused in one line with the place and the reason."""
 
+import re
 import tomllib
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,7 @@ BAD: dict[str, tuple[str, str, object, str]] = {
     "limit negative": (one(limit="-1"), "stocks[1].volume_limit", -1, LIMIT),
     "limit too large": (one(limit=str(2**63)), "stocks[1].volume_limit", 2**63, LIMIT),
     "limit a text": (one(limit='"10"'), "stocks[1].volume_limit", "10", LIMIT),
+    "limit a fraction": (one(limit="10.0"), "stocks[1].volume_limit", Decimal("10.0"), LIMIT),
     "limit true": (one(limit="true"), "stocks[1].volume_limit", True, LIMIT),
 }
 
@@ -100,52 +103,38 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, fault: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_fraction_of_a_limit_is_refused(tmp_path: Path) -> None:
-    """A limit is whole shares: 10.0 is not."""
-    path = written(tmp_path, one(limit="10.0"))
-    with pytest.raises(UsageError) as refused:
-        load(path)
-    assert refused.value.option == f"{path}: stocks[1].volume_limit"
-    assert "10.0" in str(refused.value)
-    assert refused.value.allowed == LIMIT
-
-
 @pytest.mark.slow
 def test_too_many_stocks_are_refused(tmp_path: Path) -> None:
     """The count is named, not the stocks."""
     path = written(tmp_path, f"stocks = [{'1,' * (STOCKS_MAX + 1)}]")
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError, match=rf": stocks: got {STOCKS_MAX + 1}, allowed: {re.escape(TABLES)}$"):
         load(path)
-    assert str(refused.value) == f"{path}: stocks: got {STOCKS_MAX + 1}, allowed: {TABLES}"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_what_is_no_toml_is_refused_with_its_place(tmp_path: Path) -> None:
+    """The line or byte is named, and the file, in one line."""
+    for text, words in (
         (b"[[stocks]]\nname = ", "end of document"),
         (b"a = 1\n\nb = = 2", "line 3"),
         (b"name = 'A'\nname = 'B'\n", "line 2"),
         (b"\xff\xfe", "byte 0"),
         (b'name = "\xe9"', "byte 8"),
-    ],
-)
-def test_what_is_no_toml_is_refused_with_its_place(tmp_path: Path, text: bytes, words: str) -> None:
-    """The line or byte is named, and the file, in one line."""
-    path = written(tmp_path, text)
-    with pytest.raises(UsageError) as refused:
-        load(path)
-    message = str(refused.value)
-    assert message.startswith(f"--catalog: got {str(path)!r}, allowed: a file in ")
-    assert words in message
-    assert "\n" not in message
+    ):
+        path = written(tmp_path, text)
+        with pytest.raises(UsageError) as refused:
+            load(path)
+        message = str(refused.value)
+        assert message.startswith(f"--catalog: got {str(path)!r}, allowed: a file in ")
+        assert words in message
+        assert "\n" not in message
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     """A missing file and a folder are named, with the system's reason."""
     for path, reason in ((tmp_path / "none.toml", "No such file"), (tmp_path, "Is a directory")):
-        with pytest.raises(UsageError) as refused:
+        said = re.escape(f"--catalog: got {str(path)!r}, allowed: a readable file ({reason}")
+        with pytest.raises(UsageError, match=f"^{said}"):
             load(path)
-        assert str(refused.value).startswith(f"--catalog: got {str(path)!r}, allowed: a readable file ({reason}")
 
 
 HOSTILE = {

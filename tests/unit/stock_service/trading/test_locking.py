@@ -16,25 +16,15 @@ BARELY_S = 0.02
 
 NAMES = ("A", "B")
 
+APART = {(f"{one} A", f"{other} B") for one in ("read", "write") for other in ("read", "write")}
+"""Accesses of two stocks."""
+
 TOGETHER: dict[str, set[tuple[str, str]]] = {
     "mutex": set(),
-    "per-stock": {("read A", "read B"), ("read A", "write B"), ("write A", "read B"), ("write A", "write B")},
+    "per-stock": APART,
     "read-write": {("read A", "read A"), ("read A", "read B")},
-    "two-level": {
-        ("read A", "read A"),
-        ("read A", "read B"),
-        ("read A", "write B"),
-        ("write A", "read B"),
-        ("write A", "write B"),
-    },
-    "snapshot": {
-        ("read A", "read A"),
-        ("read A", "write A"),
-        ("write A", "read A"),
-        ("read A", "read B"),
-        ("read A", "write B"),
-        ("write A", "read B"),
-    },
+    "two-level": {("read A", "read A"), *APART},
+    "snapshot": {("read A", "read A"), ("read A", "write A"), ("write A", "read A"), *APART} - {("write A", "write B")},
 }
 """Accesses that may be together, by strategy. All others are excluded."""
 

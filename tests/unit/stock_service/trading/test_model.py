@@ -21,21 +21,12 @@ from stock_service.trading.model import (
 from stock_service.v1 import stock_pb2
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (Status.OK, 1),
-        (Status.SUSPENDED, 0),
-        (Status.UNKNOWN_STOCK, -1),
-        (Status.INVALID_PRICE, -2),
-        (Status.INVALID_QUANTITY, -2),
-        (Status.INVALID_SIDE, -2),
-    ],
-)
-def test_every_status_has_the_assignments_code(status: Status, code: int) -> None:
+def test_every_status_has_the_assignments_code() -> None:
     """1 is done, 0 suspended, -1 unknown, -2 a refused argument."""
-    assert status.assignment_code == code
-    assert type(status.assignment_code) is int
+    codes = {status.name: status.assignment_code for status in Status}
+    refused = dict.fromkeys(("INVALID_PRICE", "INVALID_QUANTITY", "INVALID_SIDE"), -2)
+    assert codes == {"OK": 1, "SUSPENDED": 0, "UNKNOWN_STOCK": -1, **refused}
+    assert {type(code) for code in codes.values()} == {int}
 
 
 def test_the_numbers_are_those_of_the_wire() -> None:
@@ -46,26 +37,18 @@ def test_the_numbers_are_those_of_the_wire() -> None:
     assert {f"SIDE_{side.name}": side.value for side in Side} | {"SIDE_UNSPECIFIED": 0} == dict(stock_pb2.Side.items())
 
 
-@pytest.mark.parametrize(
-    "value",
-    [Stock("A", 1, 2), LookupReply(Status.OK), TradeReply(Status.OK), UpdateReply(Status.OK)],
-    ids=lambda value: type(value).__name__,
-)
-def test_values_cannot_be_changed(value: Stock | LookupReply | TradeReply | UpdateReply) -> None:
+def test_values_cannot_be_changed() -> None:
     """A value that any thread may hold cannot be assigned to, and takes no further attribute."""
-    field = next(iter(type(value).__annotations__))
-    with pytest.raises(AttributeError):
-        setattr(value, field, None)
-    assert not hasattr(value, "__dict__")
+    for value in (Stock("A", 1, 2), LookupReply(Status.OK), TradeReply(Status.OK), UpdateReply(Status.OK)):
+        with pytest.raises(AttributeError):
+            setattr(value, next(iter(type(value).__annotations__)), None)
+        assert not hasattr(value, "__dict__")
 
 
-@pytest.mark.parametrize(
-    ("price_cents", "text"),
-    [(0, "$0.00"), (5, "$0.05"), (1599, "$15.99"), (100_000, "$1000.00"), (INT64_MAX, "$92233720368547758.07")],
-)
-def test_dollars_have_two_decimals(price_cents: int, text: str) -> None:
+def test_dollars_have_two_decimals() -> None:
     """Cents of any size are printed as dollars with two decimals."""
-    assert dollars(price_cents) == text
+    printed = {0: "$0.00", 5: "$0.05", 1599: "$15.99", 100_000: "$1000.00", INT64_MAX: "$92233720368547758.07"}
+    assert {price_cents: dollars(price_cents) for price_cents in printed} == printed
 
 
 @given(st.integers(0, INT64_MAX))
@@ -86,23 +69,11 @@ def test_cents_are_rounded_half_to_even(amount: Decimal) -> None:
     assert cents(str(amount)) == int((amount * 100).to_integral_value(ROUND_HALF_EVEN))
 
 
-@pytest.mark.parametrize(
-    ("amount", "price_cents"),
-    [
-        ("15.99", 1599),
-        ("$15.99", 1599),
-        (" $15.99 ", 1599),
-        ("-1.50", -150),
-        ("0.015", 2),
-        ("1e2", 10_000),
-        (15.99, 1599),
-        (0.125, 12),
-        (-0.0, 0),
-    ],
-)
-def test_amounts_that_are_read(amount: str | float, price_cents: int) -> None:
+def test_amounts_that_are_read() -> None:
     """Amounts are read with a sign of the currency or without, as text or as a float. A negative one is read, too."""
-    assert cents(amount) == price_cents
+    texts = {"15.99": 1599, "$15.99": 1599, " $15.99 ": 1599, "-1.50": -150, "0.015": 2, "1e2": 10_000}
+    assert {text: cents(text) for text in texts} == texts
+    assert [cents(amount) for amount in (15.99, 0.125, -0.0)] == [1599, 12, 0]
 
 
 @pytest.mark.parametrize(
@@ -116,17 +87,13 @@ def test_what_is_no_amount_is_refused(amount: str | float) -> None:
     assert repr(amount) in str(refused.value)
 
 
-@pytest.mark.parametrize("amount", ["92233720368547758.08", "-92233720368547758.09", "1e30", 1e300, "1e5000"])
+@pytest.mark.parametrize(
+    "amount", ["92233720368547758.08", "-92233720368547758.09", "1e30", 1e300, "1e5000", "1e999999"]
+)
 def test_more_than_the_wire_carries_is_refused(amount: str | float) -> None:
     """An amount of over 2^63 - 1 cents is a ValueError."""
     with pytest.raises(ValueError, match="more than the service carries"):
         cents(amount)
-
-
-def test_an_amount_with_a_huge_exponent_is_refused() -> None:
-    """An amount with a huge exponent is refused, also one that no decimal can be multiplied by 100."""
-    with pytest.raises(ValueError, match="1e999999"):
-        cents("1e999999")
 
 
 @given(st.text(max_size=20) | st.from_regex(r"\$?-?[0-9]{1,3}(\.[0-9]{1,3})?(e[+-]?[0-9]{1,3})?", fullmatch=True))

@@ -40,6 +40,7 @@ class Server:
         self.readers: list[str] = []
         """The threads that read, batch by batch."""
         self.ended = Event()
+        self._gates: list[Gate] = []
         self.reader = self.pool.reader(self._read, self.ended.set)
         self.reader.start()
 
@@ -48,30 +49,43 @@ class Server:
             self.readers.append(current_thread().name)
             assert self.pool.execute_all(batch) == len(batch), "the pool's queue was full"
 
+    def gate(self) -> Gate:
+        """A new gate, which ``end`` opens."""
+        self._gates.append(Gate())
+        return self._gates[-1]
+
+    def end(self) -> None:
+        """Opens all gates, and stops the reading and the pool."""
+        for gate in self._gates:
+            gate.open()
+        self.batches.put([])
+        assert self.ended.wait(WAIT_S)
+        self.reader.join(WAIT_S)
+        assert self.pool.stop(WAIT_S)
+
     def ran(self, *behind: Task) -> str:
         """The name of the thread that runs the first task of a batch."""
         names: SimpleQueue[str] = SimpleQueue()
         self.batches.put([lambda: names.put(current_thread().name), *behind])
         return names.get(timeout=WAIT_S)
 
-    def stick(self, gate: Gate, *behind: Task) -> None:
-        """Makes the leader wait at a gate, with tasks behind it in the same batch."""
+    def stick(self, *behind: Task) -> Gate:
+        """Makes the leader wait at a new gate, with tasks behind it in the same batch."""
+        gate = self.gate()
         until(lambda: self.pool._running == 0)
         self.batches.put([gate.stand, *behind])
         gate.wait_for(1)
+        return gate
 
 
 @contextmanager
 def serving(workers: int = 2) -> Iterator[Server]:
-    """A server. At the end its reading and its pool are stopped."""
+    """A server. At the end its gates are opened, and its reading and its pool are stopped."""
     server = Server(workers)
     try:
         yield server
     finally:
-        server.batches.put([])
-        assert server.ended.wait(WAIT_S)
-        server.reader.join(WAIT_S)
-        assert server.pool.stop(WAIT_S)
+        server.end()
 
 
 @pytest.mark.usefixtures("undeposed")
@@ -89,64 +103,52 @@ def test_the_leader_runs_short_requests_itself() -> None:
 def test_while_the_leader_is_stuck_a_follower_reads(workers: int) -> None:
     """While the leader is stuck a follower reads, so that a waiting request holds up no others, each time anew. The old
     leader follows, and may lead again."""
-    gates = [Gate() for _ in range(4)]
     with serving(workers) as server:
-        try:
-            for gate in gates:
-                server.stick(gate)
-                stuck = server.readers[-1]
-                at_work, reads = Gate(), len(server.readers)
-                server.batches.put([at_work.stand])
-                until(lambda reads=reads: len(server.readers) > reads)  # type: ignore[misc]
-                assert server.readers[-1] != stuck
-                if workers == 1:
-                    until(lambda: server.pool.under_way == 2)
-                    gate.open()
-                at_work.wait_for(1)
+        for _ in range(4):
+            gate = server.stick()
+            stuck = server.readers[-1]
+            at_work, reads = server.gate(), len(server.readers)
+            server.batches.put([at_work.stand])
+            until(lambda reads=reads: len(server.readers) > reads)  # type: ignore[misc]
+            assert server.readers[-1] != stuck
+            if workers == 1:
+                until(lambda: server.pool.under_way == 2)
                 gate.open()
-                at_work.open()
-            assert len({*server.readers}) > 1
-        finally:
-            for gate in gates:
-                gate.open()
+            at_work.wait_for(1)
+            gate.open()
+            at_work.open()
+        assert len({*server.readers}) > 1
 
 
 def test_what_is_behind_a_stuck_request_goes_to_followers() -> None:
     """Though nothing more is read: the new leader sees to it."""
-    gate, threads = Gate(), SimpleQueue[str]()
+    threads = SimpleQueue[str]()
     with serving() as server:
-        try:
-            server.stick(gate, lambda: threads.put(current_thread().name))
-            assert threads.get(timeout=WAIT_S).startswith("follower-")
-            assert gate.left == 0
-        finally:
-            gate.open()
+        gate = server.stick(lambda: threads.put(current_thread().name))
+        assert threads.get(timeout=WAIT_S).startswith("follower-")
+        assert gate.left == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_no_more_requests_run_than_there_are_workers(workers: int) -> None:
     """No more requests run than there are workers, with the stuck leader's request and those of other threads."""
-    gate, more = Gate(), Gate()
     with serving(workers) as server:
-        try:
-            server.stick(gate)
-            for _ in range(workers):
-                server.pool.execute(more.stand)
-            more.wait_for(workers - 1)
-            until(lambda: server.pool._leader != 0 and not server.pool._busy)  # a follower leads
-            assert server.pool.under_way == workers + 1
-            assert server.pool._running == workers
-            gate.open()
-            more.wait_for(1)
-        finally:
-            gate.open()
-            more.open()
+        gate, more = server.stick(), server.gate()
+        for _ in range(workers):
+            server.pool.execute(more.stand)
+        more.wait_for(workers - 1)
+        until(lambda: server.pool._leader != 0 and not server.pool._busy)  # a follower leads
+        assert server.pool.under_way == workers + 1
+        assert server.pool._running == workers
+        gate.open()
+        more.wait_for(1)
 
 
-def test_requests_that_come_now_and_then_are_left_to_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("part", "value"), [("_NEAR_NS", 0), ("has_gil", lambda: False)])
+def test_followers_run_all(part: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that come now and then are left to followers, so that the lookout sleeps. It would have to wake for
-    each."""
-    monkeypatch.setattr(leader_followers, "_NEAR_NS", 0)
+    each. So are all requests without a GIL, where two tasks of a batch that wait for each other both end."""
+    monkeypatch.setattr(leader_followers, part, value)
     with serving() as server:
         assert all(server.ran().startswith("follower-") for _ in range(5))
         assert server.pool._batches == 0
@@ -155,13 +157,9 @@ def test_requests_that_come_now_and_then_are_left_to_followers(monkeypatch: pyte
 @pytest.mark.usefixtures("undeposed")
 def test_a_leader_in_a_batch_is_one_busy_thread() -> None:
     """The tasks of the batch that it has not begun wait for it."""
-    gate = Gate()
     with serving(8) as server:
-        try:
-            server.stick(gate, *[lambda: None] * 9)
-            assert (server.pool.busy, server.pool.under_way) == (1, 10)
-        finally:
-            gate.open()
+        server.stick(*[lambda: None] * 9)
+        assert (server.pool.busy, server.pool.under_way) == (1, 10)
 
 
 @pytest.mark.usefixtures("undeposed")
@@ -188,14 +186,11 @@ def test_slow_requests_are_forgotten_in_time() -> None:
 
 def test_while_a_follower_is_at_work_followers_run_all() -> None:
     """While a follower works followers run all requests: a batch is spread, since it may wait for the same thing."""
-    gate = Gate()
     with serving(3) as server:
-        try:
-            server.pool.execute(gate.stand)
-            gate.wait_for(1)
-            assert server.ran().startswith("follower-")
-        finally:
-            gate.open()
+        gate = server.gate()
+        server.pool.execute(gate.stand)
+        gate.wait_for(1)
+        assert server.ran().startswith("follower-")
 
 
 def test_the_lookout_sleeps_while_there_is_nothing_new() -> None:
@@ -206,13 +201,6 @@ def test_the_lookout_sleeps_while_there_is_nothing_new() -> None:
             server.batches.put([lambda: watched.put(server.pool._watched)])
             assert watched.get(timeout=WAIT_S)
             until(lambda: not server.pool._watched and server.pool._lookout is not None)
-
-
-def test_without_a_gil_followers_run_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GIL two tasks of a batch that wait for each other both end."""
-    monkeypatch.setattr(leader_followers, "has_gil", lambda: False)
-    with serving() as server:
-        assert all(server.ran().startswith("follower-") for _ in range(3))
 
 
 def test_a_second_server_reads_with_a_thread_that_runs_nothing() -> None:
@@ -255,31 +243,28 @@ def test_reading_that_fails_is_over(part: str) -> None:
 
 def test_reading_ends_while_a_request_waits() -> None:
     """A stop waits for the stuck thread only as long as asked. The thread ends after its request."""
-    gate = Gate()
-    server = Server(1)
-    server.stick(gate)
-    server.batches.put([])
-    assert server.ended.wait(WAIT_S)
-    server.reader.join(WAIT_S)
-    assert not server.pool.stop(0.01)
-    gate.open()
-    assert server.pool.stop(WAIT_S)
+    with serving(1) as server:
+        server.stick()
+        server.batches.put([])
+        assert server.ended.wait(WAIT_S)
+        server.reader.join(WAIT_S)
+        assert not server.pool.stop(0.01)
 
 
 def test_a_stop_runs_what_waits_behind_a_stuck_request() -> None:
     """With one worker the old leader runs the tasks that wait behind its stuck request."""
-    gate, ran = Gate(), Event()
-    server = Server(1)
-    server.stick(gate, ran.set)
-    server.batches.put([])
-    assert server.ended.wait(WAIT_S)
-    stopper = Thread(target=server.pool.stop, args=(WAIT_S,))
-    stopper.start()
-    gate.open()
-    stopper.join(WAIT_S)
-    assert ran.is_set()
-    with pytest.raises(Unavailable):
-        server.pool.execute(ran.set)
+    ran = Event()
+    with serving(1) as server:
+        gate = server.stick(ran.set)
+        server.batches.put([])
+        assert server.ended.wait(WAIT_S)
+        stopper = Thread(target=server.pool.stop, args=(WAIT_S,))
+        stopper.start()
+        gate.open()
+        stopper.join(WAIT_S)
+        assert ran.is_set()
+        with pytest.raises(Unavailable):
+            server.pool.execute(ran.set)
 
 
 @pytest.mark.usefixtures("undeposed")
@@ -324,21 +309,18 @@ def test_a_storm_of_batches_and_slow_requests_loses_nothing() -> None:
 def test_tasks_that_cannot_run_do_not_put_the_look_off() -> None:
     """While the leader is stuck and every worker is at work, other threads execute a task each millisecond. A follower
     reads on at the second look nevertheless."""
-    gate, pause = Gate(), Event()
+    pause = Event()
     with serving(1) as server:
-        try:
-            server.stick(gate)
-            reads = len(server.readers)
-            server.batches.put([lambda: None])
-            executed = 0
-            while len(server.readers) == reads:
-                server.pool.execute(lambda: None)
-                executed += 1
-                assert executed < 200, "nobody reads on"
-                pause.wait(0.001)
-            assert gate.left == 0
-        finally:
-            gate.open()
+        gate = server.stick()
+        reads = len(server.readers)
+        server.batches.put([lambda: None])
+        executed = 0
+        while len(server.readers) == reads:
+            server.pool.execute(lambda: None)
+            executed += 1
+            assert executed < 200, "nobody reads on"
+            pause.wait(0.001)
+        assert gate.left == 0
 
 
 def test_a_batch_that_finds_no_room_for_all_is_left_to_followers() -> None:

@@ -9,6 +9,7 @@ from threading import Event, Thread, get_ident
 
 import pytest
 
+from stock_service.rpc.concurrency import Executor
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.concurrency.thread_pool import ThreadPool
 from tests.conformance.gates import Gate, MakeExecutor, execute, occupy, running, until
@@ -19,8 +20,9 @@ def pool_threads() -> list[Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("static-pool-")]
 
 
-def asleep(pool: StaticPool, count: int) -> None:
+def asleep(pool: Executor, count: int) -> None:
     """Waits until this number of threads sleep."""
+    assert isinstance(pool, StaticPool)
     until(lambda: len(pool._sleeping) == count)
 
 
@@ -72,7 +74,6 @@ def test_the_thread_that_slept_last_is_woken_first() -> None:
     """Under light load one thread does it all; where two go to sleep, the later one is taken."""
     seen: list[int] = []
     with running(StaticPool, 4, 4) as (pool, _):
-        assert isinstance(pool, StaticPool)
         asleep(pool, 4)
         for number in range(20):
             pool.execute(lambda: seen.append(get_ident()))
@@ -96,7 +97,6 @@ def test_the_thread_that_slept_last_is_woken_first() -> None:
 def test_no_more_tasks_are_accepted_than_idle_threads_and_the_queue_take() -> None:
     """A thread that was woken for a task is not counted on again for another."""
     with running(StaticPool, 4, 2) as (pool, gate):
-        assert isinstance(pool, StaticPool)
         asleep(pool, 4)
         assert pool.execute_all([gate.stand] * 10) == 6
         assert pool.under_way == pool.limit == 6
@@ -107,7 +107,6 @@ def test_no_more_tasks_are_accepted_than_idle_threads_and_the_queue_take() -> No
 def test_a_sleeping_thread_costs_no_cpu() -> None:
     """Between two tasks no thread of the pool is ever switched to."""
     with running(StaticPool, 4, 4) as (pool, _):
-        assert isinstance(pool, StaticPool)
         execute(pool, get_ident)
         asleep(pool, 4)
         idle_switches = -1
@@ -145,7 +144,6 @@ class Held:
 def test_a_task_is_let_go_when_it_has_ended() -> None:
     """A sleeping thread keeps nothing alive that its last task held, taken from the queue or handed over."""
     with running(StaticPool, 1, 4) as (pool, gate):
-        assert isinstance(pool, StaticPool)
         asleep(pool, 1)
         handed, queued = Held(), Held()
         references = [weakref.ref(handed), weakref.ref(queued)]

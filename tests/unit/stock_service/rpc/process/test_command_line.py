@@ -17,6 +17,7 @@ def parser() -> Parser:
     made.add_argument("--grace-s", type=seconds(0, 60), default=5.0)
     made.add_argument("--address", type=address)
     made.add_argument("--locking", choices=["mutex", "snapshot"])
+    made.add_argument("--study", choices=[*(f"study-{number}" for number in range(100)), "workers"])
     return made
 
 
@@ -37,26 +38,6 @@ def test_help_says_a_default_where_there_is_one() -> None:
     ]
 
 
-def test_of_very_many_choices_an_error_names_whole_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    """The first of them; the help has all."""
-    made = Parser("prog", "What it does.")
-    made.add_argument("study", choices=[f"study-{number}" for number in range(100)])
-    with pytest.raises(SystemExit):
-        made.parse_args(["none"])
-    said = capsys.readouterr().err
-    assert said.startswith("prog: study: got 'none', allowed: study-0, study-1, ")
-    assert said.endswith(", study-20, … (--help lists the options)\n")
-
-
-def test_a_mistyped_choice_is_told_the_one_that_is_most_like_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """A mistyped choice gets the most similar one as advice, also where the list of choices is cut before it."""
-    made = Parser("prog", "What it does.")
-    made.add_argument("study", choices=[*(f"study-{number}" for number in range(100)), "workers"])
-    with pytest.raises(SystemExit):
-        made.parse_args(["worker"])
-    assert capsys.readouterr().err.startswith("prog: study: got 'worker' (did you mean workers?), allowed: study-0, ")
-
-
 def test_a_missing_argument_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A missing argument is one line, also for an empty command line."""
     monkeypatch.setattr(sys, "argv", ["prog"])
@@ -65,28 +46,6 @@ def test_a_missing_argument_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys:
     with pytest.raises(SystemExit):
         made.parse_args()
     assert capsys.readouterr().err.startswith("prog: the following arguments are required: study")
-
-
-def test_an_empty_argument_is_refused_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty argument, such as an unset shell variable gives, is refused in a line."""
-    with pytest.raises(SystemExit, match=r"^2$"):
-        parser().parse_args([""])
-    assert "unrecognized arguments: an empty one (--help" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("word", ["--prt", "--prt=1"])
-def test_a_mistyped_option_is_told_the_one_that_is_most_like_it(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A mistyped option, with a value in it or behind it, gets the most similar one as advice."""
-    with pytest.raises(SystemExit):
-        parser().parse_args([word, "7"])
-    assert f"unrecognized arguments: {word} 7 (did you mean --port?)" in capsys.readouterr().err
-
-
-def test_an_option_of_another_server_is_told_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """An option of another server, such as ``--grace-s``, is not taken for a mistyped one."""
-    with pytest.raises(SystemExit):
-        parser().parse_args(["--read-s", "7"])
-    assert capsys.readouterr().err == "prog: unrecognized arguments: --read-s 7 (--help lists the options)\n"
 
 
 @pytest.mark.parametrize(
@@ -103,12 +62,22 @@ def test_an_option_of_another_server_is_told_no_other(capsys: pytest.CaptureFixt
         (["--address", "localhost"], ["--address", "'localhost'", "HOST:PORT"]),
         (["--po", "1"], ["--po"]),
         (["extra"], ["extra"]),
+        ([""], ["unrecognized arguments: an empty one (--help"]),  # such as an unset shell variable gives
+        (["--prt", "7"], ["unrecognized arguments: --prt 7 (did you mean --port?)"]),
+        (["--prt=1", "7"], ["unrecognized arguments: --prt=1 7 (did you mean --port?)"]),
+        (["--read-s", "7"], ["prog: unrecognized arguments: --read-s 7 (--help lists"]),  # unlike --grace-s
+        (
+            ["--study", "none"],
+            ["got 'none', allowed: study-0, study-1, ", ", study-20, … (--help lists the options)\n"],
+        ),
+        (["--study", "worker"], ["got 'worker' (did you mean workers?), allowed: study-0, "]),
     ],
 )
 def test_a_bad_option_is_one_line_and_exit_2(
     arguments: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The line begins with the program and names option, given and allowed; nothing is on standard output."""
+    """The line begins with the program and names option, given and allowed; nothing is on standard output. Of many
+    choices whole ones are named. A mistyped option or choice gets the most similar one as advice."""
     with pytest.raises(SystemExit) as left:
         parser().parse_args(arguments)
     assert left.value.code == 2
@@ -155,19 +124,18 @@ def test_refuse_ends_the_program(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":", "host:", ":1", "host:0", "host:65536", "host:-1", "host:1.5", "host:१", "host:1 ", "host"]
+    "text",
+    [
+        *("", ":", "host:", ":1", "host:0", "host:65536", "host:-1", "host:1.5", "host:१", "host:1 ", "host"),
+        *("::1:80", "::1", "[::1]", "[::1]80", "[h]:80", "[]:80", "[[::1]]:80", "[::1:80", "[::1]:0"),
+        *("a..b:5000", ".b:5000", "a" * 64 + ":5000", "a" * 64 + ".b:5000", "\udcff:5000"),
+    ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
-    """An address is a host and a port from 1 to 65535."""
+    """An address is a host and a port from 1 to 65535. An address of IPv6 is in brackets, which tell its last number
+    from a port. A host with an empty or too long label, or that is not text, would raise no OSError at a socket."""
     with pytest.raises(argparse.ArgumentTypeError, match="HOST:PORT"):
         address(text)
-
-
-@pytest.mark.parametrize("host", ["a..b", ".b", "a" * 64, "a" * 64 + ".b", "\udcff"])
-def test_a_host_that_can_be_no_name_is_refused(host: str) -> None:
-    """A host with an empty or too long label, or that is not text, is refused. A socket would not raise an OSError."""
-    with pytest.raises(argparse.ArgumentTypeError, match="HOST:PORT"):
-        address(f"{host}:5000")
 
 
 @pytest.mark.parametrize(
@@ -177,15 +145,6 @@ def test_an_address_is_split_at_its_last_colon(text: str, given: tuple[str, int]
     """An address is split at its last colon, so that a host in brackets may have colons."""
     assert address(text) == given
     assert shown_address(given) == text
-
-
-@pytest.mark.parametrize(
-    "text", ["::1:80", "::1", "[::1]", "[::1]80", "[h]:80", "[]:80", "[[::1]]:80", "[::1:80", "[::1]:0"]
-)
-def test_an_address_of_ipv6_is_in_brackets(text: str) -> None:
-    """An address of IPv6 is in brackets, which tell its last number from a port."""
-    with pytest.raises(argparse.ArgumentTypeError, match=r"\[::1\]:50051"):
-        address(text)
 
 
 @pytest.mark.parametrize(("parse", "ends"), [(integer(2, 4), ("2", "4")), (seconds(0.5, 1.5), ("0.5", "1.5"))])

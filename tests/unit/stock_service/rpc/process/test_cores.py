@@ -11,17 +11,7 @@ import pytest
 
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.process import cores
-from stock_service.rpc.process.cores import (
-    AGAIN_MOST_S,
-    AUTO,
-    LOOK_S,
-    NONE,
-    Keeper,
-    Keeping,
-    Used,
-    better_core,
-    cpus,
-)
+from stock_service.rpc.process.cores import AGAIN_MOST_S, AUTO, LOOK_S, NONE, Keeper, Keeping, Used, better_core, cpus
 
 
 class Simulated:
@@ -48,11 +38,16 @@ class Simulated:
 
 
 def test_a_server_that_does_not_fill_its_core_stays_on_it() -> None:
-    """Half of it is used, and once all of it is nearly."""
-    server = Simulated()
-    assert set(server.runs(60, user=0.3, kernel=0.2)) == {False}
-    assert set(server.runs(60, user=0.5, kernel=0.3, waited=0.09)) == {False}
-    assert server.keeping.tries == 0
+    """A server that fills its core, or computes for half of the time and waits for its core in the other half, is
+    tried on all cores."""
+    for user, kernel, waited, tried in (
+        (0.3, 0.2, 0.0, False),  # half of its core is used
+        (0.5, 0.3, 0.09, False),  # nearly all of its core is used
+        (0.25, 0.25, 0.5, True),  # the core is another program's, too
+        (0.5, 0.0, -3.0, False),  # threads that ended take their waits with them, and the counted waits fall
+    ):
+        server = Simulated()
+        assert (True in server.runs(60, user, kernel, waited)) == bool(server.keeping.tries) == tried
 
 
 def test_under_the_gil_a_full_server_is_tried_ever_later() -> None:
@@ -79,33 +74,15 @@ def test_work_that_lets_the_gil_go_has_all_cores_as_long_as_it_lasts() -> None:
     assert server.keeping.free_s == pytest.approx(10 + LOOK_S)
 
 
-def test_a_server_whose_core_is_another_programs_too_is_tried() -> None:
-    """A server that computes for half of the time, and waits for its core in the other half, is tried."""
-    assert True in Simulated().runs(1, user=0.25, kernel=0.25, waited=0.5)
-
-
-def test_threads_that_ended_take_their_waits_with_them() -> None:
-    """The counted waits fall; nothing follows from that."""
-    assert set(Simulated().runs(2, user=0.5, waited=-3.0)) == {False}
-
-
-@pytest.mark.parametrize(
-    ("others_s", "idle_s", "chosen"),
-    [
-        (0.2, {0: 0.0, 1: 0.2}, 1),
-        (0.1, {0: 0.05, 1: 0.2}, 1),
-        (0.0, {0: 0.0, 1: 0.2}, 0),
-        (0.2, {0: 0.0, 1: 0.05}, 0),
-        (0.2, {0: 0.2, 1: 0.0}, 0),
-        (0.2, {}, 0),
-    ],
-)
-def test_a_core_that_others_use_is_left_for_one_that_is_idle(
-    others_s: float, idle_s: dict[int, float], chosen: int
-) -> None:
+def test_a_core_that_others_use_is_left_for_one_that_is_idle() -> None:
     """A core that others use is left for an idle one: not for a busy one, and not because the server itself fills its
     own."""
-    assert better_core(0, others_s, idle_s) == chosen
+    assert better_core(0, 0.2, {0: 0.0, 1: 0.2}) == 1
+    assert better_core(0, 0.1, {0: 0.05, 1: 0.2}) == 1
+    assert better_core(0, 0.0, {0: 0.0, 1: 0.2}) == 0
+    assert better_core(0, 0.2, {0: 0.0, 1: 0.05}) == 0
+    assert better_core(0, 0.2, {0: 0.2, 1: 0.0}) == 0
+    assert better_core(0, 0.2, {}) == 0
 
 
 @pytest.mark.parametrize(

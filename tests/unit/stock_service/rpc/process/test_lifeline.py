@@ -1,13 +1,13 @@
 """A program that is tied to its parent ends with it, and otherwise runs as if it were started itself."""
 
 import ast
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -45,54 +45,33 @@ def gone(process: psutil.Process) -> bool:
         return True
 
 
-@pytest.fixture
-def start() -> Iterator[Callable[[str], tuple[subprocess.Popen[bytes], psutil.Process]]]:
-    """Starts a parent that runs some Python and then waits: it, and the one program that it started."""
-    parents: list[subprocess.Popen[bytes]] = []
-    children: list[psutil.Process] = []
-
-    def begin(source: str) -> tuple[subprocess.Popen[bytes], psutil.Process]:
-        command = [sys.executable, "-c", f"{source}\nimport signal; signal.pause()"]
-        parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
-        parents.append(parent)
+@contextmanager
+def started(source: str) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
+    """A parent that runs some Python and then waits, and the one program that it started."""
+    command = [sys.executable, "-c", f"{source}\nimport signal; signal.pause()"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as parent, ExitStack() as ends:
+        ends.callback(parent.kill)
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"started\n"
         until(lambda: len(psutil.Process(parent.pid).children()) == 1, "it has a child")
         (child,) = psutil.Process(parent.pid).children()
-        children.append(child)
+        ends.enter_context(suppress(psutil.NoSuchProcess))
+        ends.callback(child.kill)
         until(lambda: began(child), "the child has begun")
-        return parent, child
-
-    yield begin
-    for parent in parents:
-        parent.kill()
-        parent.wait(10)
-        assert parent.stdout is not None
-        parent.stdout.close()
-    for child in children:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            child.kill()
-
-
-Start = Callable[[str], tuple[subprocess.Popen[bytes], psutil.Process]]
+        yield parent, child
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", STARTED_BY.values(), ids=STARTED_BY)
-def test_a_program_is_gone_when_its_parent_was_killed(start: Start, source: str) -> None:
-    """A program is gone when its parent was killed, whether the parent went on or waits for it. Every other start is
-    one of these: ``test_whatever_is_started_is_tied``."""
-    parent, child = start(source)
-    parent.kill()
-    until(lambda: gone(child), "it has ended")
-
-
-def test_a_stopped_program_is_gone_too(start: Start) -> None:
-    """A stopped program is gone, too, as a server in the middle of a stall from outside."""
-    parent, child = start(STARTED_BY["tied"])
-    child.suspend()
-    parent.kill()
-    until(lambda: gone(child), "it has ended")
+@pytest.mark.parametrize(("source", "stopped"), [("tied", False), ("tied", True), ("another's client", False)])
+def test_a_program_is_gone_when_its_parent_was_killed(source: str, stopped: bool) -> None:
+    """A program is gone when its parent was killed, whether the parent went on or waits for it, also a stopped program,
+    as a server in the middle of a stall from outside. Every other start is one of these:
+    ``test_whatever_is_started_is_tied``."""
+    with started(STARTED_BY[source]) as (parent, child):
+        if stopped:
+            child.suspend()
+        parent.kill()
+        until(lambda: gone(child), "it has ended")
 
 
 def test_a_parent_that_was_gone_before_starts_nothing(tmp_path: Path) -> None:

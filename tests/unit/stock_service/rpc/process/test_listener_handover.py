@@ -245,11 +245,7 @@ def test_an_offer_is_the_owners_and_outlasts_who_does_not_take_it(
 
 @pytest.mark.parametrize(
     ("how", "why"),
-    [
-        ("ends", "it ended before it was ready"),
-        ("stays", "it said nothing within 0.2 s"),
-        ("lies", "it said b'?'"),
-    ],
+    [("ends", "it ended before it was ready"), ("stays", "it said nothing within 0.2 s"), ("lies", "it said b'?'")],
 )
 def test_a_store_is_taken_back_once_the_process_that_had_it_is_gone(
     how: str, why: str, listener: socket.socket, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -47,6 +47,13 @@ def scraped(scrape_s: float, shown: Numbers | Large = NUMBERS) -> Iterator[Scrap
         yield endpoint
 
 
+def answered(endpoint: Scraped, line: str) -> str:
+    """The whole answer to a request, for another client."""
+    with socket.create_connection(endpoint.address, WAIT_S) as client, client.makefile("rb") as file:
+        client.sendall(f"{line} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        return file.read().decode()
+
+
 def test_who_asks_byte_by_byte_is_cut_off() -> None:
     """The time is for the whole question, not for each byte of it; then the next one is answered."""
     with scraped(0.1) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as client:
@@ -63,9 +70,7 @@ def test_who_asks_byte_by_byte_is_cut_off() -> None:
                 break
         else:
             pytest.fail("it was read on and on")
-        with socket.create_connection(endpoint.address, WAIT_S) as another:
-            another.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            assert another.recv(15) == b"HTTP/1.1 200 OK"
+        assert answered(endpoint, "GET /metrics").startswith("HTTP/1.1 200 OK")
 
 
 def test_silent_peers_keep_nobody_waiting() -> None:
@@ -74,9 +79,7 @@ def test_silent_peers_keep_nobody_waiting() -> None:
         clients = [
             silent.enter_context(socket.create_connection(endpoint.address, WAIT_S)) for _ in range(CONNECTIONS_MAX)
         ]
-        with socket.create_connection(endpoint.address, WAIT_S) as another:
-            another.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            assert another.recv(15) == b"HTTP/1.1 200 OK"
+        assert answered(endpoint, "GET /metrics").startswith("HTTP/1.1 200 OK")
         assert clients[0].recv(1) == b""
         assert len(endpoint._open) < CONNECTIONS_MAX + 1
 
@@ -94,31 +97,24 @@ def test_an_answer_that_nobody_takes_is_given_up() -> None:
     with scraped(0.1, Large()) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as idle:
         idle.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         until(lambda: any(each.is_closing() for each in endpoint._open), "its answer is made")
-        with socket.create_connection(endpoint.address, WAIT_S) as another:
-            another.sendall(b"GET /none HTTP/1.0\r\n\r\n")
-            assert another.recv(12) == b"HTTP/1.1 404"
+        assert answered(endpoint, "GET /none").startswith("HTTP/1.1 404")
         until(lambda: not endpoint._open, "it is closed")
 
 
-@pytest.mark.parametrize(
-    ("line", "status", "allowed", "has_body"),
-    [
+def test_verbs_and_paths() -> None:
+    """HEAD is answered as GET, without the body; another verb is told which are allowed; only ``/metrics`` is there."""
+    for line, status, allowed, has_body in (
         ("GET /metrics", "200 OK", False, True),
         ("HEAD /metrics", "200 OK", False, False),
         ("POST /metrics", "405 Method Not Allowed", True, True),
         ("GET /none", "404 Not Found", False, True),
         ("HEAD /none", "404 Not Found", False, False),
         ("POST /none", "404 Not Found", False, True),
-    ],
-)
-def test_verbs_and_paths(line: str, status: str, allowed: bool, has_body: bool) -> None:
-    """HEAD is answered as GET, without the body; another verb is told which are allowed; only ``/metrics`` is there."""
-    with scraped(WAIT_S) as endpoint, socket.create_connection(endpoint.address, WAIT_S) as client:
-        client.sendall(f"{line} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-        with client.makefile("rb") as file:
-            head, _, body = file.read().decode().partition("\r\n\r\n")
-    assert head.startswith(f"HTTP/1.1 {status}\r\n")
-    assert ("Allow: GET, HEAD" in head.split("\r\n"), bool(body)) == (allowed, has_body)
+    ):
+        with scraped(WAIT_S) as endpoint:
+            head, _, body = answered(endpoint, line).partition("\r\n\r\n")
+        assert head.startswith(f"HTTP/1.1 {status}\r\n")
+        assert ("Allow: GET, HEAD" in head.split("\r\n"), bool(body)) == (allowed, has_body)
 
 
 def test_who_asks_nothing_holds_up_no_stop() -> None:

@@ -28,9 +28,9 @@ def given(transport: str, *words: str) -> argparse.Namespace:
     return parser.parse_args([str(folder / word) if (folder / word).is_file() else word for word in words])
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_options_that_do_not_go_together() -> None:
+    """Are refused by name; so is a host beyond this machine without both TLS and callers."""
+    for words, said in (
         (("--tls-cert", "server.pem"), "--tls-key: missing"),
         (("--tls-key", "server-key.pem"), "--tls-key: got .*allowed: beside --tls-cert"),
         (("--tls-client-ca", "ca.pem"), "--tls-client-ca: got .*allowed: beside --tls-cert"),
@@ -41,17 +41,15 @@ def given(transport: str, *words: str) -> argparse.Namespace:
         (("--host", "0.0.0.0", *PAIR), "--host: "),
         (("--host", "0.0.0.0", "--access", "access.toml"), "--host: "),
         (("--host", "0.0.0.0", "--insecure", "--access", "admin.token"), "--access: "),
-    ],
-)
-def test_options_that_do_not_go_together(words: tuple[str, ...], said: str) -> None:
-    """Are refused by name; so is a host beyond this machine without both TLS and callers."""
-    with pytest.raises(UsageError, match=said):
-        security_of("sockets", given("sockets", *words))
+    ):
+        with pytest.raises(UsageError, match=said):
+            security_of("sockets", given("sockets", *words))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_options_that_go_together() -> None:
+    """Options that go together give the asked security."""
+    words: tuple[str, ...]
+    for words in (
         (),
         ("--host", "::1"),
         ("--host", "0.0.0.0", "--insecure"),
@@ -59,14 +57,11 @@ def test_options_that_do_not_go_together(words: tuple[str, ...], said: str) -> N
         ("--host", "::", *PAIR, "--access", "access.toml", "--tls-client-ca", "ca.pem"),
         ("--access", "access.toml"),
         PAIR,
-    ],
-)
-def test_options_that_go_together(words: tuple[str, ...]) -> None:
-    """Options that go together give the asked security."""
-    security = security_of("sockets", given("sockets", *words))
-    assert (security.tls is not None) == ("--tls-cert" in words)
-    assert (security.access is not None) == ("--access" in words)
-    assert len(security.files) == sum(word.endswith((".pem", ".toml")) for word in words)
+    ):
+        security = security_of("sockets", given("sockets", *words))
+        assert (security.tls is not None) == ("--tls-cert" in words)
+        assert (security.access is not None) == ("--access" in words)
+        assert len(security.files) == sum(word.endswith((".pem", ".toml")) for word in words)
 
 
 def test_files_that_change_are_read_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -26,15 +26,11 @@ def test_in_a_burst_a_request_may_wait_for_a_third_of_its_clients_time() -> None
 
 def test_the_target_is_the_least_that_a_request_may_wait() -> None:
     """The target is the least wait that is allowed, unless the client waits for less. A client without a time counts as
-    waiting for four seconds."""
+    waiting for four seconds. A target of 0 refuses nothing."""
     delay = DelayTarget(20)
     assert delay.limit_ns(30, START) == 20 * MS
     assert delay.limit_ns(10, START) == 10 * MS
     assert delay.limit_ns(0, START) == 1000 * MS
-
-
-def test_a_target_of_0_refuses_nothing() -> None:
-    """A target of 0 refuses nothing."""
     assert DelayTarget(0).limit_ns(1, START) == 0
 
 
@@ -44,18 +40,11 @@ def test_a_queue_that_refusing_emptied_still_stands() -> None:
     delay = DelayTarget(20)
     delay.emptied(START)
     delay.refused(START + 150 * MS)
+    assert [delay.recovered(START + past_ms * MS) for past_ms in (250, 251)] == [False, True]
     delay.emptied(START + 200 * MS)
     assert delay.limit_ns(1000, START + 200 * MS) == 250 * MS
     delay.emptied(START + 251 * MS)
     assert delay.limit_ns(900, START + 251 * MS) == 300 * MS
-
-
-def test_some_time_after_the_last_refusal_it_has_recovered() -> None:
-    """The interval."""
-    delay = DelayTarget(20)
-    delay.refused(START)
-    assert not delay.recovered(START + 100 * MS)
-    assert delay.recovered(START + 101 * MS)
 
 
 def test_an_executor_that_falls_behind_is_given_tasks_that_last_it_for_a_while() -> None:

@@ -44,37 +44,27 @@ class Asked:
         self._task(self.connection, self.request, NOW)
 
 
-def test_who_is_there_is_answered() -> None:
-    """The reading thread need not look."""
+@pytest.mark.parametrize(
+    ("gone", "waited_on", "begun"),
+    [(False, None, True), (True, None, False), (True, "", False), (True, "the disk", True)],
+)
+def test_of_who_has_gone_nothing_is_begun(gone: bool, waited_on: str | None, begun: bool) -> None:
+    """A client that is there is answered, and the reading thread need not look. The request of a client that has gone
+    counts as answered, and the reading thread closes the connection. A request that was begun and has waited goes on
+    though its client has gone. One that only might wait does not."""
     asked = Asked()
-    asked.run()
-    assert (asked.answered, asked.ended) == ([asked.request], 1)
-    assert not asked.looks
-
-
-def test_of_who_has_gone_nothing_is_begun() -> None:
-    """The request counts as answered, and the reading thread closes the connection."""
-    asked = Asked()
-    asked.connection.cut()
-    asked.run()
-    assert not asked.answered
-    assert asked.looks == [asked.connection]
-    assert asked.connection.stream.done
-
-
-@pytest.mark.parametrize("waits", [False, True])
-def test_what_was_begun_goes_on(waits: bool) -> None:
-    """A request that was begun and has waited goes on though its client has gone. One that only might wait does not."""
-    asked = Asked()
-    asked.connection.cut()
-    here.wait = Wait(lambda _: None)
+    if gone:
+        asked.connection.cut()
     try:
-        here.wait.on = "the disk" if waits else None
+        if waited_on is not None:
+            here.wait = Wait(lambda _: None)
+            here.wait.on = waited_on or None
         asked.run()
     finally:
         here.wait = None
-    assert asked.answered == [asked.request] * waits
-    assert asked.connection.stream.done
+    assert asked.answered == [asked.request] * begun
+    assert asked.looks == [asked.connection] * gone
+    assert asked.connection.stream.done == gone
 
 
 def test_who_answers_learns_it_first() -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from stock_service.rpc.security import Access, digest
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.protocol import methods_of
@@ -19,12 +21,18 @@ HELLO_FRAME = encode_request(1, 0, HELLO, TOKEN)
 LOOKUP_FRAME = encode_request(2, 0, LOOKUP.encode(), b"")
 
 
-def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tmp_path: Path) -> None:
-    """A begun request is not refused when its token is withdrawn: its trade is on the disk. One that has not begun is
-    refused."""
+@pytest.fixture
+def access(tmp_path: Path) -> Access:
+    """A trader by token."""
     file = tmp_path / "access.toml"
     file.write_text(f'[[callers]]\nname = "a"\nright = "trader"\ntoken_sha256 = "{digest(TOKEN).hex()}"\n')
-    access, service = Access(file), stock_service(fresh_exchange())
+    return Access(file)
+
+
+def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(access: Access, tmp_path: Path) -> None:
+    """A begun request is not refused when its token is withdrawn: its trade is on the disk. One that has not begun is
+    refused."""
+    service = stock_service(fresh_exchange())
     protocol = guarded(GreetedFrames(methods_of(service), 1000, access), access, service)
     (_, request) = protocol.decoder().feed(HELLO_FRAME + LOOKUP_FRAME)
     wait = Wait(lambda _: None)
@@ -38,6 +46,7 @@ def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tm
         return reply.code
 
     assert code() == 0
+    file = tmp_path / "access.toml"
     file.write_text(file.read_text().replace(digest(TOKEN).hex(), digest(b"another").hex()))
     access.reload()
     assert code() == 16
@@ -45,12 +54,10 @@ def test_what_was_begun_is_not_refused_where_its_token_is_withdrawn_meanwhile(tm
     assert code() == 0
 
 
-def test_a_connections_requests_are_judged_until_the_same_was_granted(tmp_path: Path) -> None:
+def test_a_connections_requests_are_judged_until_the_same_was_granted(access: Access) -> None:
     """A connection's requests are checked until its token is granted the method, and again after the callers are read
     anew. Other connections are checked by their own tokens."""
-    file = tmp_path / "access.toml"
-    file.write_text(f'[[callers]]\nname = "a"\nright = "trader"\ntoken_sha256 = "{digest(TOKEN).hex()}"\n')
-    access, service = Access(file), stock_service(fresh_exchange())
+    service = stock_service(fresh_exchange())
     protocol = guarded(GreetedFrames(methods_of(service), 1000, access), access, service, RIGHTS)
     known, nobody = protocol.decoder(), protocol.decoder()
 

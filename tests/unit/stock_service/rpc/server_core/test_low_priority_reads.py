@@ -50,18 +50,6 @@ def _no(_: object) -> bytes:
     return b""
 
 
-def test_each_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its turn: once the time is over the next one waits, and then comes first. One with more bytes comes
-    last."""
-    monkeypatch.setattr(module, "WHILE_NS", -1)
-    reader = Reader(3)
-    reader.more[0] = 2
-    for _ in range(5):
-        reader.low_priority.serve(others=False)
-    assert reader.order == [0, 1, 2, 0, 0]
-    assert not reader.low_priority.queue
-
-
 def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every second turn is for a cheap connection, so that a new client does not wait for all costly ones. Costly ones
     are read beside any number of new ones."""
@@ -135,15 +123,6 @@ def test_they_rest_while_others_are_served(monkeypatch: pytest.MonkeyPatch) -> N
     assert reader.order == [0, 0, 0, 0]
 
 
-def test_what_comes_later_of_a_read_counts() -> None:
-    """A message that a worker unfolds: the next connection waits as if the reading thread had done that."""
-    reader = Reader(2)
-    reader.made[0].later_ns = 10**12
-    reader.low_priority.serve(others=True)
-    reader.low_priority.serve(others=True)
-    assert reader.order == [0]
-
-
 def test_who_waits_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Epoll would say at once, again and again, that it is to be read. Who was read is watched again."""
     monkeypatch.setattr(module, "WHILE_NS", -1)
@@ -174,22 +153,15 @@ def test_what_waits_has_its_age() -> None:
     assert len(reader.low_priority.queue) == 1
 
 
-def test_who_is_not_to_be_read_any_more_is_not() -> None:
-    """The connection was closed, or broken off, while it waited."""
-    reader = Reader(2)
-    reader.made[0].stream.cut()
-    reader.made[0].events = -1
-    reader.low_priority.serve(others=False)
-    assert reader.order == [1]
-
-
 def test_what_comes_on_one_that_leaves_is_dropped_in_its_turn() -> None:
-    """Bytes on a connection that leaves are dropped in its turn: its peer holds up no others, and is not left
-    unread."""
-    reader = Reader(2)
-    reader.made[0].stream.leave()
-    reader.low_priority.serve(others=False)
-    assert reader.order == [0, 1]
+    """Bytes on a connection that leaves are dropped in its turn: its peer holds up no others, and is not left unread.
+    A connection that was closed, or broken off, while it waited is not read."""
+    for ends, order in ((ServedStream.leave, [0, 1]), (ServedStream.cut, [1])):
+        reader = Reader(2)
+        ends(reader.made[0].stream)
+        reader.made[0].events = -1
+        reader.low_priority.serve(others=False)
+        assert reader.order == order
 
 
 def test_reading_one_may_close_others() -> None:

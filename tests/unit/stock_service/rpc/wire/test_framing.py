@@ -1,6 +1,10 @@
 """Framing: any chunking gives the same frames, a bad length is refused with its fourth byte, memory is bounded."""
 
 import tracemalloc
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -36,24 +40,15 @@ SIZES = st.lists(st.integers(0, 40) | st.integers(0, 5), max_size=60)
 
 @given(st.lists(REQUESTS, max_size=6), SIZES)
 def test_any_chunking_gives_the_same_requests(frames: list[RequestFrame], sizes: list[int]) -> None:
-    """Requests come out as they went in, in order. All bytes that came are in decoded frames, or are pending."""
-    decoder, came_out = request_decoder(), list[RequestFrame]()
-    fed = whole = 0
+    """Requests come out as they went in, in order, each with its last byte: not before, and not with the next one. The
+    bytes behind it are pending."""
+    decoder, came_out, fed = request_decoder(), list[RequestFrame](), 0
+    ends = [0, *accumulate(len(encode_request(*frame)) for frame in frames)]
     for chunk in cut(b"".join(encode_request(*frame) for frame in frames), sizes):
-        found = decoder.feed(chunk)
-        came_out += found
-        fed, whole = fed + len(chunk), whole + sum(len(encode_request(*frame)) for frame in found)
-        assert decoder.pending_bytes == fed - whole
-    assert (came_out, decoder.pending_bytes) == (frames, 0)
-
-
-def test_a_frame_comes_out_with_its_last_byte() -> None:
-    """A frame comes out with its last byte: not before, and not with the next frame."""
-    data = encode_request(7, 1500, b"/a.B/C", b"payload")
-    decoder = request_decoder()
-    for number in range(len(data) - 1):
-        assert decoder.feed(data[number : number + 1]) == []
-    assert decoder.feed(data[-1:]) == [RequestFrame(7, 1500, b"/a.B/C", b"payload")]
+        came_out += decoder.feed(chunk)
+        fed += len(chunk)
+        whole = bisect_right(ends, fed) - 1
+        assert (came_out, decoder.pending_bytes) == (frames[:whole], fed - ends[whole])
 
 
 def test_the_bytes_are_those_that_are_documented() -> None:
@@ -63,27 +58,22 @@ def test_the_bytes_are_those_that_are_documented() -> None:
     assert encode_request(CALL_MAX, CALL_MAX, b"", b"") == bytes.fromhex("00000009 ffffffff ffffffff 00")
 
 
-BAD_LENGTHS = [0, 1, 8, FRAME_BYTES_MAX + 1, 2**31 - 1, 2**31, 2**32 - 1]
+BAD_LENGTHS = [FRAME_BYTES_MAX + 1, 2**31 - 1, 2**31, 2**32 - 1]
 
 
-@pytest.mark.parametrize("length", BAD_LENGTHS)
+@pytest.mark.parametrize(
+    ("length", "least"),
+    [*((each, 9) for each in (0, 1, 8, *BAD_LENGTHS)), *((each, 5) for each in (0, 4, *BAD_LENGTHS))],
+)
 @pytest.mark.parametrize("size", [1, 3, 4])
-def test_a_bad_length_is_refused_with_its_fourth_byte(length: int, size: int) -> None:
-    """A length that is too short for any request, or over the limit, is refused before a further byte, with both
-    bounds."""
-    chunks = [chunk for chunk in cut(length.to_bytes(4, "big"), [size] * 4) if chunk]
-    decoder = request_decoder()
-    for chunk in chunks[:-1]:
-        assert decoder.feed(chunk) == []
-    with pytest.raises(FramingError, match=f"{length} bytes, allowed: 9 to {FRAME_BYTES_MAX}"):
-        decoder.feed(chunks[-1])
-
-
-@pytest.mark.parametrize("length", [0, 4, FRAME_BYTES_MAX + 1])
-def test_a_bad_length_of_a_reply_is_refused(length: int) -> None:
-    """A reply has five bytes at least."""
-    with pytest.raises(FramingError, match=f"{length} bytes, allowed: 5 to"):
-        reply_decoder().feed(length.to_bytes(4, "big"))
+def test_a_bad_length_is_refused_with_its_fourth_byte(length: int, least: int, size: int) -> None:
+    """A length that is too short for any request, which has nine bytes at least, or reply, which has five, or over the
+    limit, is refused before a further byte, with both bounds."""
+    *chunks, last = [chunk for chunk in cut(length.to_bytes(4, "big"), [size] * 4) if chunk]
+    decoder: Decoder = request_decoder() if least == 9 else reply_decoder()
+    assert not any(map(decoder.feed, chunks))
+    with pytest.raises(FramingError, match=f"{length} bytes, allowed: {least} to {FRAME_BYTES_MAX}"):
+        decoder.feed(last)
 
 
 BAD_TAILS = [(0).to_bytes(4, "big"), b"GET / HTTP/1.1", (9).to_bytes(4, "big") + bytes(8) + b"\xff"]
@@ -141,41 +131,35 @@ def test_any_bytes_are_frames_or_refused(chunks: list[bytes]) -> None:
     assert refused or len(data) - len(encoded) == decoder.pending_bytes <= 256 + 4
 
 
+@contextmanager
+def holding_at_most(count: int) -> Iterator[None]:
+    """Fails if more bytes of memory are held after the block than before."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        yield
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before <= count
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 50])
 def test_memory_is_bounded_by_the_frame(size: int) -> None:
     """A large frame that comes in tiny pieces takes no more memory than a few times its own bytes."""
     begun = encode_request(1, 0, b"/a.B/C", bytes(32_768))[:-1]
     decoder = request_decoder()
-    held = held_bytes(decoder, list(cut(begun, [size] * (len(begun) // size))))
-    assert decoder.pending_bytes == len(begun)
-    assert held <= 3 * len(begun)
-
-
-def held_bytes(decoder: Decoder, chunks: list[bytes]) -> int:
-    """Bytes that a decoder holds of chunks without any other owner."""
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        for chunk in chunks:
+    with holding_at_most(3 * len(begun)):
+        for chunk in cut(begun, [size] * (len(begun) // size)):
             assert decoder.feed(bytes(bytearray(chunk))) == []  # a copy of its own, as from a socket
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    return after - before
+    assert decoder.pending_bytes == len(begun)
 
 
 def test_a_large_chunk_is_not_kept_for_its_end() -> None:
     """Many frames in one chunk and the beginning of another: only the beginning is kept."""
     chunk = encode_reply(1, 0, bytes(1000)) * 1000 + b"\0\0"
     decoder = reply_decoder()
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
+    with holding_at_most(10_000):
         count = len(decoder.feed(bytes(bytearray(chunk))))
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert count == 1000
-    assert decoder.pending_bytes == 2
-    assert after - before < 10_000
+    assert (count, decoder.pending_bytes) == (1000, 2)

@@ -200,23 +200,20 @@ def test_the_short_way_counts_what_it_receives() -> None:
 
 def test_what_stands_before_a_reply_is_told() -> None:
     """A PING, the acknowledgement of our SETTINGS, or a first piece; not what follows it, which grpcio always sends."""
-    client = Client()
+    client, ping = Client(), frame(http2.PING, 0, 0, bytes(8))
     client.warm()
-    for before, after in ((b"", b""), (b"", window_update(0, 7)), (frame(http2.PING, 0, 0, bytes(8)), b"")):
+    for before, after, sizes in (
+        (b"", b"", []),
+        (b"", window_update(0, 7), []),
+        (ping, b"", []),
+        (SETTINGS_ACK, b"", []),
+        (b"", b"", [20]),
+    ):
         client.codec.preceded = False
         call = client.start()
-        client.codec.feed(before + client.server.reply(call, b"warm") + after)
-        assert client.codec.preceded == bool(before)
-    client.codec.preceded = False
-    call = client.start()
-    client.codec.feed(SETTINGS_ACK + client.server.reply(call, b"warm"))
-    assert client.codec.preceded
-    client.codec.preceded = False
-    call = client.start()
-    reply = client.server.reply(call, b"warm")
-    assert client.codec.feed(reply[:20]) == []
-    assert client.codec.preceded
-    assert client.codec.feed(reply[20:]) == [(call, b"warm")]
+        pieces = cut(before + client.server.reply(call, b"warm") + after, sizes)
+        assert [reply for piece in pieces for reply in client.codec.feed(piece)] == [(call, b"warm")]
+        assert client.codec.preceded == bool(before or sizes)
 
 
 def test_shapes_are_bounded() -> None:
@@ -232,13 +229,11 @@ def test_a_reply_of_a_known_shape_to_nobody_is_a_fault() -> None:
     """The short way takes no reply to a call that was never made, and no second reply to a call."""
     client = Client()
     client.warm()
-    with pytest.raises(Unavailable, match="stream 5, which no call has"):
-        client.codec.feed(client.server.reply(5, b"warm"))
-    client = Client()
-    client.warm()
     call = client.start()
     data = client.server.reply(call, b"warm")
     assert client.codec.feed(data + data) == [(call, b"warm")]
+    with pytest.raises(Unavailable, match="stream 7, which no call has"):
+        client.codec.feed(client.server.reply(7, b"warm"))
 
 
 def outcome(flipped: int, place: int, pieces: int) -> dict[int, str]:

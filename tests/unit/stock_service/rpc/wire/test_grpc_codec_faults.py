@@ -85,10 +85,12 @@ def test_a_reply_that_is_not_grpcs(fields: Fields, fault: type[Fault], detail: s
     client.warm()
 
 
-def bad_messages() -> list[tuple[bytes, bool, type[Fault], str]]:
-    """DATA, if it ends the stream, and its fault, or else that of the status OK behind it."""
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_message_that_is_none(warm: bool) -> None:
+    """Compressed, over the limit, twice, cut short, without a status, missing, or before the headers: a fault of that
+    call alone."""
     whole = prefixed(b"message")
-    return [
+    for data, ends, fault, detail in (
         (prefixed(b"message", compressed=1), False, InternalFault, "compressed"),
         (b"\0" + (MESSAGE_BYTES_MAX + 1).to_bytes(4, "big"), False, Overloaded, f"allowed: {MESSAGE_BYTES_MAX}"),
         (whole + whole, False, InternalFault, "more than one message"),
@@ -96,48 +98,34 @@ def bad_messages() -> list[tuple[bytes, bool, type[Fault], str]]:
         (whole[:-1], False, InternalFault, "half a message"),
         (whole[:4], False, InternalFault, "half a message"),
         (b"", False, InternalFault, "no message"),
-    ]
-
-
-@pytest.mark.parametrize(("data", "ends", "fault", "detail"), bad_messages())
-@pytest.mark.parametrize("warm", [False, True])
-def test_a_message_that_is_none(data: bytes, ends: bool, fault: type[Fault], detail: str, warm: bool) -> None:
-    """Compressed, over the limit, twice, cut short, without a status, or missing: a fault of that call alone."""
-    client = Client()
-    if warm:
+    ):
+        client = Client()
+        if warm:
+            client.warm()
+        call = client.start()
+        sent = client.server.headers(call, BEGIN) + frame(DATA, END_STREAM if ends else 0, call, data)
+        outcome = client.fault(sent + (b"" if ends else client.server.trailers(call)))
+        assert type(outcome) is fault
+        assert detail in outcome.detail
         client.warm()
-    call = client.start()
-    sent = client.server.headers(call, BEGIN) + frame(DATA, END_STREAM if ends else 0, call, data)
-    outcome = client.fault(sent + (b"" if ends else client.server.trailers(call)))
-    assert type(outcome) is fault
-    assert detail in outcome.detail
-    client.warm()
+        assert "before its headers" in client.fault(frame(DATA, 0, client.start(), whole)).detail
 
 
-def test_a_message_before_its_headers() -> None:
-    """Is a fault of that call."""
+def test_a_reset_is_a_fault() -> None:
+    """A reset is a fault with the server's reason, and the connection goes on."""
     client = Client()
-    assert "before its headers" in client.fault(frame(DATA, 0, client.start(), prefixed(b"m"))).detail
-
-
-@pytest.mark.parametrize(
-    ("code", "fault"),
-    [
+    for code, fault in (
         (ErrorCode.REFUSED_STREAM, Unavailable),
         (ErrorCode.CANCEL, Unavailable),
         (ErrorCode.ENHANCE_YOUR_CALM, Overloaded),
         (ErrorCode.NO_ERROR, InternalFault),
         (ErrorCode.INTERNAL_ERROR, InternalFault),
-    ],
-)
-def test_a_reset_is_a_fault(code: ErrorCode, fault: type[Fault]) -> None:
-    """A reset is a fault with the server's reason, and the connection goes on."""
-    client = Client()
-    call = client.start()
-    outcome = client.fault(http2.rst_stream(call, code))
-    assert (type(outcome), outcome.detail) == (fault, f"call to host:1 reset by the server: {code.name}")
-    client.warm()
-    assert client.codec.feed(http2.rst_stream(call, code)) == []
+    ):
+        call = client.start()
+        outcome = client.fault(http2.rst_stream(call, code))
+        assert (type(outcome), outcome.detail) == (fault, f"call to host:1 reset by the server: {code.name}")
+        client.warm()
+        assert client.codec.feed(http2.rst_stream(call, code)) == []
 
 
 def test_a_call_that_was_given_up() -> None:
@@ -156,7 +144,13 @@ def test_a_call_that_was_given_up() -> None:
 
 
 def test_room_is_what_the_server_allows() -> None:
-    """Half as many calls as its settings say, or the only one, the last word counting."""
+    """Half as many calls as its settings say, or the only one, the last word counting. One call until the server has
+    spoken: its limit is not known before its SETTINGS."""
+    codec = GrpcCodec(AUTHORITY)
+    codec.start(codec.prepare(PATH, b"request", 1.5))
+    assert not codec.room()
+    codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 64)))
+    assert codec.room()
     client = Client(greeting=settings((http2.MAX_CONCURRENT_STREAMS, 4)))
     first = client.start()
     client.start()
@@ -168,15 +162,6 @@ def test_room_is_what_the_server_allows() -> None:
     client = Client(greeting=settings((http2.MAX_CONCURRENT_STREAMS, 1)))
     client.start()
     assert not client.codec.room()
-
-
-def test_room_is_for_one_call_until_the_server_has_spoken() -> None:
-    """The server's limit is not known before its SETTINGS."""
-    codec = GrpcCodec(AUTHORITY)
-    codec.start(codec.prepare(PATH, b"request", 1.5))
-    assert not codec.room()
-    codec.feed(settings((http2.MAX_CONCURRENT_STREAMS, 64)))
-    assert codec.room()
 
 
 def test_goaway() -> None:

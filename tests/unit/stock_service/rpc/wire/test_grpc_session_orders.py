@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.wire import grpc_replies, grpc_session, http2
+from stock_service.rpc.wire import grpc_replies, http2
 from stock_service.rpc.wire.grpc_calls import END, LATER, GrpcRequest
 from stock_service.rpc.wire.grpc_heads import Kind
 from stock_service.rpc.wire.grpc_session import GrpcSession
@@ -210,13 +210,3 @@ def test_in_any_order_all_bytes_are_lawful_and_every_call_ends(
             assert view.got_bytes == played.replied[stream]
     assert played.session.held_bytes == 0
     assert not played.session.occupied
-
-
-def test_every_state_of_a_call_is_in_the_modules_table() -> None:
-    """The states that the table names are those to which it leads, and idle."""
-    table = grpc_session.__doc__ or ""
-    rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
-    known = {"half", "open", "held", "closed"}
-    assert {name.strip() for row in rows for name in row[3].split(",")} == known
-    named = {name.strip() for row in rows for name in row[1].split(",")} - {"all of these"}
-    assert named == known - {"closed"} | {"idle"}

@@ -288,24 +288,24 @@ def test_memory_is_bounded() -> None:
     assert longer not in tried._fields
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        pytest.param("be", id="the table's first entry, of none"),
-        pytest.param("80", id="index 0"),
-        pytest.param("40 05 61", id="cut short"),
-        pytest.param("3f e2 1f", id="a table larger than was allowed"),
-        pytest.param("82 20", id="a table's size behind a field"),
-        pytest.param("82 20 01 61 01 62", id="the same, and what would be a field"),
-        pytest.param("20" * 3, id="three sizes of the table"),
-        pytest.param("00 81 ff 00", id="Huffman's code of nothing"),
-        pytest.param("00 01 61 82 1f ff", id="Huffman's padding of a byte"),
-        pytest.param("00 01 61 81 18", id="Huffman's padding of zeros"),
-        pytest.param("00 01 61 84 ff ff ff ff", id="Huffman's end"),
-        pytest.param("0f ff ff ff ff ff 01", id="a number without an end"),
-        pytest.param("00 01 61 7f ff ff ff ff 7f", id="a string without an end"),
-    ],
-)
+NO_BLOCKS = {
+    "the table's first entry, of none": "be",
+    "index 0": "80",
+    "cut short": "40 05 61",
+    "a table larger than was allowed": "3f e2 1f",
+    "a table's size behind a field": "82 20",
+    "the same, and what would be a field": "82 20 01 61 01 62",
+    "three sizes of the table": "20" * 3,
+    "Huffman's code of nothing": "00 81 ff 00",
+    "Huffman's padding of a byte": "00 01 61 82 1f ff",
+    "Huffman's padding of zeros": "00 01 61 81 18",
+    "Huffman's end": "00 01 61 84 ff ff ff ff",
+    "a number without an end": "0f ff ff ff ff ff 01",
+    "a string without an end": "00 01 61 7f ff ff ff ff 7f",
+}
+
+
+@pytest.mark.parametrize("block", NO_BLOCKS.values(), ids=NO_BLOCKS)
 def test_what_is_no_block_is_refused(block: str) -> None:
     """Bytes that are not a block are refused with the error for it, and no other."""
     with pytest.raises(BlockError, match=r"."):

@@ -5,6 +5,7 @@ drives it. The reading thread looks when it is told to, and at other times. Work
 """
 
 import tracemalloc
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
@@ -21,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.wire import served_stream
+from stock_service.rpc.wire import grpc_session, http1, served_stream
 from stock_service.rpc.wire.framing import (
     FramingError,
     RequestFrame,
@@ -319,13 +320,27 @@ TestServedStream = pytest.mark.slow(ServedStreamMachine.TestCase)
 TestServedStream.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
 
 
-def test_every_state_is_in_the_modules_table() -> None:
-    """Every state of the module's table exists."""
-    table = served_stream.__doc__ or ""
-    rows = [row.split("|") for row in table.splitlines() if row.startswith("|") and "---" not in row][1:]
-    known = {state.name for state in (READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED)}
-    assert {row[3].strip() for row in rows} == known
-    assert {name.strip() for row in rows for name in row[1].split(",")} - {"all of these"} == known - {"CLOSED"}
+STATES = {state.name for state in (READING, PAUSED, ENDING, LEAVING, BROKEN, CLOSED)}
+
+
+@pytest.mark.parametrize(
+    ("module", "states", "begins", "ends"),
+    [
+        (served_stream, STATES, set(), {"CLOSED"}),
+        (grpc_session, {"half", "open", "held", "closed"}, {"idle"}, {"closed"}),
+        (http1, {state.name for state in http1._State}, set(), set()),
+    ],
+)
+def test_every_state_is_in_the_modules_table(
+    module: ModuleType, states: set[str], begins: set[str], ends: set[str]
+) -> None:
+    """The table of states in a module's docstring has every state, and no other. No row begins with one of ``ends``,
+    and none leads to one of ``begins``."""
+    lines = [line for line in (module.__doc__ or "").splitlines() if line.startswith("|") and "---" not in line]
+    rows = [line.replace("and a message is complete", "").split("|") for line in lines[1:]]
+    at_first, at_last = ({name.strip() for row in rows for name in row[place].split(",")} for place in (1, 3))
+    assert at_first - {"all of these"} == states - ends | begins
+    assert at_last - {""} == states
 
 
 def test_time_in_which_nothing_is_read_is_not_the_clients() -> None:

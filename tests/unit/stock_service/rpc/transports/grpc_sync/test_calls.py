@@ -1,8 +1,6 @@
 """The thread pool that grpcio is given: it takes every call, and never raises."""
 
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from threading import Event
 
 import pytest
@@ -14,22 +12,10 @@ from stock_service.rpc.transports.grpc_sync.calls import CallPool
 WAIT_S = 10.0
 
 
-@contextmanager
-def pool_on(
-    execute: Callable[[Task], None], submit: Callable[[Task], Future[None]] | None = None
-) -> Iterator[CallPool]:
-    """A pool on an executor, shut down at the end."""
-    pool = CallPool(execute, submit)
-    try:
-        yield pool
-    finally:
-        pool.shutdown()
-
-
 def test_a_call_waits_until_a_thread_has_it() -> None:
     """The Future is done after the call, for any end of the call: grpcio counts by it."""
     tasks: list[Task] = []
-    with pool_on(tasks.append) as pool:
+    with CallPool(tasks.append) as pool:
         seen: list[tuple[int, bool]] = []
         ended = pool.submit(lambda: seen.append((len(pool.waiting), pool.arrival.waited_ns > 0)))
         assert (len(pool.waiting), ended.done()) == (1, False)
@@ -50,7 +36,7 @@ def test_a_call_that_finds_no_room_is_offered_again() -> None:
             raise refused.pop()
         task()
 
-    with pool_on(execute) as pool:
+    with CallPool(execute) as pool:
         pool.submit(taken.set)
         assert taken.wait(WAIT_S)
 
@@ -67,7 +53,7 @@ def test_an_executors_own_future_is_what_grpcio_gets() -> None:
         taken.append(task)
         return own
 
-    with pool_on(taken.append, submit) as pool:
+    with CallPool(taken.append, submit) as pool:
         assert pool.submit(int) is own
         assert pool.submit(int) is not own
         assert len(taken) == 2
@@ -81,7 +67,7 @@ def test_submit_never_raises(fault: type[Fault]) -> None:
     def execute(_: Task) -> None:
         raise stopped.pop() if len(stopped) > 1 else stopped[0]
 
-    with pool_on(execute) as pool:
+    with CallPool(execute) as pool:
         assert not pool.submit(int).done()
 
 
@@ -89,7 +75,7 @@ def test_a_call_that_comes_once_calls_are_refused_is_not_waited_for() -> None:
     """A call that comes after the refusals began is not waited for, and its thread gets the reason. Earlier calls are
     counted and begun."""
     tasks: list[Task] = []
-    with pool_on(tasks.append) as pool:
+    with CallPool(tasks.append) as pool:
         whys: list[Fault | None] = []
 
         def call() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NoReturn, cast
 
 import grpc
-import pytest
 
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.grpcio.securing import Checks
@@ -77,25 +76,20 @@ def test_a_call_whose_deadline_has_passed_is_not_begun() -> None:
     assert handled.begun
 
 
-@pytest.mark.parametrize(
-    ("delay_target_ms", "left_s", "waited_ms", "standing", "refused"),
-    [
+def test_a_call_that_waited_past_the_target_is_not_begun() -> None:
+    """RESOURCE_EXHAUSTED, where calls have waited for longer than an interval; in a burst, a third of its time."""
+    for delay_target_ms, left_s, waited_ms, standing, refused in (
         (20, 1e13, 999, True, False),  # who does not say how long, is taken to wait for 4 s
         (20, 1e13, 1001, True, True),
         (20, 0.06, 21, True, True),
         (20, 0.2, 100, False, False),  # a third of it, in a burst
         (0, 1e13, 5000, True, False),
-    ],
-)
-def test_a_call_that_waited_past_the_target_is_not_begun(
-    delay_target_ms: float, left_s: float, waited_ms: float, standing: bool, refused: bool
-) -> None:
-    """RESOURCE_EXHAUSTED, where calls have waited for longer than an interval; in a burst, a third of its time."""
-    handled = Handled(delay_target_ms)
-    assert handled.call(Context(), waited_ms=0.5) is None, "the queue is empty now"
-    code = handled.call(Context(left_s), waited_ms, at_ms=101 if standing else 99)
-    assert code is (grpc.StatusCode.RESOURCE_EXHAUSTED if refused else None)
-    assert len(handled.begun) == 1 + (not refused)
+    ):
+        handled = Handled(delay_target_ms)
+        assert handled.call(Context(), waited_ms=0.5) is None, "the queue is empty now"
+        code = handled.call(Context(left_s), waited_ms, at_ms=101 if standing else 99)
+        assert code is (grpc.StatusCode.RESOURCE_EXHAUSTED if refused else None)
+        assert len(handled.begun) == 1 + (not refused)
 
 
 def test_a_call_is_under_way_until_its_reply_has_left() -> None:
