@@ -1,10 +1,9 @@
 """Servers and loads of a block: servers that run in turn, their cores, and their processes."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import ClassVar, Self, cast
+from typing import cast
 
 import pytest
 
@@ -17,7 +16,6 @@ from experiments.measure.programs import Program
 from experiments.measure.runner import measure_block
 from experiments.measure.slices import Servers, turn_loads
 from experiments.results.observed import KEPT
-from stock_service.rpc.transports import Address
 from tests.unit.experiments.blocks import BESIDE_OTHERS
 
 ECHO = setting(service="echo", mix="echo", client="lean", connections=2)
@@ -41,31 +39,20 @@ def test_each_group_has_its_own_servers_while_it_stands() -> None:
     assert min(block.slices.server_cpu_ns) > 0
 
 
-class Noted:
-    """A program that notes its cores instead of starting."""
-
-    pinned: ClassVar[list[tuple[int, ...] | None]] = []
-
-    def __init__(self, _: Sequence[str], cpus: tuple[int, ...] | None, __: Sequence[int]) -> None:
-        self.pinned.append(cpus)
-
-    def ready(self) -> Address:
-        return "127.0.0.1", 1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-
 def test_a_server_that_is_free_is_pinned_to_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server with placement free has no core of its own, and neither has its load. Others are pinned."""
-    monkeypatch.setattr(slices, "Program", Noted)
+    pinned = []
+
+    def program(_: object, cpus: tuple[int, ...] | None, __: object) -> AbstractContextManager[object]:
+        pinned.append(cpus)
+        return nullcontext(SimpleNamespace(ready=lambda: ("127.0.0.1", 1)))
+
+    monkeypatch.setattr(slices, "Program", program)
     on = Bench(CATALOG, (0,), (1,))
     arms = [Arm(ECHO.but(placement=each)) for each in ("free", "apart")]
     with ExitStack() as running:
         slices.started([arm.server for arm in arms], on, running)
-    assert Noted.pinned == [None, (0,)]
+    assert pinned == [None, (0,)]
     assert [slices.load_plan(arm, ("127.0.0.1", 1), on, 1).cpus for arm in arms] == [None, (1,)]
 
 
