@@ -8,7 +8,6 @@ from typing import Any
 from clients.load.record.cold_run import ColdRun
 from experiments.commands import recording
 from experiments.design.arms import Arm, Group
-from experiments.design.slots import order, seed_of
 from experiments.design.sweep import Sweep
 from experiments.kinds import KINDS
 from experiments.kinds.block import Block as KindBlock
@@ -183,14 +182,6 @@ def numbers(one: Answered, **changed: int) -> Answered:
     """A block with other numbers beside the histogram."""
     made = type(one.times).from_json(one.times.to_json() | changed)
     return replace(one, times=made)
-
-
-def in_drawn_order(of: Sweep, one: Block) -> Block:
-    """A block with its slices in the order that is drawn for its number, as far as the arms' own order goes."""
-    drawn = list(order(of, seed_of(of, one.number, one.attempt)))
-    left = {arm: [place for place, each in enumerate(one.slices.arm) if each == arm] for arm in range(len(of.arms))}
-    moved = of_places(one, [left[arm].pop(0) for _, _, arm in drawn])
-    return with_slices(moved, **{name: [each[at] for each in drawn] for at, name in enumerate(("round", "appearance"))})
 
 
 def of_places(one: Block, places: Sequence[int]) -> Block:

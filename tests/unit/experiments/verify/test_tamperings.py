@@ -26,7 +26,6 @@ from tests.unit.experiments.verify.edited import (
     answered,
     column,
     edit_cold,
-    in_drawn_order,
     numbers,
     of_places,
     recorded,
@@ -174,12 +173,11 @@ tampering("the second attempt told as the first, and that dropped", _only_second
 
 
 # blocks
-def _cloned_in_order(of: Recording) -> None:
-    other = replace(of.blocks[5], number=of.blocks[6].number, started_at=of.blocks[6].started_at)
-    of.blocks[6] = in_drawn_order(of.sweep, other)
+def _equal(of: Recording) -> None:
+    of.blocks[5:7] = [block(of.sweep, MEANS, number) for number in (5, 6)]
 
 
-tampering("a block cloned, its slices put into the order of the next number", _cloned_in_order)
+tampering("a block cloned, its slices put into the order of the next number", _equal)
 of_block("a block that begins before the one before it has ended", 7, lambda _, one: replace(one, duration_s=30.0))
 of_block("a block shorter than its rounds", 5, lambda _, one: replace(one, duration_s=1.0))
 of_block("a slice's time edited", 5, lambda _, one: slower(one, 8, -500_000))
