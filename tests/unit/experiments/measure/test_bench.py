@@ -201,15 +201,8 @@ def test_array_length_and_size_are_of_the_payloads() -> None:
 @pytest.mark.alone
 def test_a_block_is_measured_on_real_servers() -> None:
     """On real servers every arm has kept slices and answered requests, and no gate but gate 3 refuses an arm."""
-    arms = [
-        Arm(read(text))
-        for text in (
-            "sockets",
-            "sockets clients=2 updater=yes",
-            "sockets client=lean connections=3",
-            "sockets service=echo mix=echo",
-        )
-    ]
+    loads = ("", "clients=2 updater=yes", "client=lean connections=3", "service=echo mix=echo")
+    arms = [Arm(read(f"sockets {load}")) for load in loads]
     patient = Slices(lead_s=0.03, reserve_s=0.06)  # other programs may run beside this test
     sweep = on_servers(patient, *arms, rounds=4)
     told: list[float] = []
@@ -218,12 +211,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
     assert len(block.slices.arm) == 16
     assert len(block.rounds) == 4
     for place, arm in enumerate(arms):
-        kept = [
-            fate
-            for fate, each in zip(block.slices.fate, block.slices.arm, strict=True)
-            if each == place and fate == KEPT
-        ]
-        assert kept, arm.name
+        assert (place, KEPT) in zip(block.slices.arm, block.slices.fate, strict=True), arm.name
         assert block.arms[place].answered["all"].times.count > 10
         assert [refusal for refusal in gates.arm_refusals(sweep, block, arm) if refusal.gate != 3] == []
     assert block.arms[3].answered["echo"].outcomes

@@ -23,19 +23,10 @@ TURNS = tuple(
 OK, UNAVAILABLE = 1, FAULT_FIRST + 14
 
 
-def load(clients: int = 1, mix: Sequence[str] = ("lookup",), connections: int = 1, updates: bool = False) -> TurnLoad:
+def load(clients: int = 1, mix: Sequence[str] = ("lookup",), updates: bool = False) -> TurnLoad:
     """A load with this number of clients."""
-    plan = LoadPlan(
-        "sockets",
-        ("127.0.0.1", 1),
-        clients,
-        dict.fromkeys(mix, 1.0),
-        ("GameStart",),
-        0.0,
-        1.0,
-        connections_per_client=connections,
-        client="library",
-    )
+    of = "sockets", ("127.0.0.1", 1), clients, dict.fromkeys(mix, 1.0), ("GameStart",), 0.0, 1.0
+    plan = LoadPlan(*of, client="library")
     return TurnLoad(plan, (), 0.02 if updates else None)
 
 

@@ -54,15 +54,8 @@ def test_what_a_server_wrote_is_read(tmp_path: Path) -> None:
     next(timeline._places)
     timeline.write(tmp_path / "t")
     read = load(tmp_path / "t")
-    assert [getattr(read, f"{name}_ns").tolist() for name in COLUMNS[:7]] == [
-        [5, 7],
-        [10, 13],
-        [1, 1],
-        [3, 3],
-        [2, 2],
-        [11, 14],
-        [12, 15],
-    ]
+    columns = [getattr(read, f"{name}_ns").tolist() for name in COLUMNS[:7]]
+    assert [*zip(*columns, strict=True)] == [(5, 10, 1, 3, 2, 11, 12), (7, 13, 1, 3, 2, 14, 15)]
     assert (read.method.tolist(), read.thread.tolist()) == ([0, 0], [0, 0])
     assert (read.methods, read.left_out) == (("/a",), 1)
 
