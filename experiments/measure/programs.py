@@ -30,6 +30,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self, TypeVar
 
+import msgspec
 import psutil
 
 from clients.load.run.counters import processes_cpu_ns
@@ -46,6 +47,7 @@ STOP_S = 10.0
 program is killed."""
 
 Seen = TypeVar("Seen")
+Report = TypeVar("Report")
 
 _TRY_S = 0.05
 """Time in seconds between two attempts to connect to a starting server."""
@@ -380,3 +382,11 @@ def finished(
     """Runs a program to its end, for ``timeout_s`` at most, and returns its output. Blocks. Raises ProgramFailed."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)
+
+
+def reported(command: Sequence[str], said: str, form: type[Report]) -> Report:
+    """Report that a program has printed as JSON. Raises ProgramFailed for an output of another form."""
+    try:
+        return msgspec.json.decode(said, type=form)
+    except ValueError as error:
+        raise ProgramFailed(command, f"{said[:80]!r}, which is not a report", "") from error

@@ -88,9 +88,9 @@ class Recording:
         (self.folder / rows.ROWS_FILE).write_text(rows.table(self.sweep, kept), encoding="utf-8")
 
 
-def machine(every: Sequence[Block], spare_s: float = 0.0) -> Environment:
+def machine(every: Sequence[Block]) -> Environment:
     """The machine's accounts around blocks of 10 s each."""
-    stolen_s = sum(each.steal_ticks for one in every for each in one.rounds) / 100 + spare_s
+    stolen_s = sum(each.steal_ticks for one in every for each in one.rounds) / 100
     before = replace(BUSY, cpu_steal_s=5.0, cpu_busy_s=10.0)
     last = 10 * every[-1].number
     after = replace(before, at=f"2026-01-01T00:{last // 60:02}:{last % 60:02}+00:00", cpu_steal_s=5.0 + stolen_s)
