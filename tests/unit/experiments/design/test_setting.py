@@ -74,10 +74,7 @@ def test_a_level_that_equals_the_default_is_the_default() -> None:
         ("carrier-pigeon", "transport: got 'carrier-pigeon', allowed: "),
         ("grpc sockets", "a setting: got 'sockets', allowed: a transport, then FACTOR=LEVEL"),
         ("grpc colour=red", "a setting: got 'colour=red'"),
-        (
-            "grpc worker=3",
-            "a setting: got 'worker=3', allowed: a transport, then FACTOR=LEVEL (did you mean workers?); a factor is ",
-        ),
+        ("grpc worker=3", "a setting: got 'worker=3', allowed: a transport, then FACTOR=LEVEL (did you mean workers?)"),
         ("grpc workers", "workers: got '', allowed: a whole number from 1 to 1024"),
         ("grpc workers=0", "workers: got '0', allowed: a whole number"),
         ("grpc workers=many", "workers: got 'many'"),

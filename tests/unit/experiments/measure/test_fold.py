@@ -89,11 +89,13 @@ def test_a_request_counts_if_it_was_sent_in_the_counted_part() -> None:
 
 
 def test_a_connection_that_begins_late_spoils_its_slice() -> None:
-    """A slice is lost if one of its two connections begins late. Its times are left out. Other slices are kept."""
+    """A slice is lost if one of its two connections begins late. Its times are left out, and its errors count. Other
+    slices are kept."""
     late = Wrote([each for each in usual().requests if not 1140 <= each[0] < 1151])
-    slices, arms = folded([report(0, usual()), report(1, late)], [load(2), load(2)])
+    failing = Wrote([*usual().requests, (1180.5, 1185, UNAVAILABLE)])
+    slices, arms = folded([report(0, failing), report(1, late)], [load(2), load(2)])
     assert slices.fate == [KEPT, STARTED_LATE, KEPT]
-    assert arms[1].answered[ALL].times.count == 0
+    assert (arms[1].answered[ALL].times.count, arms[1].answered[ALL].errors) == (0, {"unavailable": 1})
     assert arms[0].answered[ALL].times.count == 40
 
 

@@ -94,10 +94,7 @@ def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (
-            "import sys; sys.exit('no such table')",
-            "ended before it listened, with exit code 1; its error output: no such",
-        ),
+        ("import sys; sys.exit('no table')", "ended before it listened, with exit code 1; its error output: no"),
         (GOOD + WAIT, "nothing listens at 127.0.0.1:1 after 0.1 s"),
     ],
 )
