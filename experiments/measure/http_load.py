@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from experiments.measure import programs
 from stock_service.rpc.transports import Address
 
@@ -96,19 +94,15 @@ def run(client: Path, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
         return seen(started, ask)
 
 
-def running(client: Path, ask: HttpAsk, times: Path | None = None) -> AbstractContextManager[programs.Running]:
+def running(client: Path, ask: HttpAsk, times: Path | None = None) -> AbstractContextManager[programs.Program]:
     """Runs the client during a ``with`` block. The end of the block kills a client that still runs. Raises
     ProgramFailed if the client does not start."""
     return programs.running(_command(client, ask) + (["--times", str(times)] if times else []), ask.cpus)
 
 
-def seen(started: programs.Running, ask: HttpAsk) -> HttpSeen:
+def seen(started: programs.Program, ask: HttpAsk) -> HttpSeen:
     """Waits for the end of a running client, and gives the client's report. Blocks. Raises ProgramFailed."""
-    said = started.said(ask.timeout_s)
-    try:
-        return msgspec.json.decode(said, type=HttpSeen)
-    except ValueError as error:
-        raise programs.ProgramFailed(started.command, f"{said[:80]!r}, which is not a report", "") from error
+    return programs.reported(started.command, started.said(ask.timeout_s), HttpSeen)
 
 
 def _command(client: Path, ask: HttpAsk) -> list[str]:

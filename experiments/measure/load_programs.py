@@ -19,7 +19,6 @@ how to get the program. If a program reports the time of every request after the
 needs a network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 
-import contextlib
 import json
 import shutil
 import tempfile
@@ -38,7 +37,7 @@ from clients.load.record.times import Times
 from experiments.design.factors import HEADERS, LOAD_PROGRAMS, SAME
 from experiments.measure import http_load
 from experiments.measure.http_load import HttpAsk
-from experiments.measure.programs import ProgramFailed, finished
+from experiments.measure.programs import ProgramFailed, finished, reported
 from experiments.peers import BUILT, Absent, is_built, why_absent
 from stock_service.rpc.errors import UsageError
 from stock_service.rpc.option_types import shown_address
@@ -62,6 +61,9 @@ EXTRA_S = 30.0
 
 _GO_PEER = "go-stock"
 """Name of the peer whose build (``make peers``) also builds ``grpc-go``."""
+
+_Report = dict[str, Any]
+"""Report of a program: an object of JSON."""
 
 _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
 
@@ -176,7 +178,7 @@ def ghz(program: Path, ask: Ask) -> Reading:
     command += ["--duration", f"{ask.warm_up_s + ask.duration_s:g}s", "--duration-stop", "ignore"]
     command += ["--timeout", f"{TIMEOUT_MS}ms", "--format", "json", ask.at]
     said = finished(command, ask.cpus, ask.timeout_s, ROOT / "protos")
-    details = _json(command, said)["details"] or []
+    details = reported(command, said, _Report)["details"] or []
     began_ns = np.array([_moment_ns(detail["timestamp"]) for detail in details], dtype=np.int64)
     took_ns = np.array([detail["latency"] for detail in details], dtype=np.int64)
     is_ok = np.array([detail["status"] == "OK" for detail in details], dtype=np.bool_)
@@ -210,7 +212,7 @@ def grpc_go(program: Path, ask: Ask) -> Reading:
     command += [] if ask.rate_hz is None else ["-rate", f"{ask.rate_hz:g}", "-arrivals", ask.arrivals]
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "times"
-        report = _json(command, finished([*command, "-times", str(file)], ask.cpus, ask.timeout_s))
+        report = reported(command, finished([*command, "-times", str(file)], ask.cpus, ask.timeout_s), _Report)
         told = _of_times(np.fromfile(file, np.int64), report["good_hz"], sum(report["errors"].values()))
     share = report["client_cpu_s"] / report["seconds"]
     told = replace(told, cpu_share=share, all_requests=report["all_calls"])
@@ -226,7 +228,7 @@ def go(program: Path, ask: Ask) -> Reading:
     command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
     command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
     command += ["-duration", f"{ask.duration_s:g}s"]
-    report = _json(command, finished(command, ask.cpus, ask.timeout_s))
+    report = reported(command, finished(command, ask.cpus, ask.timeout_s), _Report)
     return Reading(*(report[name] for name in ("requests", "throughput_hz", "p50_us", "p99_us", "errors")))
 
 
@@ -236,7 +238,7 @@ def c(program: Path, ask: Ask) -> Reading:
     command += [str(TIMEOUT_MS), str(ask.connections), f"{ask.warm_up_s:g}", f"{ask.duration_s:g}", "0"]
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "times"
-        report = _json(command, finished([*command, str(file)], ask.cpus, ask.timeout_s))
+        report = reported(command, finished([*command, str(file)], ask.cpus, ask.timeout_s), _Report)
         times_ns = np.fromfile(file, dtype=np.uint32).astype(np.int64)
     told = _of_times(times_ns, report["throughput_hz"], report["errors"])
     return replace(told, all_requests=report["all_requests"])
@@ -327,11 +329,3 @@ def _of_times(took_ns: npt.NDArray[np.int64], throughput_hz: float, errors: int)
     times.record(took_ns)
     p50_us, p99_us = (float(value) / 1000 for value in (np.percentile(took_ns, [50, 99]) if len(took_ns) else (0, 0)))
     return Reading(len(took_ns), throughput_hz, p50_us, p99_us, errors, times)
-
-
-def _json(command: Sequence[str], said: str) -> dict[str, Any]:
-    with contextlib.suppress(ValueError):
-        document = json.loads(said)
-        if isinstance(document, dict):
-            return document
-    raise ProgramFailed(command, f"{said[:80]!r}, which is not a report", "")

@@ -28,8 +28,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import IO, Self, TypeVar
+from typing import Self, TypeVar
 
+import msgspec
 import psutil
 
 from clients.load.run.counters import processes_cpu_ns
@@ -46,6 +47,7 @@ STOP_S = 10.0
 program is killed."""
 
 Seen = TypeVar("Seen")
+Report = TypeVar("Report")
 
 _TRY_S = 0.05
 """Time in seconds between two attempts to connect to a starting server."""
@@ -87,21 +89,38 @@ class Program:
     """A running program. For one thread. The end of a ``with`` block stops the program."""
 
     def __init__(
-        self, command: Sequence[str], cpus: tuple[int, ...] | None = None, exits: Sequence[int] = (0,)
+        self,
+        command: Sequence[str],
+        cpus: tuple[int, ...] | None = None,
+        exits: Sequence[int] = (0,),
+        folder: Path | None = None,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Starts the program on these cores; None: on any core. Raises ProgramFailed for a missing program.
+        """Starts the program in a new session, on these cores; None: on any core. Raises ProgramFailed for a missing
+        program.
 
-        ``exits`` has the allowed exit codes after SIGTERM. A negative code is the number of a signal.
+        ``exits`` has the allowed exit codes after SIGTERM. A negative code is the number of a signal. ``variables`` are
+        added to the program's environment.
         """
-        self._command, self._exits = tuple(command), exits
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
+        self.command, self._exits = tuple(command), exits
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by kill
         self._pids: tuple[int, ...] = ()
         self._port = 0  # port at which the program listens; 0: not known yet
         try:
-            self._process = _begun(self._command, cpus, self._stderr)
-        except ProgramFailed:
+            with kept_to(cpus):
+                self._process = subprocess.Popen(
+                    tied(self.command),
+                    cwd=folder,
+                    env=os.environ | variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=self._stderr,
+                    start_new_session=True,
+                )
+        except OSError as error:
             self._stderr.close()
-            raise
+            where = "" if cpus is None else f" on cores {', '.join(map(str, cpus))}"
+            raise ProgramFailed(self.command, f"did not start{where}: {error}", "") from error
 
     @property
     def pid(self) -> int:
@@ -236,11 +255,39 @@ class Program:
             if code not in self._exits:
                 raise self._failed(f"exit code {code}")
         finally:
-            self._signal(signal.SIGKILL)
-            self._process.wait()
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-            self._stderr.close()
+            self.kill()
+
+    def kill(self) -> None:
+        """Kills all processes of the program's session that still run, and reaps the program. Blocks."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._stderr.close()
+
+    def has_ended(self, within_s: float) -> bool:
+        """Waits up to ``within_s`` for the end of a program that ends by itself. True if the program has ended.
+
+        The pipe of the output holds 64 KiB. If a program prints more, it cannot end before ``said`` reads the output.
+        """
+        try:
+            self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def said(self, timeout_s: float) -> str:
+        """Waits for the end of a program that ends by itself. Gives the program's output. Blocks.
+
+        Raises ProgramFailed if the end does not come within ``timeout_s``, or if the exit code is not 0.
+        """
+        try:
+            said, _ = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as expired:
+            raise ProgramFailed(self.command, f"took over {timeout_s:g} s", "") from expired
+        if self._process.returncode:
+            raise self._failed(f"exit code {self._process.returncode}")
+        return said.decode("utf-8", "replace")
 
     def ended(self, timeout_s: float = STOP_S) -> str:
         """Stops the program like ``stop``. Returns the output after the first line. Blocks. Raises ProgramFailed."""
@@ -275,7 +322,7 @@ class Program:
 
     def _failed(self, what: str, kind: type[ProgramFailed] = ProgramFailed) -> ProgramFailed:
         said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)  # pread, since the program shares the file's offset
-        return kind(self._command, what, said.decode("utf-8", "replace"))
+        return kind(self.command, what, said.decode("utf-8", "replace"))
 
 
 def _has_open(process: psutil.Process, port: int) -> bool:
@@ -285,30 +332,6 @@ def _has_open(process: psutil.Process, port: int) -> bool:
         return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
     except psutil.Error:
         return False
-
-
-def _begun(
-    command: Sequence[str],
-    cpus: tuple[int, ...] | None,
-    stderr: IO[bytes],
-    folder: Path | None = None,
-    variables: Mapping[str, str] = MappingProxyType({}),
-) -> subprocess.Popen[bytes]:
-    """Starts a program in a new session, on the cores ``cpus`` (None: on any core). Raises ProgramFailed."""
-    try:
-        with kept_to(cpus):
-            return subprocess.Popen(
-                tied(command),
-                cwd=folder,
-                env=os.environ | variables,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                start_new_session=True,
-            )
-    except OSError as error:
-        where = "" if cpus is None else f" on cores {', '.join(map(str, cpus))}"
-        raise ProgramFailed(command, f"did not start{where}: {error}", "") from error
 
 
 @contextmanager
@@ -329,63 +352,24 @@ def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-class Running:
-    """A running program that ends by itself. Made by ``running``. For one thread."""
-
-    def __init__(self, command: Sequence[str], process: subprocess.Popen[bytes], stderr: IO[bytes]) -> None:
-        self.command, self._process, self._stderr = command, process, stderr
-
-    def has_ended(self, within_s: float) -> bool:
-        """Waits up to ``within_s`` for the program's end. True if the program has ended.
-
-        The pipe of the output holds 64 KiB. If a program prints more, it cannot end before ``said`` reads the output.
-        """
-        try:
-            self._process.wait(within_s)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def said(self, timeout_s: float) -> str:
-        """Waits for the program's end. Gives the program's output. Blocks.
-
-        Raises ProgramFailed if the end does not come within ``timeout_s``, or if the exit code is not 0.
-        """
-        try:
-            said, _ = self._process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired as expired:
-            raise ProgramFailed(self.command, f"took over {timeout_s:g} s", "") from expired
-        if self._process.returncode:
-            self._stderr.seek(0)
-            told = self._stderr.read().decode("utf-8", "replace")
-            raise ProgramFailed(self.command, f"exit code {self._process.returncode}", told)
-        return said.decode("utf-8", "replace")
-
-
 @contextmanager
 def running(
     command: Sequence[str],
     cpus: tuple[int, ...] | None,
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[Running]:
-    """Runs a program on these cores for the time of a ``with`` block. None: on any core.
+) -> Iterator[Program]:
+    """Runs a program that ends by itself on these cores for the time of a ``with`` block. None: on any core.
 
     The program is killed if the ``with`` block ends earlier, as after Ctrl-C, or if this process ends
     (``rpc/process/lifeline.py``). ``variables`` are added to the program's environment. Raises ProgramFailed if the
     program does not start.
     """
-    with tempfile.TemporaryFile() as stderr:
-        process = _begun(command, cpus, stderr, folder, variables)
-        assert process.stdout is not None
-        try:
-            yield Running(command, process, stderr)
-        finally:
-            if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # the whole session, with child processes
-                process.wait()
-            process.stdout.close()
+    program = Program(command, cpus, folder=folder, variables=variables)
+    try:
+        yield program
+    finally:
+        program.kill()
 
 
 def finished(
@@ -398,3 +382,11 @@ def finished(
     """Runs a program to its end, for ``timeout_s`` at most, and returns its output. Blocks. Raises ProgramFailed."""
     with running(command, cpus, folder, variables) as program:
         return program.said(timeout_s)
+
+
+def reported(command: Sequence[str], said: str, form: type[Report]) -> Report:
+    """Report that a program has printed as JSON. Raises ProgramFailed for an output of another form."""
+    try:
+        return msgspec.json.decode(said, type=form)
+    except ValueError as error:
+        raise ProgramFailed(command, f"{said[:80]!r}, which is not a report", "") from error

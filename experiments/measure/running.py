@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
@@ -26,10 +25,6 @@ _LISTENS = "0A"
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
-_ELSEWHERE = "{at} is not on this machine"
-_NOBODY = "no process on this machine listens on {at}; it may run in a container"
-_ANOTHERS = "the process that listens on {at} is not yours: run this as its user"
-
 
 @dataclass(frozen=True, slots=True)
 class Listening:
@@ -39,25 +34,17 @@ class Listening:
     unread: str = ""
 
 
-class _Socket(NamedTuple):
-    """A listening TCP socket of this machine, with its inode."""
-
-    host: str
-    port: int
-    inode: int
-
-
 def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
     """Finds the processes that listen on an address. Blocks for some milliseconds."""
     at = shown_address(address)
     hosts = _hosts(address)
     if not hosts:
-        return Listening((), _ELSEWHERE.format(at=at))
-    inodes = {each.inode for each in _sockets(proc) if each.port == address[1] and each.host in hosts}
+        return Listening((), f"{at} is not on this machine")
+    inodes = {inode for host, port, inode in _sockets(proc) if port == address[1] and host in hosts}
     if not inodes:
-        return Listening((), _NOBODY.format(at=at))
+        return Listening((), f"no process on this machine listens on {at}; it may run in a container")
     pids = tuple(sorted(_holding(inodes, proc)))
-    return Listening(pids, "" if pids else _ANOTHERS.format(at=at))
+    return Listening(pids, "" if pids else f"the process that listens on {at} is not yours: run this as its user")
 
 
 def _hosts(address: Address) -> Collection[str]:
@@ -71,15 +58,15 @@ def _hosts(address: Address) -> Collection[str]:
     return ()
 
 
-def _sockets(proc: Path) -> Iterator[_Socket]:
-    """Listening sockets of this machine."""
+def _sockets(proc: Path) -> Iterator[tuple[str, int, int]]:
+    """Host, port and inode of each listening TCP socket of this machine."""
     for name in ("tcp", "tcp6"):
         with suppress(OSError):  # a system without IPv6 has no such file
             for line in (proc / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
                 words = line.split()
                 host, _, port = words[1].partition(":")
                 if words[3] == _LISTENS:
-                    yield _Socket(_host(host), int(port, 16), int(words[9]))
+                    yield _host(host), int(port, 16), int(words[9])
 
 
 def _host(digits: str) -> str:

@@ -119,13 +119,8 @@ def read_plan(folder: Path, form: Form[P, Any]) -> P:
     except UsageError as error:
         given, allowed = f"{error.option} {error.given}", f"in this version: {error.allowed}"
         raise UsageError(str(file), given, allowed) from error
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-    ) as error:  # TypeError, AttributeError: JSON of another shape
+    # TypeError, AttributeError: JSON of another shape
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(str(file), damage(error), AS_WRITTEN) from error
     given = "no format" if version is None else f"format {version}"
     raise UsageError(str(file), given, f"format {FORMAT}: measure again")

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
@@ -31,30 +31,25 @@ def drawn(response_s: float = 1e-4, seed: str = "1", rounds_of: Sweep = OF) -> t
 
 
 def test_slices_follow_one_another() -> None:
-    """Each slice begins at the end of the slice before it, and the parts of a slice are in order."""
-    slots = drawn()
-    assert slots[0].turn.begin_ns == 0
-    for one, other in pairwise(slots):
-        assert one.turn.end_ns == other.turn.begin_ns
-    for slot in slots:
-        turn = slot.turn
-        assert turn.begin_ns < turn.first_ns < turn.last_ns < turn.stop_ns < turn.end_ns
+    """Each slice begins at the end of the slice before it, and the parts of a slice are in order. The same is true of
+    the warm-up, which has one slice of each arm, in order."""
+    for slots in (drawn(), warm_up(OF)):
+        turns = [slot.turn for slot in slots]
+        assert turns[0].begin_ns == 0
+        assert all(one.end_ns == other.begin_ns for one, other in pairwise(turns))
+        assert all(turn.begin_ns < turn.first_ns < turn.last_ns < turn.stop_ns < turn.end_ns for turn in turns)
+    assert [slot.turn.load for slot in warm_up(OF)] == [0, 1, 2]
 
 
 def test_all_is_drawn_from_seed_number_and_attempt() -> None:
     """Equal seeds, numbers and attempts give equal starts and orders. A change of one value gives other orders."""
-    of = replace(OF, groups=tuple(Group((Arm(read("sockets"), copy),)) for copy in range(8)), seed=4)
-    drawn_for = {
-        (seed, number, attempt): seed_of(replace(of, seed=seed), number, attempt)
-        for seed in (4, 5)
-        for number in (1, 2)
-        for attempt in (1, 2)
-    }
-    every = {starts(of, seed) for seed in drawn_for.values()}
-    assert len(every) == len({tuple(order(of, seed)) for seed in drawn_for.values()}) == len(drawn_for)
+    of = replace(OF, groups=tuple(Group((Arm(read("sockets"), copy),)) for copy in range(8)))
+    drawn_for = [seed_of(replace(of, seed=seed), *at) for seed in (4, 5) for at in product((1, 2), (1, 2))]
+    every = {starts(of, seed) for seed in drawn_for}
+    assert len(every) == len({tuple(order(of, seed)) for seed in drawn_for}) == len(drawn_for)
     assert all(sorted(each) == sorted(of.servers) for each in every)
-    assert starts(of, seed_of(of, 1, 1)) == starts(of, drawn_for[4, 1, 1])
-    assert list(order(of, seed_of(of, 1, 1))) == list(order(of, "4/1/1"))
+    assert starts(of, "4/1/1") == starts(of, drawn_for[0])
+    assert list(order(of, "4/1/1")) == list(order(of, drawn_for[0]))
 
 
 def test_a_groups_arms_stand_side_by_side() -> None:
@@ -110,16 +105,6 @@ def test_each_arm_has_its_own_length() -> None:
     response_s = [1e-4, 2e-3, 1e-4]
     lengths = {(slot.turn.load, slot.turn.last_ns - slot.turn.first_ns) for slot in draw(OF, Slices(), response_s, "1")}
     assert lengths == {(0, 20_000_000), (1, 40_000_000), (2, 20_000_000)}
-
-
-def test_every_arm_is_warmed_once() -> None:
-    """Every arm has one warm-up, in order, and the warm-ups do not overlap."""
-    turns = [slot.turn for slot in warm_up(OF)]
-    assert [turn.load for turn in turns] == [0, 1, 2]
-    for one, other in pairwise(turns):
-        assert one.end_ns == other.begin_ns
-    for turn in turns:
-        assert turn.begin_ns < turn.first_ns < turn.last_ns < turn.end_ns
 
 
 def test_a_block_of_slow_arms_has_fewer_rounds() -> None:

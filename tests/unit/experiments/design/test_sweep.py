@@ -5,8 +5,7 @@ import pytest
 from experiments.design.arms import Arm, Comparison, Group
 from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import read
-from experiments.design.sweep import SERVERS_MAX, Sweep, Windows
-from tests.unit.experiments.blocks import pairs
+from experiments.design.sweep import SERVERS_MAX, Slices, Sweep, Windows
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, ratio, sweep
 
 
@@ -62,32 +61,20 @@ def test_compared_arms_stand_in_one_group() -> None:
 
 
 def test_servers_alive_are_bounded() -> None:
-    """The number of servers that run at the same time is bounded. Several loads of one server count once."""
+    """The number of servers that run at the same time is bounded. Several loads of one server count once. Servers that
+    start with their group may be more than the bound."""
     arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
     loads = [Arm(read(f"sockets workers=1 clients={number}")) for number in range(2, 6)]
     kept = Sweep("try", "try", tuple(Group((arm,)) for arm in arms[:-1] + loads), (), 1, (10,))
     assert len(kept.servers) == SERVERS_MAX
-    with pytest.raises(ValueError, match=f"{SERVERS_MAX + 1} servers at once, allowed: {SERVERS_MAX}"):
-        Sweep("try", "try", tuple(Group((arm,)) for arm in arms), (), 1, (10,))
-
-
-def test_servers_that_start_in_turn_are_alive_for_their_group_alone() -> None:
-    """Servers that start with their group may be more than the bound."""
-    arms = [Arm(read(f"sockets workers={number}")) for number in range(1, SERVERS_MAX + 2)]
     groups = tuple(Group((arm,)) for arm in arms)
     assert Sweep("try", "try", groups, (), 1, (10,), turns=Windows(in_turn=True)).alive == 1
-    with pytest.raises(ValueError, match=f"{SERVERS_MAX + 1} servers at once"):
-        Sweep("try", "try", groups, (), 1, (10,), turns=Windows())
+    for turns in (Slices(), Windows()):
+        with pytest.raises(ValueError, match=f"{SERVERS_MAX + 1} servers at once, allowed: {SERVERS_MAX}"):
+            Sweep("try", "try", groups, (), 1, (10,), turns=turns)
 
 
 def test_every_round_has_a_group() -> None:
     """A round without a group is refused, since rounds would be counted wrong."""
     with pytest.raises(ValueError, match="a round without a group"):
         Sweep("try", "try", (Group((SOCKETS, GRPC), every=2),), (ratio(),), 10, (10,))
-
-
-def test_pairs_are_counted_over_all_appearances() -> None:
-    """Pairs are counted in every group with both arms, for each appearance of the group."""
-    groups = (Group((SOCKETS, GRPC), times=3), Group((GRPC, SOCKETS), every=4), Group((SOCKETS,)))
-    of = Sweep("try", "try", groups, (ratio(),), 10, (10,))
-    assert pairs(of, ratio()) == 30 + 3

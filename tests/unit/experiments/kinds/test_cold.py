@@ -1,55 +1,33 @@
-"""Plans of cold runs: refusals, and the order of runs."""
-
-from collections import Counter
+"""Rows of cold runs: three separate times, means over the runs of a block, and runs that do not count."""
 
 import pytest
 
-from experiments.design.setting import setting
-from experiments.kinds.cold import ColdCell, ColdPlan
-
-SOCKETS, GRPC = setting(transport="sockets"), setting(transport="grpc")
-CELLS = tuple(ColdCell(each, calls, runs) for each in (SOCKETS, GRPC) for calls, runs in ((1, 9), (100, 2)))
+from experiments.design.limits import LIMITS
+from experiments.kinds.cold import rows
+from tests.unit.experiments.apart_seen import COLD, cold_block, cold_run
 
 
-def test_a_block_has_every_cell_as_often_in_an_order_of_its_own() -> None:
-    """A block has every cell as often as planned, in a random order of its seed and number. Cells may share a
-    server."""
-    plan = ColdPlan("study", "part", CELLS, blocks=2)
-    orders = [plan.order(number) for number in (1, 2)]
-    assert [Counter(order) for order in orders] == [{0: 9, 1: 2, 2: 9, 3: 2}] * 2
-    assert orders[0] != orders[1]
-    assert orders[0] == plan.order(1)
-    assert len(plan.servers) == 2
+def test_a_row_has_connecting_the_first_call_and_the_rest_apart() -> None:
+    """A row has separate means of connecting, of the first call and of later calls, and means of all calls."""
+    (row,) = rows(COLD, cold_block(1, [(1, cold_run(10, 400, 100)), (1, cold_run(10, 600, 120))]))
+    assert (row.cell, row.runs, row.errors) == (COLD.cells[1], 2, 0)
+    assert (row.connect_us, row.first_call_us, row.rest_us_mean) == (200, 500, 110)
+    assert row.mean_us == pytest.approx((500 + 9 * 110) / 10)
+    assert row.with_connect_us == pytest.approx((200 + 500 + 9 * 110) / 10)
 
 
-@pytest.mark.parametrize(
-    "levels",
-    [
-        {"clients": 2},
-        {"connections": 2},
-        {"connection": "per-request"},
-        {"rate_hz": 100.0},
-        {"updater": True},
-    ],
-)
-def test_a_load_that_is_not_one_clients_is_refused(levels: dict[str, int | float | str | bool]) -> None:
-    """A load of more than one client or connection, an open loop, and an updater are refused."""
-    with pytest.raises(ValueError, match="one client"):
-        ColdPlan("study", "part", (ColdCell(SOCKETS.but(**levels), 1),), 1)
+def test_a_run_of_one_call_has_no_rest() -> None:
+    """A run of one call has no later calls. The mean of the run is its first call."""
+    (row,) = rows(COLD, cold_block(1, [(0, cold_run(1))]))
+    assert row.rest_us_mean is None
+    assert row.mean_us == row.first_call_us == 500
 
 
-@pytest.mark.parametrize(
-    ("cells", "blocks", "said"),
-    [
-        ((), 1, "each once"),
-        ((CELLS[0], ColdCell(CELLS[0].setting, CELLS[0].calls, 3)), 1, "each once"),
-        ((ColdCell(SOCKETS, 1, 0),), 1, "at least one"),
-        (CELLS, 0, "at least one"),
-        ((ColdCell(SOCKETS, 0),), 1, "at least one"),
-        (tuple(ColdCell(SOCKETS.but(workers=n), 1) for n in range(1, 13)), 1, "12 servers"),
-    ],
-)
-def test_what_could_not_be_run_is_refused(cells: tuple[ColdCell, ...], blocks: int, said: str) -> None:
-    """A plan without cells, blocks, runs or calls, with a cell twice, or with too many servers is refused."""
-    with pytest.raises(ValueError, match=said):
-        ColdPlan("study", "part", cells, blocks)
+def test_a_run_with_errors_is_counted_and_in_no_mean() -> None:
+    """A run with errors only counts with its errors. A cell whose runs all lost their cores has no row."""
+    failed = cold_run(10, 9000, 9000, {"unavailable": 1})
+    runs = [(1, failed), (1, cold_run(10)), (4, failed), (2, cold_run(100))]
+    first, second = rows(COLD, cold_block(1, runs))
+    assert (first.cell, first.runs, first.errors, first.first_call_us) == (COLD.cells[1], 1, 1, 500)
+    assert second.cell == COLD.cells[2]
+    assert [row.cell for row in rows(COLD, cold_block(1, runs, stolen=(1,)).counting(LIMITS))] == [COLD.cells[2]]

@@ -51,6 +51,8 @@ SERVICER = "experiments.services.servicer --transport grpc_static --port 0 --cpu
         ("grpc", STOCKS),
         ("grpc clients=5 updater=yes", STOCKS),
         ("grpc workers=4 locking=per-stock", f"{STOCKS} --workers 4 --locking per-stock"),
+        ("grpc placement=free", STOCKS),
+        ("grpc placement=auto", STOCKS.replace("--cpus none", "--cpus auto")),
         ("sockets service=echo mix=echo", ECHO),
         ("sockets service=echo cpu_ms=12.5", f"{ECHO} --cpu-ms 12.5"),
         ("grpc service=plain-grpcio workers=5", "experiments.peers.python.stock_server --port 0 --workers 5"),
@@ -73,6 +75,7 @@ def test_a_server_has_options_for_the_levels_off_their_defaults(text: str, comma
         ("grpc service=grpclib workers=4", "grpclib"),
         ("grpc_static service=grpclib", "grpclib"),
         ("net-rpc", "no peer in python serves stock on net-rpc; there are go-sort-net-rpc"),
+        ("net-rpc language=go service=echo mix=echo", "no peer in go serves echo on net-rpc"),
     ],
 )
 def test_a_level_that_a_server_lacks_is_refused(text: str, refusal: str) -> None:
@@ -160,13 +163,6 @@ def test_cores_are_drawn_by_the_seed() -> None:
     assert all(bench(CATALOG, seed=seed) == on for seed, on in drawn.items())
 
 
-@pytest.mark.parametrize(("placement", "given"), [("apart", "none"), ("free", "none"), ("auto", "auto")])
-def test_only_a_server_that_places_itself_keeps_to_a_core(placement: str, given: str) -> None:
-    """Only a server with placement auto chooses its core."""
-    said = words(f"sockets placement={placement}")
-    assert said[said.index("--cpus") + 1] == given
-
-
 def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     """Every factor of the load sets a field of the plan, with a few named exceptions."""
     arm = Arm(
@@ -185,21 +181,19 @@ def test_every_level_of_the_load_is_a_field_of_the_plan() -> None:
     assert sorted(silent) == sorted(["array_len", "size", "updater", *told])  # ``request_types``; a process of its own
 
 
-def test_an_array_length_is_what_a_load_sorts() -> None:
-    """Payloads have arrays of the given length."""
-    arm = Arm(read("grpc service=sort mix=merge array_len=50"))
-    plan = load_plan(arm, ("127.0.0.1", 1), bench(CATALOG), 7)
-    (merge,) = (each for each in plan.request_types if each.name == "merge")
-    assert {len(MergeSortRequest.FromString(payload).values) for payload in merge.payloads} == {50}
+def test_array_length_and_size_are_of_the_payloads() -> None:
+    """Payloads have arrays of the given length. A size is the size of the echo's message. Other request types refuse a
+    size."""
 
+    def payloads(text: str) -> list[bytes]:
+        plan = load_plan(Arm(read(text)), ("127.0.0.1", 1), bench(CATALOG), 7)
+        return [request.payload for request in Workload(plan).population]
 
-def test_a_size_is_of_the_echos_message() -> None:
-    """A size is the size of the echo's message. Other request types refuse a size."""
-    of = read("sockets service=echo mix=echo size=10000")
-    plan = load_plan(Arm(of), ("127.0.0.1", 1), bench(CATALOG), 7)
-    assert {len(request.payload) for request in Workload(plan).population} == {10_000}
+    arrays = payloads("grpc service=sort mix=merge array_len=50")
+    assert {len(MergeSortRequest.FromString(payload).values) for payload in arrays} == {50}
+    assert set(map(len, payloads("sockets service=echo mix=echo size=10000"))) == {10_000}
     with pytest.raises(UsageError, match="size: got '10000', allowed: none with lookup"):
-        load_plan(Arm(read("sockets size=10000")), ("127.0.0.1", 1), bench(CATALOG), 7)
+        payloads("sockets size=10000")
 
 
 @pytest.mark.slow
@@ -207,15 +201,8 @@ def test_a_size_is_of_the_echos_message() -> None:
 @pytest.mark.alone
 def test_a_block_is_measured_on_real_servers() -> None:
     """On real servers every arm has kept slices and answered requests, and no gate but gate 3 refuses an arm."""
-    arms = [
-        Arm(read(text))
-        for text in (
-            "sockets",
-            "sockets clients=2 updater=yes",
-            "sockets client=lean connections=3",
-            "sockets service=echo mix=echo",
-        )
-    ]
+    loads = ("", "clients=2 updater=yes", "client=lean connections=3", "service=echo mix=echo")
+    arms = [Arm(read(f"sockets {load}")) for load in loads]
     patient = Slices(lead_s=0.03, reserve_s=0.06)  # other programs may run beside this test
     sweep = on_servers(patient, *arms, rounds=4)
     told: list[float] = []
@@ -224,12 +211,7 @@ def test_a_block_is_measured_on_real_servers() -> None:
     assert len(block.slices.arm) == 16
     assert len(block.rounds) == 4
     for place, arm in enumerate(arms):
-        kept = [
-            fate
-            for fate, each in zip(block.slices.fate, block.slices.arm, strict=True)
-            if each == place and fate == KEPT
-        ]
-        assert kept, arm.name
+        assert (place, KEPT) in zip(block.slices.arm, block.slices.fate, strict=True), arm.name
         assert block.arms[place].answered["all"].times.count > 10
         assert [refusal for refusal in gates.arm_refusals(sweep, block, arm) if refusal.gate != 3] == []
     assert block.arms[3].answered["echo"].outcomes

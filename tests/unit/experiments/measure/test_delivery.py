@@ -11,7 +11,7 @@ from experiments.design.setting import setting
 from experiments.kinds.delivery import Delivered, DeliveryCell, DeliveryPlan
 from experiments.measure import delivery
 from experiments.measure.bench import CATALOG, bench
-from experiments.measure.programs import Program, ProgramFailed
+from experiments.measure.programs import ProgramFailed
 from experiments.peers import Peer
 
 pytestmark = pytest.mark.slow
@@ -82,12 +82,3 @@ def test_what_does_not_fit_together_is_refused(
     """Reports of incomplete messages and of missing seconds are refused."""
     with pytest.raises(ProgramFailed, match=fault):
         told(DeliveryCell(OF.but(rate_hz=10.0), seconds), monkeypatch, lost)
-
-
-def test_a_server_that_does_not_stop_tells_nothing() -> None:
-    """A server that ignores SIGTERM is refused."""
-    stubborn = "import signal; signal.signal(15, signal.SIG_IGN); print('ready h:5', flush=True); signal.pause()"
-    program = Program([sys.executable, "-S", "-E", "-c", stubborn])
-    program.first_line(10)
-    with pytest.raises(ProgramFailed, match="did not stop"):
-        program.ended(timeout_s=0.2)

@@ -23,19 +23,10 @@ TURNS = tuple(
 OK, UNAVAILABLE = 1, FAULT_FIRST + 14
 
 
-def load(clients: int = 1, mix: Sequence[str] = ("lookup",), connections: int = 1, updates: bool = False) -> TurnLoad:
+def load(clients: int = 1, mix: Sequence[str] = ("lookup",), updates: bool = False) -> TurnLoad:
     """A load with this number of clients."""
-    plan = LoadPlan(
-        "sockets",
-        ("127.0.0.1", 1),
-        clients,
-        dict.fromkeys(mix, 1.0),
-        ("GameStart",),
-        0.0,
-        1.0,
-        connections_per_client=connections,
-        client="library",
-    )
+    of = "sockets", ("127.0.0.1", 1), clients, dict.fromkeys(mix, 1.0), ("GameStart",), 0.0, 1.0
+    plan = LoadPlan(*of, client="library")
     return TurnLoad(plan, (), 0.02 if updates else None)
 
 
@@ -98,11 +89,13 @@ def test_a_request_counts_if_it_was_sent_in_the_counted_part() -> None:
 
 
 def test_a_connection_that_begins_late_spoils_its_slice() -> None:
-    """A slice is lost if one of its two connections begins late. Its times are left out. Other slices are kept."""
+    """A slice is lost if one of its two connections begins late. Its times are left out, and its errors count. Other
+    slices are kept."""
     late = Wrote([each for each in usual().requests if not 1140 <= each[0] < 1151])
-    slices, arms = folded([report(0, usual()), report(1, late)], [load(2), load(2)])
+    failing = Wrote([*usual().requests, (1180.5, 1185, UNAVAILABLE)])
+    slices, arms = folded([report(0, failing), report(1, late)], [load(2), load(2)])
     assert slices.fate == [KEPT, STARTED_LATE, KEPT]
-    assert arms[1].answered[ALL].times.count == 0
+    assert (arms[1].answered[ALL].times.count, arms[1].answered[ALL].errors) == (0, {"unavailable": 1})
     assert arms[0].answered[ALL].times.count == 40
 
 
@@ -126,12 +119,6 @@ def test_a_slice_without_a_counted_request_is_silent() -> None:
     assert slices.fate == [KEPT, SILENT, KEPT]
     assert slices.counts[ALL] == [10, 0, 10]
     assert (arms[1].span_ns, arms[1].answered[ALL].effective) == (0, 0)
-
-
-def test_a_client_that_never_wrote_anything_spoils_its_slices() -> None:
-    """Slices are lost if one of their clients has no records."""
-    slices, _ = folded([report(0, usual()), report(1, Wrote())], [load(2), load(1)])
-    assert slices.fate == [STARTED_LATE, KEPT, STARTED_LATE]
 
 
 def test_a_lost_slice_still_says_how_slow_its_arm_is() -> None:
@@ -228,20 +215,13 @@ def test_few_slices_say_nothing_of_their_dependence() -> None:
     assert effective(np.ones(100, np.int64), np.arange(100) // 10) == 100
 
 
-def test_errors_of_lost_slices_are_counted() -> None:
-    """A request with a timeout counts as an error, and its slice is lost."""
-    timed_out = Wrote([*usual().requests, (1180.5, 6180.5, UNAVAILABLE)])
-    slices, arms = folded([report(0, timed_out)])
-    assert slices.fate == [KEPT, ANSWERED_LATE, KEPT]
-    assert arms[1].answered[ALL].errors == {"unavailable": 1}
-
-
-def test_a_long_pause_is_in_the_histogram_and_in_no_pair() -> None:
-    """A slice with a long pause is in no pair. The pause is in the arm's histogram."""
-    paused = Wrote([*usual().requests, (1180.5, 1480.5, OK)])
-    slices, arms = folded([report(0, paused)])
-    assert slices.fate[1] == ANSWERED_LATE
-    assert arms[1].answered[ALL].times.max_ns == 300 * US
+def test_errors_and_pauses_of_lost_slices_are_kept() -> None:
+    """A slice with a timeout or a long pause is lost, and is in no pair. The timeout counts as an error, and the pause
+    is in the arm's histogram."""
+    for outcome, errors, max_ns in ((UNAVAILABLE, {"unavailable": 1}, 10 * US), (OK, {}, 300 * US)):
+        slices, arms = folded([report(0, Wrote([*usual().requests, (1180.5, 1480.5, outcome)]))])
+        assert slices.fate == [KEPT, ANSWERED_LATE, KEPT]
+        assert (arms[1].answered[ALL].errors, arms[1].answered[ALL].times.max_ns) == (errors, max_ns)
 
 
 def test_what_was_sent_to_another_server_is_in_no_slice() -> None:

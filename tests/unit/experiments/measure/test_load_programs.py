@@ -41,11 +41,6 @@ def ghz(folder: Path, details: list[dict[str, object]] | None) -> LoadProgram:
     return LoadProgram(program(folder, f"print(json.dumps({ {'details': details}!r}))"), load_programs.ghz)
 
 
-def test_a_program_gets_an_address_that_it_can_read() -> None:
-    """An IPv6 address has brackets, as URLs and Go's dialer ask for."""
-    assert [replace(ASK, address=(host, 1)).at for host in ("127.0.0.1", "::1")] == ["127.0.0.1:1", "[::1]:1"]
-
-
 def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
     """Percentiles and throughput of ghz leave out the warm-up. A failed request is counted without its time. The report
     may have no requests."""
@@ -84,13 +79,7 @@ def test_h2load_is_read_from_its_log(tmp_path: Path) -> None:
     assert h2load(tmp_path, []).load(ASK).requests == 0
 
 
-REPORT = {
-    "requests": 5,
-    "errors": 0,
-    "throughput_hz": 5.0,
-    "p50_us": 7.0,
-    "p99_us": 9.0,
-}
+REPORT = {"requests": 5, "errors": 0, "throughput_hz": 5.0, "p50_us": 7.0, "p99_us": 9.0}
 
 
 @pytest.mark.slow  # many processes

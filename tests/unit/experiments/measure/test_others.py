@@ -23,7 +23,7 @@ class Machine:
         self.proc = proc
         self.now_s = 100.0
         self.cpu_ns: dict[int, int] = {}
-        self.idle = self.interrupts = self.softirq = self.stolen = 0
+        self.ticks = dict.fromkeys(("idle", "iowait", "irq", "softirq", "steal"), 0)
         self.process(os.getpid(), 1)
         self.process(SERVER, os.getpid())
         self.process(CLIENT, SERVER)
@@ -40,21 +40,12 @@ class Machine:
     def tick(self) -> None:
         """Writes the first core's counters. The other cores are idle."""
         lines = [f"cpu{core} 0 0 0 {round(self.now_s * 100)} 0 0 0 0" for core in cores()[1:]]
-        counters = f"0 0 0 {self.idle} 0 {self.interrupts} {self.softirq} {self.stolen}"
-        (self.proc / "stat").write_text("\n".join([f"cpu{cores()[0]} {counters}", *lines]))
+        counters = " ".join(map(str, self.ticks.values()))
+        (self.proc / "stat").write_text("\n".join([f"cpu{cores()[0]} 0 0 0 {counters}", *lines]))
 
     def watch(self, is_alone: bool = True) -> MachineWatch:
         """An observer that begins now."""
         return MachineWatch(is_alone, self.proc, lambda: self.now_s, lambda pids: sum(self.cpu_ns[pid] for pid in pids))
-
-
-def _server_computes(machine: Machine) -> None:
-    machine.cpu_ns[SERVER] += 600_000_000
-    machine.cpu_ns[CLIENT] += 150_000_000
-
-
-def _child_has_ended(machine: Machine) -> None:
-    machine.process(SERVER, os.getpid(), children_ticks=75)
 
 
 def _family_leaves(machine: Machine) -> None:
@@ -64,35 +55,23 @@ def _family_leaves(machine: Machine) -> None:
     (machine.proc / str(CLIENT)).rmdir()
 
 
-def _foreign_computes(machine: Machine) -> None:
-    machine.cpu_ns[FOREIGN] += 750_000_000
-
-
-def _softirq_in_no_process(machine: Machine) -> None:
-    machine.interrupts, machine.softirq = 5, 70
-
-
-def _is_stolen(machine: Machine) -> None:
-    machine.stolen += 75
-
-
 @pytest.mark.parametrize(
     ("happens", "stolen", "foreign"),
     [
-        (_server_computes, 0, 0),
-        (_child_has_ended, 0, 0),
-        (_family_leaves, 0, 0),
-        (_foreign_computes, 0, 75),
-        (_softirq_in_no_process, 0, 0),
-        (_is_stolen, 75, 0),
+        pytest.param(lambda of: of.cpu_ns.update({SERVER: 600_000_000, CLIENT: 150_000_000}), 0, 0, id="servers"),
+        pytest.param(lambda of: of.process(SERVER, os.getpid(), children_ticks=75), 0, 0, id="a child that ended"),
+        pytest.param(_family_leaves, 0, 0, id="a family that leaves"),
+        pytest.param(lambda of: of.cpu_ns.update({FOREIGN: 750_000_000}), 0, 75, id="a foreign process"),
+        pytest.param(lambda of: of.ticks.update(irq=5, softirq=70), 0, 0, id="softirq in no process"),
+        pytest.param(lambda of: of.ticks.update(steal=75), 75, 0, id="stolen"),
     ],
 )
-def test_whose_the_time_was(tmp_path: Path, happens: Callable[[Machine], None], stolen: int, foreign: int) -> None:
+def test_whose_the_time_was(tmp_path: Path, happens: Callable[[Machine], object], stolen: int, foreign: int) -> None:
     """Of 100 ticks, 25 were idle. The other 75 ticks belong to the measurement, a foreign process or the hypervisor."""
     machine = Machine(tmp_path)
     watch = machine.watch()
     machine.now_s += 1
-    machine.idle += 25
+    machine.ticks["idle"] = 25
     happens(machine)
     machine.tick()
     seen = watch.seen()

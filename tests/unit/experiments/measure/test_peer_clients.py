@@ -20,7 +20,6 @@ from experiments.measure.programs import Program, ProgramFailed
 from experiments.measure.runner import measure_block
 from experiments.peers import Peer
 from experiments.results.observed import ALL, KEPT
-from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.blocks import on_servers
 
 pytestmark = pytest.mark.slow
@@ -145,15 +144,3 @@ def test_a_wrong_report_is_refused(client: str, missing: int, said: str, monkeyp
     monkeypatch.setattr("experiments.peers.PEERS", planted(client, missing))
     with Program(server_command(Arm(OF).server, CATALOG)) as server, pytest.raises(ProgramFailed, match=said):
         peer_clients.run(OF, server.ready(), 5, None)
-
-
-def test_a_level_that_a_peer_does_not_have_is_refused() -> None:
-    """A level that the peer does not support is refused."""
-    with pytest.raises(UsageError, match="workers: got '4', allowed: the default, since the peer planted"):
-        server_command(Arm(OF.but(workers=4)).server, CATALOG)
-
-
-def test_a_peer_that_is_not_there_is_named() -> None:
-    """A missing peer is refused with its language, service and transport."""
-    with pytest.raises(UsageError, match="no peer in go serves echo on net-rpc"):
-        server_command(Arm(OF.but(service="echo")).server, CATALOG)

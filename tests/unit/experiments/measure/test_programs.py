@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import psutil
@@ -34,9 +34,11 @@ def gone(pid: int) -> bool:
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
-    """A program with the process contract is ready at its address, and has ended after ``with``."""
+    """A program with the process contract is ready at its address, and has ended after ``with``. The program has a
+    session of its own, so that Ctrl-C only reaches the experiment."""
     with python(GOOD + WAIT) as program:
         assert program.ready() == ("127.0.0.1", 5)
+        assert os.getsid(program.pid) == program.pid != os.getsid(0)
         assert program.memory_mib() > 1
         assert program.threads() == 1
     assert gone(program.pid)
@@ -52,39 +54,29 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
         ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not 'ready"),
         ("print('r' * 5000, flush=True); import signal; signal.pause()", "over 4096 bytes"),
         ("import signal; signal.pause()", "no first line within 0.1 s"),
+        ("import os, signal; os.close(1); signal.pause()", "closed its output before its first line"),
     ],
 )
-def test_a_program_that_is_not_ready_is_reported_and_gone(source: str, message: str) -> None:
-    """A program that ends early, or that prints no line, another line or too long a line, is refused and ended."""
+def test_a_program_that_is_not_ready_is_reported_and_gone(
+    source: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that ends early, that closes its output, or that prints no line, another line or too long a line, is
+    refused and ended."""
+    monkeypatch.setattr(programs, "STOP_S", 0.1 if "closed" in message else 10)
     program = python(source)
-    with pytest.raises(ProgramFailed, match=message), program:
+    with pytest.raises(ProgramFailed, match=message) as failed, program:
         program.ready(timeout_s=0.1 if "no first line" in message else 10)
-    assert gone(program.pid)
-
-
-@pytest.mark.usefixtures("no_leaks")
-def test_a_program_that_closes_its_output_is_reported_and_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that closes its output before its ready line, and runs on, is refused and ended."""
-    monkeypatch.setattr(programs, "STOP_S", 0.1)
-    program = python("import os, signal; os.close(1); signal.pause()")
-    with pytest.raises(ProgramFailed, match="closed its output before its first line"), program:
-        program.ready()
+    assert type(failed.value) is ProgramFailed
     assert gone(program.pid)
 
 
 @pytest.mark.usefixtures("no_leaks")
 def test_a_program_that_takes_none_of_its_options_has_refused() -> None:
-    """A program that exits with 2 before its ready line has refused its options. Another code is a failure."""
-    refuses = "import sys; print('shop: --depth: got 0 (--help lists the options)', file=sys.stderr); sys.exit({})"
-    with pytest.raises(ProgramRefused) as refused, python(refuses.format(2)) as program:
+    """A program that exits with 2 before its ready line has refused its options."""
+    refuses = "import sys; print('shop: --depth: got 0 (--help lists the options)', file=sys.stderr); sys.exit(2)"
+    with pytest.raises(ProgramRefused) as refused, python(refuses) as program:
         program.ready()
     assert str(refused.value) == "a server refused to start: shop: --depth: got 0"
-    with pytest.raises(ProgramFailed, match="with exit code 1") as failed, python(refuses.format(1)) as program:
-        program.ready()
-    assert not isinstance(failed.value, ProgramRefused)
-
-
-LISTEN = "import socket,signal; s = socket.create_server(('127.0.0.1', {port})); signal.pause()"
 
 
 @pytest.mark.usefixtures("no_leaks")
@@ -93,23 +85,16 @@ def test_a_program_without_a_ready_line_is_waited_for_at_its_port() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         port = int(held.getsockname()[1])
-    program = python(LISTEN.format(port=port))
-    try:
+    listens = f"import socket,signal; s = socket.create_server(('127.0.0.1', {port})); signal.pause()"
+    with Program([sys.executable, "-c", listens], exits=(-signal.SIGTERM,)) as program:
         program.listening(("127.0.0.1", port))
-    finally:
-        with contextlib.suppress(ProgramFailed):  # it dies of the signal
-            program.stop()
-    assert gone(program.pid)
 
 
 @pytest.mark.usefixtures("no_leaks")
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (
-            "import sys; sys.exit('no such table')",
-            "ended before it listened, with exit code 1; its error output: no such",
-        ),
+        ("import sys; sys.exit('no table')", "ended before it listened, with exit code 1; its error output: no"),
         (GOOD + WAIT, "nothing listens at 127.0.0.1:1 after 0.1 s"),
     ],
 )
@@ -134,35 +119,29 @@ def test_a_program_that_prints_a_lot_is_not_stopped_by_a_full_pipe() -> None:
         assert not reader.is_running()
 
 
+PLAIN = "import signal; print('ready h:1', flush=True); signal.pause()"
+
+
 @pytest.mark.usefixtures("no_leaks")
-def test_a_program_that_ignores_sigterm_is_killed_and_reported() -> None:
-    """A program that ignores SIGTERM is killed after the bound, and refused."""
-    program = python("import signal; signal.signal(15, signal.SIG_IGN); print('ready h:1', flush=True)" + WAIT)
+@pytest.mark.parametrize("stop", [Program.stop, Program.ended])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (PLAIN.replace(";", "; signal.signal(15, signal.SIG_IGN);", 1), r"within 0\.05 s of SIGTERM, and was killed"),
+        (GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT, "exit code 1"),
+        (PLAIN, "exit code -15"),
+    ],
+)
+def test_a_program_that_does_not_stop_well_is_reported_and_gone(
+    source: str, message: str, stop: Callable[[Program, float], object]
+) -> None:
+    """After SIGTERM, a program that ignores the signal is killed and refused. A program that the signal ends, or that
+    has another exit code than 0, is refused."""
+    program = python(source)
     program.ready()
-    with pytest.raises(ProgramFailed, match=r"within 0\.05 s of SIGTERM, and was killed"):
-        program.stop(timeout_s=0.05)
+    with pytest.raises(ProgramFailed, match=message):
+        stop(program, 0.05 if "killed" in message else 10)
     assert gone(program.pid)
-
-
-@pytest.mark.usefixtures("no_leaks")
-def test_a_bad_exit_code_after_sigterm_is_reported() -> None:
-    """A program with another exit code than 0 after SIGTERM is refused."""
-    program = python(GOOD.replace("sys.exit(0)", "sys.exit(1)") + WAIT)
-    program.ready()
-    with pytest.raises(ProgramFailed, match="exit code 1"):
-        program.stop()
-
-
-@pytest.mark.usefixtures("no_leaks")
-def test_a_program_that_handles_no_signals_may_be_ended_by_one() -> None:
-    """A program may be ended by SIGTERM only if its allowed exit codes include the signal."""
-    plain = "import signal; print('ready h:1', flush=True); signal.pause()"
-    with Program([sys.executable, "-c", plain], exits=(0, -signal.SIGTERM)) as program:
-        program.ready()
-    program = python(plain)
-    program.ready()
-    with pytest.raises(ProgramFailed, match="exit code -15"):
-        program.stop()
 
 
 @pytest.mark.usefixtures("no_leaks")
@@ -278,13 +257,6 @@ def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
         program.stop()
 
 
-def test_a_program_does_not_get_the_terminals_interrupt() -> None:
-    """A program has a session of its own, so that Ctrl-C only reaches the experiment."""
-    with python(GOOD + WAIT) as program:
-        program.ready()
-        assert os.getsid(program.pid) == program.pid != os.getsid(0)
-
-
 BUSY = "import signal, time\nwhile time.process_time() < 0.1: pass\nprint(end='.', flush=True)\nsignal.pause()"
 SEVERAL = f"""
 import signal, socket, subprocess, sys
@@ -326,10 +298,8 @@ def test_what_a_server_started_is_measured_with_it() -> None:
 
 def test_a_wrappers_own_program_ends_with_it() -> None:
     """The end of a shell also ends the server that the shell has started without exec."""
-    with Program(["/bin/sh", "-c", "sleep 300 & echo $!; wait"]) as wrapper:
+    with Program(["/bin/sh", "-c", "sleep 300 & echo $!; wait"], exits=(-signal.SIGTERM,)) as wrapper:
         child = psutil.Process(int(wrapper.first_line(5)))
-        with contextlib.suppress(ProgramFailed):  # the shell ends by the signal
-            wrapper.stop(5)
     gone_by_s = time.monotonic() + 10
     with contextlib.suppress(psutil.NoSuchProcess):  # nobody is left to reap it but the system
         while child.status() != psutil.STATUS_ZOMBIE:

@@ -2,20 +2,10 @@
 
 import io
 
-from experiments.design.arms import Arm, Comparison, Group
-from experiments.design.setting import setting
-from experiments.design.sweep import Sweep
 from experiments.measure.progress import Progress
+from tests.unit.experiments.judge.synthetic_blocks import sweep
 
-ONE, FOUR = (Arm(setting(transport="sockets", workers=number)) for number in (1, 4))
-SWEEP = Sweep(
-    "workers",
-    "workers",
-    (Group((ONE, FOUR), times=1),),
-    (Comparison("workers", "4 ÷ 1", FOUR, ONE, ("workers",), family="headline"),),
-    3,
-    (10, 14),
-)
+SWEEP = sweep(looks=(10, 14))
 
 
 class Terminal(io.StringIO):

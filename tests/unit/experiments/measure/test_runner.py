@@ -24,12 +24,12 @@ class Run:
     enough: int = 10
     """Number of blocks that are enough."""
     robbed: Callable[[Block], bool] = lambda _: False
-    breaks_at: int = 0
+    breaks_at: tuple[int, int] = (0, 0)
     measured: list[tuple[int, int]] = field(default_factory=list)
 
     def measure(self, number: int, attempt: int) -> Block:
         """Measures one block."""
-        if number == self.breaks_at:
+        if (number, attempt) == self.breaks_at:
             raise KeyboardInterrupt
         self.measured.append((number, attempt))
         return block(OF, MEANS, number, attempt=attempt)
@@ -70,7 +70,7 @@ def test_what_is_whole_is_gone_on_with(tmp_path: Path) -> None:
     """Ctrl-C in block 4 keeps three blocks. A resumed sweep begins with block 4. A folder with blocks needs
     --resume."""
     with pytest.raises(KeyboardInterrupt):
-        Run(breaks_at=4).run(tmp_path)
+        Run(breaks_at=(4, 1)).run(tmp_path)
     assert len(files.read_blocks(tmp_path)) == 3
     assert len((tmp_path / rows.ROWS_FILE).read_text().splitlines()) > 3
     with pytest.raises(UsageError, match=r"a folder with sweep\.json"):
@@ -94,23 +94,20 @@ def test_a_run_that_crashed_at_its_begin_can_begin_again(tmp_path: Path) -> None
 
 
 def test_another_sweep_is_not_mixed_in(tmp_path: Path) -> None:
-    """A folder with a sweep of another seed is refused."""
+    """A folder with a sweep of another seed, or with blocks of another machine, is refused."""
     Run().run(tmp_path)
+    assert environment.load(tmp_path).after is not None
     with pytest.raises(UsageError, match=r"another plan in sweep\.json"):
         Run().run(tmp_path, resume=True, of=replace(OF, seed=2))
+    file = tmp_path / environment.ENVIRONMENT_FILE
+    file.write_text(file.read_text().replace("CPython", "PyPy"))
+    with pytest.raises(UsageError, match="PyPy"):
+        Run().run(tmp_path, resume=True)
 
 
 def test_an_interrupted_repetition_is_made_up_for(tmp_path: Path) -> None:
     """A resumed sweep repeats the block whose repetition was interrupted."""
-    first = Run(robbed=lambda each: each.number == 2 and each.attempt == 1)
-    measure = first.measure
-
-    def interrupted(number: int, attempt: int) -> Block:
-        if (number, attempt) == (2, 2):
-            raise KeyboardInterrupt
-        return measure(number, attempt)
-
-    first.measure = interrupted  # type: ignore[method-assign]
+    first = Run(robbed=lambda each: each.number == 2 and each.attempt == 1, breaks_at=(2, 2))
     with pytest.raises(KeyboardInterrupt):
         first.run(tmp_path)
     again = Run(robbed=first.robbed)

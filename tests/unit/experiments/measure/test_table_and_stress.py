@@ -3,7 +3,6 @@
 import dataclasses
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,6 @@ from experiments.kinds.table import Cell, TablePlan
 from experiments.measure import stress, table
 from experiments.measure.bench import CATALOG, Bench, bench
 from experiments.measure.load_programs import LoadProgram, load_programs
-from experiments.measure.programs import Program
 from stock_service.rpc.errors import Unavailable
 from tests.unit.experiments.cells_seen import BASE
 from tests.unit.experiments.stress_seen import ENTITY, PLAN
@@ -53,21 +51,6 @@ def test_a_block_has_every_cell(on: Bench) -> None:
         assert len(seen.cpu_samples) == len(seen.memory_samples_mib) > 0
         assert min(seen.memory_samples_mib) > 1
         assert 0 < seen.sampled_cpu_s / seen.sampled_s <= max(seen.cpu_samples) * (1 + 1e-9)
-
-
-@pytest.mark.usefixtures("no_leaks")
-def test_an_interrupt_ends_the_load_at_once(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KeyboardInterrupt ends a cell of minutes at once."""
-
-    def interrupt(_: Program) -> float:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Program, "resident_mib", interrupt)
-    plan = TablePlan("study", "part", (Cell(BASE, 10**6),), (), 1)
-    began_s = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        tuple(table.runs(plan, 1, on))
-    assert time.monotonic() - began_s < 20
 
 
 def test_a_server_that_answers_something_else_is_told_of(on: Bench) -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -52,25 +53,12 @@ def test_threads_that_computed_are_counted(computes_s: tuple[float, ...], number
         assert threads_at_work({}, threads_cpu_s([os.getpid()], PREFIX)) == number
 
 
-class Measured:
-    """This process as a server."""
-
-    pids = (os.getpid(),)
-
-    def connections(self, _: object) -> int:
-        return 1
-
-    def user_and_kernel_s(self) -> tuple[float, float]:
-        return 1.0, 1.0
-
-    threads = memory_mib = lambda _: 1
-
-
 @pytest.mark.slow
 def test_a_server_is_looked_at_from_where_its_measured_part_began() -> None:
     """Processor time before the measured part is left out of the count."""
     key: ServerKey = ((("executor", PREFIX),), 0)
-    program = cast(Program, Measured())
+    readings = dict.fromkeys(("threads", "memory_mib"), lambda: 1) | {"user_and_kernel_s": lambda: (1.0, 1.0)}
+    program = cast(Program, SimpleNamespace(pids=(os.getpid(),), connections=lambda _: 1, **readings))
     servers = Servers({key: ("127.0.0.1", 1)}, {key: program}, {})
     with pool(0.1, 0.1):
         seen, since = look(servers, key), look(servers, key, Spent.so_far(program, key))

@@ -1,44 +1,40 @@
 """Effective sample sizes of windows, and windows of left-out rounds."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from clients.load.record.times import Times
+from clients.load.record.times import Times, total
 from experiments.measure.fold import effective as of_slices
 from experiments.measure.windows import Part, Seen, arm_seen, effective
 from experiments.results.observed import ALL
 
 
-def windows(scale: float) -> list[list[int]]:
-    """Response times of 40 windows of 500 requests, whose means differ by a lognormal factor of this scale."""
-    rng = np.random.default_rng(3)
-    return [(level * rng.lognormal(12, 0.3, 500)).astype(np.int64).tolist() for level in rng.lognormal(0, scale, 40)]
-
-
-def merged(parts: list[list[int]]) -> tuple[Times, list[Times]]:
-    """Times of all windows together, and of each window."""
-    total, each = Times(), []
-    for part in parts:
-        each.append(Times())
-        each[-1].record(np.array(part))
-        total.merge(each[-1])
-    return total, each
+def times(values_ns: Sequence[int] | npt.NDArray[np.int64]) -> Times:
+    """These response times."""
+    found = Times()
+    found.record(np.array(values_ns))
+    return found
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.3])
 def test_windows_are_clusters_as_slices_are(scale: float) -> None:
-    """The effective sample size from histograms equals the size from the times of all requests."""
-    parts = windows(scale)
-    exact = of_slices(np.concatenate([np.array(part) for part in parts]), np.repeat(np.arange(40), 500))
-    assert effective(*merged(parts)) == pytest.approx(exact, rel=0.1)
+    """The effective sample size from histograms equals the size from the times of all requests. The 40 windows of 500
+    requests have means that differ by a lognormal factor of this scale."""
+    rng = np.random.default_rng(3)
+    levels = rng.lognormal(0, scale, 40)
+    parts = [(level * rng.lognormal(12, 0.3, 500)).astype(np.int64) for level in levels]
+    exact = of_slices(np.concatenate(parts), np.repeat(np.arange(40), 500))
+    windows = [times(part) for part in parts]
+    assert effective(total(windows), windows) == pytest.approx(exact, rel=0.1)
     assert effective(Times(), []) == 0
 
 
 def test_a_robbed_window_counts_for_its_errors_alone() -> None:
     """A window of a left-out round counts only with its errors and its unrecorded requests."""
-    times = Times()
-    times.record(np.array([1000, 2000]))
-    parts = {"lookup": Part(times, {"OK": 2}, {"unavailable": 3})}
+    parts = {"lookup": Part(times([1000, 2000]), {"OK": 2}, {"unavailable": 3})}
     windows = [Seen(parts, None, 9, 2, 0, 0, unrecorded=unrecorded) for unrecorded in (1, 2)]
     places = [(0, 0, 0), (1, 1, 0)]
     seen = arm_seen(0, places, windows, robbed=[1])

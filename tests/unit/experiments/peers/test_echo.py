@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -67,28 +69,10 @@ def test_the_next_connection_is_served(last: bytes, berkeley: tuple[Berkeley, so
         assert came(served) == b"other"
 
 
-class Planted:
-    """A channel with planted replies; see ``Channel``."""
-
-    def __init__(self, reply: Callable[[bytes], bytes | None]) -> None:
-        self._reply, self._sent = reply, b""
-
-    def listen(self, host: str, port: int) -> None:
-        """See ``Channel``."""
-
-    def connect(self, host: str, port: int) -> None:
-        """See ``Channel``."""
-
-    def send(self, message: bytes) -> None:
-        """See ``Channel``."""
-        self._sent = message
-
-    def receive(self) -> bytes | None:
-        """See ``Channel``."""
-        return self._reply(self._sent)
-
-    def close(self) -> None:
-        """See ``Channel``."""
+def planted(reply: Callable[[bytes], bytes | None]) -> Channel:
+    """A channel with planted replies."""
+    sent: list[bytes] = []
+    return cast(Channel, SimpleNamespace(send=sent.append, receive=lambda: reply(sent[-1])))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +83,7 @@ class Planted:
 def test_a_wrong_reply_ends_the_client(reply: Callable[[bytes], bytes | None], said: str) -> None:
     """A wrong or a missing reply ends the client."""
     with pytest.raises(Gone, match=said):
-        drive(Planted(reply), 16, 3)
+        drive(planted(reply), 16, 3)
 
 
 def test_every_message_is_timed() -> None:
@@ -110,7 +94,7 @@ def test_every_message_is_timed() -> None:
         seen.append(sent)
         return sent
 
-    sent_ns, took_ns = drive(Planted(reply), 16, 3)
+    sent_ns, took_ns = drive(planted(reply), 16, 3)
     assert (len(took_ns), sent_ns) == (3, sorted(sent_ns))
     assert [len(each) for each in seen] == [16] * 3
     assert len(set(seen)) == 3

@@ -120,14 +120,9 @@ def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
     assert files.read_blocks(tmp_path) == ()
 
 
-def lines(folder: Path) -> list[bytes]:
-    """Lines of the blocks' file."""
-    return gzip.decompress((folder / files.BLOCKS_FILE).read_bytes()).splitlines(keepends=True)
-
-
 def test_an_edited_line_is_refused(folder: Path) -> None:
     """A block with an edited digit is refused with its line."""
-    first, second = lines(folder)
+    first, second = gzip.decompress((folder / files.BLOCKS_FILE).read_bytes()).splitlines(keepends=True)
     edited = second.replace(b'"calibration_us":2000.0', b'"calibration_us":1000.0')
     assert edited != second
     (folder / files.BLOCKS_FILE).write_bytes(gzip.compress(first) + gzip.compress(edited))

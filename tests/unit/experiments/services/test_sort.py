@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.services.sort import MERGE_SORT, QUICK_SORT, VALUES_MAX, merge_sort, quick_sort, sort
+from experiments.services.sort import MERGE_SORT, VALUES_MAX, merge_sort, quick_sort, sort
 from experiments.v1 import sort_pb2
 from stock_service.rpc.errors import InvalidRequest
 from tests.raw_service import answered
@@ -32,14 +32,6 @@ def test_long_runs_are_no_bad_case(algorithm: Callable[[list[int]], list[int]], 
     """Sorted, equal and reversed values need neither deep recursion nor quadratic time, which would exceed the time
     limit."""
     assert algorithm(values) == sorted(values)
-
-
-@pytest.mark.parametrize("path", [MERGE_SORT, QUICK_SORT])
-def test_the_service_sorts_the_textbooks_array(path: str) -> None:
-    """Both methods of the service sort the array of textbooks."""
-    payload = sort_pb2.MergeSortRequest(values=(38, 27, 43, 3, 9, 82, 10)).SerializeToString()
-    reply = answered(sort(), path, payload)
-    assert list(sort_pb2.QuickSortResponse.FromString(reply).values) == [3, 9, 10, 27, 38, 43, 82]
 
 
 def test_too_many_values_are_refused() -> None:

@@ -1,13 +1,13 @@
 """A recording of a made-up study, and ways to edit it: for tests of ``verify``."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from clients.load.record.cold_run import ColdRun
 from experiments.commands import recording
 from experiments.design.arms import Arm, Group
-from experiments.design.slots import order, seed_of
 from experiments.design.sweep import Sweep
 from experiments.kinds import KINDS
 from experiments.kinds.block import Block as KindBlock
@@ -88,9 +88,9 @@ class Recording:
         (self.folder / rows.ROWS_FILE).write_text(rows.table(self.sweep, kept), encoding="utf-8")
 
 
-def machine(every: Sequence[Block], spare_s: float = 0.0) -> Environment:
+def machine(every: Sequence[Block]) -> Environment:
     """The machine's accounts around blocks of 10 s each."""
-    stolen_s = sum(each.steal_ticks for one in every for each in one.rounds) / 100 + spare_s
+    stolen_s = sum(each.steal_ticks for one in every for each in one.rounds) / 100
     before = replace(BUSY, cpu_steal_s=5.0, cpu_busy_s=10.0)
     last = 10 * every[-1].number
     after = replace(before, at=f"2026-01-01T00:{last // 60:02}:{last % 60:02}+00:00", cpu_steal_s=5.0 + stolen_s)
@@ -99,7 +99,7 @@ def machine(every: Sequence[Block], spare_s: float = 0.0) -> Environment:
 
 def measured(folder: Path, of: Sweep, every: Sequence[Block]) -> Recording:
     """Writes a folder."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     environment.save(machine(every), folder)
     found = Recording(folder, of, list(every))
     found.written()
@@ -184,28 +184,15 @@ def numbers(one: Answered, **changed: int) -> Answered:
     return replace(one, times=made)
 
 
-def in_drawn_order(of: Sweep, one: Block) -> Block:
-    """A block with its slices in the order that is drawn for its number, as far as the arms' own order goes."""
-    drawn = list(order(of, seed_of(of, one.number, one.attempt)))
-    left = {arm: [place for place, each in enumerate(one.slices.arm) if each == arm] for arm in range(len(of.arms))}
-    places = [left[arm].pop(0) for _, _, arm in drawn]
+def of_places(one: Block, places: Sequence[int]) -> Block:
+    """A block of the slices at these places, in this order."""
 
-    def sorted_(values: Sequence[int]) -> list[int]:
-        return [values[place] for place in places]
+    def taken(column: Any) -> Any:
+        if isinstance(column, Mapping):
+            return {kind: taken(each) for kind, each in column.items()}
+        return [column[place] for place in places]
 
-    lists = {name: sorted_(getattr(one.slices, name)) for name in ("fate", "counted_ns", "requests", "active_ns")}
-    lists |= {name: sorted_(getattr(one.slices, name)) for name in ("server_cpu_ns", "client_cpu_ns", "wire_bytes")}
-    by_type: dict[str, Mapping[str, list[int]]] = {
-        name: {kind: sorted_(each) for kind, each in getattr(one.slices, name).items()}
-        for name in ("counts", "sums_ns")
-    }
-    where = {name: [each[at] for each in drawn] for at, name in enumerate(("round", "appearance", "arm"))}
-    return with_slices(one, **lists, **by_type, **where)
-
-
-def like(one: Block, other: Block) -> Block:
-    """The measurements of another block, under this one's number and moment."""
-    return replace(other, number=one.number, attempt=one.attempt, started_at=one.started_at)
+    return with_slices(one, **{each.name: taken(getattr(one.slices, each.name)) for each in fields(one.slices)})
 
 
 def with_arms(of: Sweep, change: Callable[[Arm], Arm]) -> Sweep:

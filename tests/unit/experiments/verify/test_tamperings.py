@@ -10,14 +10,13 @@ import pytest
 
 from experiments.commands import recording, verify
 from experiments.commands.verify import expected
-from experiments.design.limits import LIMITS
 from experiments.design.sweep import Sweep
 from experiments.kinds import prediction
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.verify import differences
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, times, with_histograms, with_slices
+from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, with_histograms, with_slices
 from tests.unit.experiments.verify.edited import (
     COLD,
     MEANS,
@@ -27,9 +26,8 @@ from tests.unit.experiments.verify.edited import (
     answered,
     column,
     edit_cold,
-    in_drawn_order,
-    like,
     numbers,
+    of_places,
     recorded,
     replaced,
     slower,
@@ -70,34 +68,25 @@ def seen(folder: Path) -> list[str]:
         return [str(error)]
 
 
-Tampering = Callable[[Recording], None]
+Tampering = Callable[[Recording], object]
 
 NAMED: dict[str, Tampering] = {}
 """Tamperings by their names. The parts that they leave can no longer agree."""
 
 
-def tampering(text: str, anew: bool = True) -> Callable[[Tampering], Tampering]:
-    """Adds a tampering to the table. ``anew``: its rows and digests are computed again."""
+def tampering(text: str, edit: Tampering) -> None:
+    """Adds a tampering to the table. Its rows and digests are computed again."""
 
-    def named(edit: Tampering) -> Tampering:
-        def whole_edit(of: Recording) -> None:
-            edit(of)
-            if anew:
-                of.written()
+    def whole_edit(of: Recording) -> None:
+        edit(of)
+        of.written()
 
-        NAMED[text] = whole_edit
-        return edit
-
-    return named
+    NAMED[text] = whole_edit
 
 
 def on_disk(text: str, edit: Callable[[Path], object]) -> None:
     """Adds a tampering that edits files, without new rows and digests."""
-    NAMED[text] = lambda of: void(edit(of.folder))
-
-
-def void(_: object) -> None:
-    """Nothing."""
+    NAMED[text] = lambda of: edit(of.folder)
 
 
 def of_block(text: str, number: int, edit: Callable[[Sweep, Block], Block]) -> None:
@@ -107,12 +96,12 @@ def of_block(text: str, number: int, edit: Callable[[Sweep, Block], Block]) -> N
         place = max(place for place, each in enumerate(of.blocks) if each.number == number)
         of.blocks[place] = edit(of.sweep, of.blocks[place])
 
-    tampering(text)(edited)
+    tampering(text, edited)
 
 
 def of_sweep(text: str, edit: Callable[[Sweep], Sweep]) -> None:
     """Adds a tampering of the sweep."""
-    tampering(text)(lambda of: setattr(of, "sweep", edit(of.sweep)))
+    tampering(text, lambda of: setattr(of, "sweep", edit(of.sweep)))
 
 
 def of_machine(text: str, **after: float) -> None:
@@ -124,38 +113,26 @@ def of_machine(text: str, **after: float) -> None:
         changed = {name: getattr(kept.after, name) + more for name, more in after.items()}
         environment.save(replace(kept, after=replace(kept.after, **changed)), of.folder)
 
-    tampering(text)(edit)
+    tampering(text, edit)
 
 
 def of_cold(text: str, edit: ColdEdit) -> None:
     """Adds a tampering of the cold runs."""
-    tampering(text)(lambda of: edit_cold(of.folder, edit))
-
-
-def inside(text: str, edit: Tampering) -> None:
-    """Adds a tampering of the folder inside."""
-
-    def edited(of: Recording) -> None:
-        folder = of.folder / "try_after"
-        one = Recording(folder, files.read_sweep(folder), list(files.read_blocks(folder)))
-        edit(one)
-        one.written()
-
-    NAMED[text] = edited
+    tampering(text, lambda of: edit_cold(of.folder, edit))
 
 
 # texts
-FIGURE = "figures/question_1.svg"
-on_disk("the report deleted", lambda folder: (folder / "report.md").unlink())
 on_disk("the report edited", lambda folder: replaced(folder / "report.md", "See.", "Sockets."))
-on_disk("a figure edited", lambda folder: replaced(folder / FIGURE, "<path", "<path "))
+on_disk("a figure edited", lambda folder: replaced(folder / "figures/question_1.svg", "<path", "<path "))
 on_disk("all rows deleted", lambda folder: (folder / rows.ROWS_FILE).unlink())
 
 
-@tampering("a block of rows deleted", anew=False)
-def _fewer_rows(of: Recording) -> None:
-    lines = (of.folder / rows.ROWS_FILE).read_text(encoding="utf-8").splitlines(keepends=True)
-    (of.folder / rows.ROWS_FILE).write_text("".join(lines[:-4]), encoding="utf-8")
+def _fewer_rows(folder: Path) -> None:
+    lines = (folder / rows.ROWS_FILE).read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / rows.ROWS_FILE).write_text("".join(lines[:-4]), encoding="utf-8")
+
+
+on_disk("a block of rows deleted", _fewer_rows)
 
 
 # the machine
@@ -165,70 +142,43 @@ of_machine("fewer busy seconds in the machine's account", cpu_busy_s=-189.0)
 on_disk("the machine's account deleted", lambda folder: (folder / environment.ENVIRONMENT_FILE).unlink())
 
 
-@tampering("the machine's account after the sweep deleted")
-def _no_account(of: Recording) -> None:
-    environment.save(replace(environment.load(of.folder), after=None), of.folder)
+on_disk(
+    "the machine's account after the sweep deleted",
+    lambda folder: environment.save(replace(environment.load(folder), after=None), folder),
+)
 
 
-@tampering("all blocks moved to another day")
 def _another_day(of: Recording) -> None:
     of.blocks = [replace(each, started_at=each.started_at.replace("2026-01-01", "2026-01-09")) for each in of.blocks]
 
 
-@tampering("stolen ticks taken out of rounds that were left out")
-def _not_robbed(of: Recording) -> None:
-    of.blocks[3] = replace(of.blocks[3], rounds=[replace(each, steal_ticks=0) for each in of.blocks[3].rounds])
-
+tampering("all blocks moved to another day", _another_day)
+of_block("stolen ticks taken out of rounds that were left out", 3, lambda _, one: replace(
+    one, rounds=[replace(each, steal_ticks=0) for each in one.rounds]
+))  # fmt: skip
 
 # attempts
-@tampering("a second attempt without the first")
-def _no_first(of: Recording) -> None:
-    del of.blocks[1]
+tampering("a second attempt without the first", lambda of: of.blocks.pop(1))
+tampering("the second attempt dropped, and the robbed first one kept", lambda of: of.blocks.pop(2))
+tampering("a block that pleased nobody measured again", lambda of: of.blocks.insert(
+    5, block(of.sweep, MEANS | {SOCKETS: 20.0}, of.blocks[4].number, attempt=2)
+))  # fmt: skip
 
 
-@tampering("the second attempt dropped, and the robbed first one kept")
-def _no_second(of: Recording) -> None:
-    del of.blocks[2]
-
-
-@tampering("the second attempt told as the first, and that dropped")
 def _only_second(of: Recording) -> None:
     of.blocks[1:3] = [replace(of.blocks[2], attempt=1)]
 
 
-@tampering("a block that pleased nobody measured again")
-def _again(of: Recording) -> None:
-    of.blocks.insert(5, block(of.sweep, MEANS | {SOCKETS: 20.0}, of.blocks[4].number, attempt=2))
+tampering("the second attempt told as the first, and that dropped", _only_second)
 
 
 # blocks
-@tampering("a block cloned under the next number")
-def _cloned(of: Recording) -> None:
-    of.blocks[6] = like(of.blocks[6], of.blocks[5])
+def _equal(of: Recording) -> None:
+    of.blocks[5:7] = [block(of.sweep, MEANS, number) for number in (5, 6)]
 
 
-@tampering("a block cloned, its slices put into the order of the next number")
-def _cloned_in_order(of: Recording) -> None:
-    of.blocks[6] = in_drawn_order(of.sweep, like(of.blocks[6], of.blocks[5]))
-
-
-@tampering("two blocks exchanged")
-def _exchanged(of: Recording) -> None:
-    one, other = of.blocks[5:7]
-    of.blocks[5:7] = [like(one, other), like(other, one)]
-
-
-@tampering("a block dropped, and those behind it numbered anew")
-def _renumbered(of: Recording) -> None:
-    del of.blocks[4]
-    of.blocks = [each if each.number < 4 else replace(each, number=each.number - 1) for each in of.blocks]
-
-
-@tampering("a block that begins before the one before it has ended")
-def _overlapping(of: Recording) -> None:
-    of.blocks[7] = replace(of.blocks[7], duration_s=30.0)
-
-
+tampering("a block cloned, its slices put into the order of the next number", _equal)
+of_block("a block that begins before the one before it has ended", 7, lambda _, one: replace(one, duration_s=30.0))
 of_block("a block shorter than its rounds", 5, lambda _, one: replace(one, duration_s=1.0))
 of_block("a slice's time edited", 5, lambda _, one: slower(one, 8, -500_000))
 of_block("a slice's time edited in one request type", 5, lambda _, one: with_slices(
@@ -237,15 +187,11 @@ of_block("a slice's time edited in one request type", 5, lambda _, one: with_sli
 of_block("a slice given to another arm", 5, lambda of, one: with_histograms(of, column(one, "arm", 4, 1)))
 of_block("a slice's round edited", 5, lambda _, one: column(one, "round", 4, 9))
 of_block("a slice with fewer requests than it counted", 5, lambda _, one: column(one, "requests", 4, 1))
-of_block("an arm's histogram of fewer requests", 5, lambda _, one: answered(
-    one, lambda each: replace(each, times=times(each.times.count - 9, each.times.sum_ns))
-))  # fmt: skip
 of_block("the fastest reply told as faster", 5, lambda _, one: answered(
     one, lambda each: numbers(each, min_ns=each.times.min_ns // 2)
 ))  # fmt: skip
 of_block("the deviation told as none", 5, lambda _, one: answered(one, lambda each: numbers(each, squares=0)))
 of_block("refusals told as answers", 5, lambda _, one: answered(one, lambda each: replace(each, outcomes={"OK": 999})))
-of_block("outcomes left out", 5, lambda _, one: answered(one, lambda each: replace(each, outcomes={"OK": 1})))
 of_block("answers told as errors", 5, lambda _, one: answered(
     one, lambda each: replace(each, outcomes={"OK": 1}, errors={"closed": each.times.count - 1})
 ))  # fmt: skip
@@ -253,16 +199,7 @@ of_block("answers told as errors", 5, lambda _, one: answered(
 
 def _without_last_round(of: Sweep, one: Block) -> Block:
     kept = [place for place, each in enumerate(one.slices.round) if each < of.rounds - 1]
-    names = ("round", "appearance", "arm", "fate", "counted_ns", "requests", "active_ns")
-    lists = {
-        name: [getattr(one.slices, name)[place] for place in kept]
-        for name in (*names, "server_cpu_ns", "client_cpu_ns", "wire_bytes")
-    }
-    by_type = {
-        name: {kind: [each[place] for place in kept] for kind, each in getattr(one.slices, name).items()}
-        for name in ("counts", "sums_ns")
-    }
-    return with_histograms(of, with_slices(replace(one, rounds=one.rounds[:-1]), **lists, **by_type))
+    return with_histograms(of, of_places(replace(one, rounds=one.rounds[:-1]), kept))
 
 
 of_block("a round cut off", 5, _without_last_round)
@@ -273,7 +210,6 @@ of_sweep("looks cut", lambda of: replace(of, looks=(10,)))
 of_sweep("the arms of the headline exchanged", lambda of: replace(of, comparisons=(
     replace(of.comparisons[0], above=of.comparisons[0].below, below=of.comparisons[0].above), *of.comparisons[1:]
 )))  # fmt: skip
-of_sweep("a limit loosened", lambda of: replace(of, limits=replace(LIMITS, errors_share=0.5)))
 of_sweep("transports relabelled", lambda of: with_arms(of, lambda arm: replace(
     arm, setting={"sockets": GRPC, "grpc": SOCKETS}[arm.setting.text("transport")].setting
 )))  # fmt: skip
@@ -293,15 +229,14 @@ on_disk("the cold runs deleted", lambda folder: (folder / COLD.plan_file).unlink
 
 # folders inside
 on_disk("the folder inside deleted", lambda folder: shutil.rmtree(folder / "try_after"))
-inside("another part put into the folder inside", lambda of: setattr(of, "sweep", replace(of.sweep, part="try")))
 
 
-def _looks_cut(of: Recording) -> None:
-    of.sweep = replace(of.sweep, looks=(2,))
-    del of.blocks[-1]
+def _other_part(folder: Path) -> None:
+    sweep = replace(files.read_sweep(folder), part="try")
+    Recording(folder, sweep, list(files.read_blocks(folder))).written()
 
 
-inside("looks cut in the folder inside", _looks_cut)
+on_disk("another part put into the folder inside", lambda folder: _other_part(folder / "try_after"))
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Verification: an edited, cut-short or prolonged recording is named."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +9,13 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.design.limits import LIMITS
 from experiments.kinds import prediction
-from experiments.results import environment, files, rows
+from experiments.results import files, rows
 from experiments.results.observed import Block
 from experiments.verify import Design, Expected, cut_short, differences
 from experiments.verify.blocks import block_faults
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, ratio, sweep, with_slices
-from tests.unit.experiments.verify.edited import machine, replaced
+from tests.unit.experiments.verify.edited import measured, replaced
 
 OF = sweep(looks=(10, 14))
 FAR, EQUAL = {SOCKETS: 30.0, GRPC: 100.0}, {SOCKETS: 100.0, GRPC: 100.0}
@@ -30,26 +29,7 @@ def nothing(_: Path) -> Expected:
 
 def recording(folder: Path, blocks: Sequence[Block]) -> Path:
     """A folder of these blocks."""
-    files.write_plan(folder, files.SWEPT, OF)
-    environment.save(machine(blocks), folder)
-    for each in blocks:
-        files.append_block(folder, each)
-    kept = files.counting(files.read_blocks(folder))
-    (folder / rows.ROWS_FILE).write_text(rows.table(OF, kept), encoding="utf-8")
-    return folder
-
-
-def rows_in(table: Path) -> list[dict[str, str]]:
-    """Rows of a table."""
-    return list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
-
-
-def write_rows(table: Path, every: Sequence[Mapping[str, str]], columns: Sequence[str]) -> None:
-    """Writes a table of these rows, with these columns alone."""
-    with table.open("w", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(every)
+    return measured(folder, OF, blocks).folder
 
 
 def blocks(number: int, means: Mapping[Arm, float] = FAR, noise: float = 0.02) -> list[Block]:
@@ -87,7 +67,7 @@ def test_an_edited_row_is_named(tmp_path: Path) -> None:
 def test_a_recording_from_before_a_factor_passes(factor: str, fine: bool, tmp_path: Path) -> None:
     """A recording without a later factor passes. A removed column of an older factor is named."""
     table = recording(tmp_path, blocks(10)) / rows.ROWS_FILE
-    write_rows(table, rows_in(table), [name for name in rows_in(table)[0] if name != factor])
+    table.write_text(rows.table(OF, blocks(10), without=(factor,)), encoding="utf-8")
     assert (list(differences(tmp_path, nothing)) == []) == fine
 
 
@@ -147,12 +127,7 @@ def test_a_sweep_of_an_earlier_edition_is_refused(tmp_path: Path) -> None:
 def test_other_limits_are_named(tmp_path: Path) -> None:
     """A recording under other limits is judged by them, and they are named."""
     other = replace(OF, limits=replace(LIMITS, errors_share=0.5))
-    files.write_plan(tmp_path, files.SWEPT, other)
-    environment.save(machine(blocks(10)), tmp_path)
-    for each in blocks(10):
-        files.append_block(tmp_path, each)
-    (tmp_path / rows.ROWS_FILE).write_text(rows.table(other, files.read_blocks(tmp_path)), encoding="utf-8")
-    (found,) = differences(tmp_path, nothing)
+    (found,) = differences(measured(tmp_path, other, blocks(10)).folder, nothing)
     assert "judged by other limits: errors_share 0.5" in found
 
 
