@@ -22,9 +22,9 @@ from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
 from tests.covering import half
-from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, open_sockets, run
 from tests.end_to_end.test_stopping import LOOKUP_ONE, trade_on
+from tests.more_methods import HANG, HANGING, PROGRAM
 from tests.races.history import plan, record
 
 pytestmark = pytest.mark.slow
@@ -146,7 +146,7 @@ def count_nothing() -> None:
 @contextmanager
 def hanging(*options: str, everywhere: bool = False) -> Iterator[Server]:
     """A server of two processes. One process, or with ``everywhere`` both, has a request under way that never ends."""
-    start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
+    start = (PROGRAM, "--transport", "sockets")
     with (
         Server(start, "--processes", "2", *options) as server,
         RawSocket(server.address) as client,

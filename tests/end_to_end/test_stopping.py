@@ -22,8 +22,8 @@ from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
-from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import STARTS, WAIT_S, Server
+from tests.more_methods import HANG, HANGING, PROGRAM
 
 pytestmark = pytest.mark.slow
 
@@ -198,7 +198,7 @@ def hanging_server(kind: str, *options: str) -> Iterator[Server]:
         "grpc_aio": ("--dispatch", "request"),
         "leading": ("--executor", "leader-followers"),
     }
-    start = ("tests.end_to_end.blocking_server", "--transport", transport, *own.get(kind, ()))
+    start = (PROGRAM, "--transport", transport, *own.get(kind, ()))
     with Server(start, *options) as server, ThreadPoolExecutor() as threads:
         asking, hanging = (load(transport).connect(server.address, WAIT_S) for _ in range(2))
         hung = threads.submit(hanging.call, HANG, b"", 2 * WAIT_S)

@@ -14,8 +14,8 @@ from stock_service.rpc.transports import load as load_transport
 from stock_service.trading.service import TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import STARTS, WAIT_S, Server
+from tests.more_methods import HANG, HANGING, PROGRAM
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ def test_a_studys_server_writes_one(tmp_path: Path) -> None:
 
 def test_a_server_that_gives_up_writes_what_it_has(tmp_path: Path) -> None:
     """A server whose grace was too short exits with 1. Its file has the requests answered until then."""
-    start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
+    start = (PROGRAM, "--transport", "sockets")
     options = ("--timeline", str(tmp_path / "t"), "--grace-s", "0.3")
     with Server(start, *options) as server, RawSocket(server.address) as asking, RawSocket(server.address) as hanging:
         hanging.send(frame(1, HANG))

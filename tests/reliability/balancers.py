@@ -1,14 +1,14 @@
-"""Promise: replicas behind a balancer are restarted one after another, and no client sees a failure. ``python -m
-tests.reliability.balancers [CALLS]`` tries the promise behind grpcio's round_robin, HAProxy and Envoy, with the
-configurations of ``stock_service/balancers``, and prints the rows. Clients have the retry policy of
-``clients/retrying.py``. Replicas share a PostgreSQL. A name server gives the address of each replica. Then a new
-replica is added: each balancer must give the new replica its share, when the earlier connections are too old.
+"""Promise: replicas behind a balancer are restarted one after another, and no client sees a failure.
+
+Behind a balancer means grpcio's round_robin, HAProxy and Envoy, with the configurations of ``stock_service/balancers``.
+Clients have the retry policy of ``clients/retrying.py``. Replicas share a PostgreSQL. A name server gives the address
+of each replica. Then a new replica is added: each balancer must give the new replica its share, when the earlier
+connections are too old.
 """
 
 import json
 import random
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,8 +30,8 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
 from tests.end_to_end.process import ROOT, WAIT_S, Running, Server
 from tests.name_server import NameServer
-from tests.reliability.replicas import POSTGRES
-from tests.reliability.restarts import RETRIES, Told, reading, trading, until_over
+from tests.reliability.replicas import POSTGRES, lacking_postgres
+from tests.reliability.restarts import RETRIES, Told, reading, summed, trading, until_over
 from tests.reliability.rows import Row, absent
 
 CONFIGURED = ROOT / "stock_service" / "balancers"
@@ -145,15 +145,9 @@ Connect = Callable[[], Connection]
 @contextmanager
 def round_robin(names: NameServer, port: int) -> Iterator[Connect]:
     """grpcio's own round_robin, over DNS."""
-    with closing_by(RoundRobin(names, port)) as channel:
-        yield lambda: channel
-
-
-@contextmanager
-def closing_by(channel: RoundRobin) -> Iterator[RoundRobin]:
-    """Ends it."""
+    channel = RoundRobin(names, port)
     try:
-        yield channel
+        yield lambda: channel
     finally:
         channel.end()
 
@@ -311,14 +305,8 @@ class Tried:
         ]
 
     def _restarted(self, name: str, calls: int) -> Row:
-        told = self.told[name]
-        failures = [failure for client in told for failure in client.failures]
-        requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
-        figure = (
-            f"{len(failures)} of {requests:,} in {self.restarts} restarts; {retried} were sent again by the retry "
-            f"policy, the longest took {max(client.longest_s for client in told):.2f} s"
-            f"{': ' if failures else ''}{'; '.join(failures[:2])}"
-        )
+        requests, failures, rest = summed(self.told[name])
+        figure = f"{failures} of {requests:,} in {self.restarts} restarts; {rest}"
         goal = f"0 failures that a client sees in {CALLS:,}"
         return Row(f"{name}: rolling restarts of {REPLICAS} replicas", goal, figure, not failures and requests >= calls)
 
@@ -342,12 +330,10 @@ def check_overnight(_: bool, seed: int) -> list[Row]:
 
 def tried(calls: int, seed: int) -> list[Row]:
     """The rows of each installed balancer, and a row for each absent balancer."""
-    if find_spec("psycopg") is None:
-        return [Row(absent(POSTGRES), "every row", "not tried: uv sync --extra postgres", passed=False)]
-    from tests.postgres import ABSENT, Postgres, programs
+    if advice := lacking_postgres():
+        return [Row(absent(POSTGRES), "every row", f"not tried: {advice}", passed=False)]
+    from tests.postgres import Postgres
 
-    if programs() is None:
-        return [Row(absent(POSTGRES), "every row", f"not tried: {ABSENT}", passed=False)]
     rows = [Row(absent(name), "every row", f"not tried: {lacking(name)}", False) for name in BALANCERS if lacking(name)]
     with Postgres() as postgres, begun(postgres.store(DEFAULT_STOCKS), seed) as trying:
         trying.roll(calls, REPLICAS)
@@ -373,15 +359,3 @@ def begun(dsn: str, seed: int) -> Iterator[Tried]:
             with closing(RetryingExchange(connect, WAIT_S, 100)) as exchange:
                 exchange.lookup("FishCo")  # once it is answered, the balancer has begun
         yield Tried(replicas, names, connects, random.Random(seed))
-
-
-def main(arguments: list[str]) -> int:
-    """Prints a row for each balancer and promise. The exit code is 1 if a row falls short."""
-    rows = tried(int(arguments[0]) if arguments else SOME, seed=1)
-    for row in rows:
-        print(row, flush=True)
-    return 0 if all(row.passed for row in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

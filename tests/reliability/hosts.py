@@ -17,12 +17,10 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event
 
 from clients.load import command
 from clients.load.hosts import cluster
@@ -37,6 +35,7 @@ from tests.cluster import cluster as started
 from tests.conformance.running import until
 from tests.end_to_end.process import WAIT_S, Running, Server
 from tests.reliability.rows import Row
+from tests.reliability.serving import within
 
 HOSTS = ("a", "b", "c")
 HUB = "hub"
@@ -163,7 +162,7 @@ def left(hosts: Cluster) -> Row:
         served("sockets", 1) as where,
         Running("clients.load", *asked, "--address", where, "--duration-s", "60") as own,
     ):
-        _wait(lambda: "measuring" in own.said() or not own.runs())
+        within(WAIT_S, lambda: "measuring" in own.said() or not own.runs())
         sent = hosts.senders()
         own.signal(signal.SIGKILL)
         until(lambda: not hosts.senders(), "the end of the load")
@@ -171,43 +170,25 @@ def left(hosts: Cluster) -> Row:
     return Row("a load client that is killed leaves no load", f"of {len(HOSTS)} senders 0", said, sent == len(HOSTS))
 
 
-def _wait(condition: Callable[[], bool], limit_s: float = WAIT_S) -> None:
-    """Waits until the condition holds, for a longer time than ``until``: programs may have to start."""
-    until_s, pause = time.monotonic() + limit_s, Event()
-    while not condition() and time.monotonic() < until_s:
-        pause.wait(0.05)
-
-
 def studied(hosts: Cluster) -> Iterator[Row]:
     """Measures a part of a study from all hosts. Kills a host in the middle, and goes on when the host is back."""
     with TemporaryDirectory() as folder:
-        own = (
-            "experiments",
-            "run",
-            "socket_trade",
-            "--profile",
-            "smoke",
-            "--clients",
-            "3",
-            "6",
-            "--out",
-            f"{folder}/seen",
-        )
-        asked = (*own, "--cluster", shown_address(hosts.address), "--host", f"{NETWORK}.1")
+        started_by = ("experiments", "run", "socket_trade", "--profile", "smoke", "--clients", "3", "6")
+        place = ("--out", f"{folder}/seen", "--cluster", shown_address(hosts.address), "--host", f"{NETWORK}.1")
+        asked = (*started_by, *place)
         with Running(*asked) as running:
-            _wait(lambda: "block 1 done" in running.said() or not running.runs())
+            within(WAIT_S, lambda: "block 1 done" in running.said() or not running.runs())
             hosts.kill("b")
-            _wait(lambda: not running.runs())
+            within(WAIT_S, lambda: not running.runs())
             said = running.said().strip().splitlines()[-1]
         yield Row("a killed host ends a study's run, by its name", "refused", said, "host b" in said)
         hosts.start("b")
         wait_for(hosts.address, len(HOSTS))
         with Running(*asked, "--resume") as running:
-            _wait(lambda: not running.runs(), STUDY_S)
+            within(STUDY_S, lambda: not running.runs())
         report = Path(folder, "seen", "report.md")
-        told = (
-            report.read_text().partition("The load came from the ")[2].partition("Each")[0] if report.exists() else ""
-        )
+        text = report.read_text() if report.exists() else ""
+        told = text.partition("The load came from the ")[2].partition("Each")[0]
         yield Row("which goes on, and has every host's share", "whole", told or said, "hosts a, b, c" in told)
 
 

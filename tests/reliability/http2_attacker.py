@@ -146,4 +146,4 @@ ATTACKS: dict[str, Attack] = {
 
 if __name__ == "__main__":
     host, port, name, seconds = sys.argv[1:]
-    print(attack((host, int(port)), Hostile(ATTACKS[name], MANY.get(name, CONNECTIONS)), float(seconds)))
+    print(attack((host, int(port)), Hostile(ATTACKS[name], MANY.get(name, CONNECTIONS)), float(seconds))[0])

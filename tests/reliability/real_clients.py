@@ -1,7 +1,7 @@
 """Promises tried with clients outside this project: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
 
-``python -m tests.reliability.real_clients [--minutes]``, on a machine with two free cores. Server and load have a core
-each.
+The checks need a machine with two free cores. Server and load have a core each. ``python -m
+tests.reliability.real_clients polite|metadata …`` is a process with grpcio's clients.
 
 - Overload. A call computes for 0.5 ms, and its client gives up after 90 ms. The peak is the rate of 16 simultaneous
   calls on a second server, before and after each block. The second server is never overloaded. Lookups come at the
@@ -9,7 +9,6 @@ each.
 - Fairness. 500 calls a second on 16 connections stand beside 64 greedy connections with 64 calls each, which wait for
   ever. The fair share is a fifth of all answers, or all requested calls if these are fewer.
 - Metadata of 15 KiB in each call. No call may be refused, and no connection cut.
-  ``python -m tests.reliability.real_clients metadata 10000`` makes 10,000 calls from each client.
 
 grpcio's own server is tried for comparison; its rows have no goal. Without grpc-go its trials are skipped.
 """
@@ -142,7 +141,8 @@ def metadata_row(what: str, seen: Report, calls: int, has_goal: bool) -> Row:
     failed = sum(seen.errors.values())
     kinds = "".join(f"; {count:,} {kind}" for kind, count in seen.errors.items())
     passed = not failed and seen.made >= calls
-    return _row(f"{what}: refused or cut", f"0 of {calls:,}", f"{failed:,} of {seen.made:,}{kinds}", passed, has_goal)
+    row = Row(f"{what}: refused or cut", f"0 of {calls:,}", f"{failed:,} of {seen.made:,}{kinds}", passed)
+    return row.if_promised(has_goal)
 
 
 def overload_row(what: str, shares: Sequence[float], goal: float | None, of: str = "the peak") -> Row:
@@ -150,9 +150,9 @@ def overload_row(what: str, shares: Sequence[float], goal: float | None, of: str
     share = median(shares)
     spread = "" if len(shares) == 1 else f"; {min(shares):.0%} to {max(shares):.0%} in {len(shares)} blocks"
     figure = f"{share:.0%}{spread}"
-    if goal is None:
-        return Row.stated(f"{what}: answered in time", figure)
-    return Row(f"{what}: answered in time", f"≥ {goal:.0%} of {of}", figure, share >= goal, share * 100)
+    at_least = goal or 0.0
+    row = Row(f"{what}: answered in time", f"≥ {at_least:.0%} of {of}", figure, share >= at_least, share * 100)
+    return row.if_promised(goal is not None)
 
 
 def fair_rows(what: str, polite: Report, greedy_hz: float, has_goal: bool) -> list[Row]:
@@ -160,14 +160,11 @@ def fair_rows(what: str, polite: Report, greedy_hz: float, has_goal: bool) -> li
     fair_hz = min(polite.made / polite.seconds, (greedy_hz + polite.good_hz) * POLITE / (POLITE + GREEDY))
     share, answered = polite.good_hz / fair_hz if fair_hz else 0.0, polite.good / max(1, polite.made)
     text = f"{answered:.2%} of {polite.made:,}"
-    return [
-        _row(f"{what}: share", f"≥ {SHARE:.0%} of the fair one", f"{share:.0%}", share >= SHARE, has_goal),
-        _row(f"{what}: answers in time", f"≥ {SUCCESS:.1%}", text, answered >= SUCCESS, has_goal),
+    rows = [
+        Row(f"{what}: share", f"≥ {SHARE:.0%} of the fair one", f"{share:.0%}", share >= SHARE),
+        Row(f"{what}: answers in time", f"≥ {SUCCESS:.1%}", text, answered >= SUCCESS),
     ]
-
-
-def _row(what: str, goal: str, figure: str, passed: bool, has_goal: bool) -> Row:
-    return Row(what, goal, figure, passed) if has_goal else Row.stated(what, figure)
+    return [row.if_promised(has_goal) for row in rows]
 
 
 def _computing(
@@ -366,9 +363,3 @@ if __name__ == "__main__":
             print(_said(politely((host, int(port)), float(seconds))))
         case ["metadata", host, port, calls, at_once]:
             print(_said(with_metadata((host, int(port)), int(calls), int(at_once))))
-        case ["metadata", calls]:
-            for row in metadata_rows(int(calls)):
-                print(row, flush=True)
-        case options:
-            for row in (*check("--minutes" in options), *check_metadata("--minutes" in options)):
-                print(row)

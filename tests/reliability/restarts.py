@@ -1,13 +1,11 @@
 """Promise: a restart fails no request. Each new server takes port and store over from the last server: ``--hand-over``.
-``python -m tests.reliability.restarts [COUNT]`` tries the promise on sockets and grpc_static and prints the rows.
 Clients have the retry policy of ``clients/retrying.py``, and reconnect when the last server closes a connection.
 """
 
 import random
-import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -54,15 +52,19 @@ def check(minutes: bool, seed: int) -> list[Row]:
 def row(transport: str, restarts: int, rng: random.Random) -> Row:
     """Row on this number of restarts under load, and the clients' failures."""
     told = restarted(transport, restarts, rng)
-    failures = [failure for client in told for failure in client.failures]
-    requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
-    figure = (
-        f"{len(failures)} of {requests:,} requests in {restarts} restarts; {retried} were sent again by the retry "
-        f"policy, the longest took {max(client.longest_s for client in told):.2f} s"
-        f"{': ' if failures else ''}{'; '.join(failures[:2])}"
-    )
+    requests, failures, rest = summed(told)
+    figure = f"{failures} of {requests:,} requests in {restarts} restarts; {rest}"
     goal = f"0 failures that a client sees in {RESTARTS}"
     return Row(f"{transport}: rolling restarts under load", goal, figure, not failures)
+
+
+def summed(told: Sequence[Told]) -> tuple[int, int, str]:
+    """Numbers of the clients' requests and failures, and a text on the repeated requests and the first failures."""
+    requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
+    failures = [failure for client in told for failure in client.failures]
+    longest_s, first = max(client.longest_s for client in told), "; ".join(failures[:2])
+    rest = f"{retried} were sent again by the retry policy, the longest took {longest_s:.2f} s"
+    return requests, len(failures), f"{rest}: {first}" if failures else rest
 
 
 def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
@@ -169,17 +171,3 @@ def until_over(work: Work, exchange: RetryingExchange, answered: threading.Semap
     told.retried = exchange.retried
     exchange.close()
     return told
-
-
-def main(arguments: list[str]) -> int:
-    """Prints a row for each transport. The exit code is 1 if a row falls short."""
-    count = int(arguments[0]) if arguments else RESTARTS
-    rows = []
-    for transport in TRANSPORTS:
-        rows.append(row(transport, count, random.Random(1)))
-        print(rows[-1], flush=True)
-    return 0 if all(each.passed for each in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
