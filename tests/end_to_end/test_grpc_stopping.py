@@ -11,21 +11,21 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.grpcio.draining import REFUSING_S, SERVING_S
 from stock_service.rpc.wire.http2 import PREFACE, SETTINGS
 from stock_service.trading.service import TRADE
-from stock_service.v1 import stock_pb2
 from tests.conformance.raw_http2 import RawHttp2, framed, headers, message
 from tests.covering import half
-from tests.end_to_end.process import STARTS, Server
+from tests.end_to_end.process import STARTS, TRADE_ONE, Server, serve
 
 pytestmark = pytest.mark.slow
 
-AIO = ("stock_service", "serve", "--transport", "grpc_aio", "--store", "memory")
-SERVERS = {"grpc": STARTS["grpc_server"], "grpc_aio": AIO, "grpc_aio-request": (*AIO, "--dispatch", "request")}
+SERVERS = {
+    "grpc": STARTS["grpc_server"],
+    "grpc_aio": serve("grpc_aio"),
+    "grpc_aio-request": serve("grpc_aio", "--dispatch", "request"),
+}
 every = pytest.mark.parametrize("start", SERVERS.values(), ids=SERVERS)
 
 CANCELLED = 1
 """gRPC status of a call that grpcio's ``stop`` ends."""
-
-TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
 
 
 @every

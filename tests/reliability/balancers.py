@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +27,7 @@ from stock_service.rpc.transports import Address, Connection, load
 from stock_service.rpc.wire.grpc_status import status_fault
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
-from tests.end_to_end.process import ROOT, WAIT_S, Running, Server
+from tests.end_to_end.process import ROOT, WAIT_S, Running, Server, metrics_pages
 from tests.name_server import NameServer
 from tests.reliability.replicas import POSTGRES, lacking_postgres
 from tests.reliability.restarts import RETRIES, Told, reading, summed, trading, until_over
@@ -92,19 +91,19 @@ class Replicas:
 
     def answered(self) -> list[float]:
         """Number of requests that each replica has answered, by its metrics, in the order of ``HOSTS``."""
-        return [sum(self._numbers(self._servers[host])) for host in HOSTS if host in self._servers]
-
-    def _numbers(self, server: Server) -> Iterator[float]:
-        where = next(line for line in server.said().splitlines() if line.startswith("metrics at "))
-        with closing(HTTPConnection(where.removeprefix("metrics at "), timeout=WAIT_S)) as asking:
-            asking.request("GET", "/metrics")
-            lines = asking.getresponse().read().decode().splitlines()
-        return (float(line.split()[-1]) for line in lines if line.startswith("stock_service_requests_total{"))
+        return [sum(answered_by(self._servers[host])) for host in HOSTS if host in self._servers]
 
     def kill(self) -> None:
         """Kills the replicas that still run."""
         for server in self._servers.values():
             server.__exit__(None, None, None)
+
+
+def answered_by(server: Server) -> Iterator[float]:
+    """Numbers of requests that a replica has answered, by its metrics."""
+    (page,) = metrics_pages(server)
+    lines = (line for line in page.splitlines() if line.startswith("stock_service_requests_total{"))
+    return (float(line.split()[-1]) for line in lines)
 
 
 class RoundRobin:

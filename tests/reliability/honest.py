@@ -14,14 +14,12 @@ from stock_service.rpc.codec_connection import CodecConnection
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
-from stock_service.v1 import stock_pb2
 from tests.conformance.running import WAIT_S
+from tests.end_to_end.process import LOOKUP_ONE
 from tests.reliability.open_loop import codec_of
 
 RATE_HZ = 200.0
 SUCCESS, P99_S = 0.999, 0.02
-
-ASK = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
 @dataclass(slots=True)
@@ -65,7 +63,7 @@ def honest(
             threading.Event().wait(max(0.0, due_s - time.monotonic()))
             number += 1
             try:
-                client.call(LOOKUP, ASK, WAIT_S)
+                client.call(LOOKUP, LOOKUP_ONE, WAIT_S)
                 served.took_s.append(time.monotonic() - due_s)
             except Fault:
                 served.failed += 1

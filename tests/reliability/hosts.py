@@ -33,7 +33,7 @@ from stock_service.rpc.process.command_line import address
 from tests.cluster import SCHEDULER, Cluster, wait_for
 from tests.cluster import cluster as started
 from tests.conformance.running import until
-from tests.end_to_end.process import WAIT_S, Running, Server
+from tests.end_to_end.process import WAIT_S, Running, Server, serve
 from tests.reliability.rows import Row
 from tests.reliability.serving import within
 
@@ -91,7 +91,7 @@ def _entering(name: str) -> Sequence[str]:
 @contextmanager
 def served(transport: str, delay_ms: float) -> Iterator[str]:
     """A server, and its address for the hosts."""
-    with Server(("stock_service", "serve", "--transport", transport, "--store", "memory")) as server:
+    with Server(serve(transport)) as server:
         with Running("tests.relay", f"{NETWORK}.1:0", server.at, str(delay_ms)) as relay:
             yield relay.line().split()[1]
 

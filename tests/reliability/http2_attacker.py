@@ -12,7 +12,7 @@ from itertools import count
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.grpc_replies import PREFIX
 from stock_service.trading.service import LOOKUP, TRADE
-from stock_service.v1 import stock_pb2
+from tests.end_to_end.process import TRADE_ONE
 from tests.reliability.socket_attacker import Attack as Hostile
 from tests.reliability.socket_attacker import attack
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, data, head, message
@@ -78,8 +78,7 @@ def _oversized() -> Iterator[bytes]:
 def _cancelled() -> Iterator[bytes]:
     rng = random.Random(f"cancelled {next(_CANCELLED)}")
     talk = message(b"\x3a\x00")  # the names of all services
-    trade = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
-    paths = ((PATH, message(b"")), (TRADE.encode(), message(trade)), (REFLECTION, talk * 20))
+    paths = ((PATH, message(b"")), (TRADE.encode(), message(TRADE_ONE)), (REFLECTION, talk * 20))
     half, cancelled = dict[int, bytes](), http2.ErrorCode.CANCEL
     yield HELLO
     for stream in count(1, 2):

@@ -32,10 +32,11 @@ import grpc
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.programs import Program, finished, running
 from experiments.peers import BUILT, is_built
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
-from tests.end_to_end.process import ROOT
-from tests.reliability.honest import ASK, SUCCESS
+from tests.end_to_end.process import LOOKUP_ONE, ROOT
+from tests.reliability.honest import SUCCESS
 from tests.reliability.rows import Row, absent
 from tests.reliability.socket_attacker import NICE
 
@@ -271,8 +272,8 @@ def _go(address: Address, duration_s: float, warm_up_s: float, *words: str, dead
 def _go_words(
     address: Address, duration_s: float, warm_up_s: float, *words: str, deadline_s: float = DEADLINE_S
 ) -> list[str]:
-    host, port = address
-    command = [str(BUILT / "go" / "grpc_load"), "-address", f"{host}:{port}", "-call", LOOKUP, "-data-hex", ASK.hex()]
+    command = [str(BUILT / "go" / "grpc_load"), "-address", shown_address(address)]
+    command += ["-call", LOOKUP, "-data-hex", LOOKUP_ONE.hex()]
     command += ["-duration", f"{duration_s:.3f}s", "-warm-up", f"{warm_up_s:g}s", "-deadline", f"{deadline_s:g}s"]
     return [*command, *words]
 
@@ -304,7 +305,7 @@ def politely(address: Address, duration_s: float) -> Report:
             while (due_s := began_s + made * gap_s) < until_s:
                 threading.Event().wait(max(0.0, due_s - time.monotonic()))
                 made += 1
-                ended.append(_ended(lambda: call(ASK, timeout=DEADLINE_S), due_s))
+                ended.append(_ended(lambda: call(LOOKUP_ONE, timeout=DEADLINE_S), due_s))
             return ended
 
     with ThreadPoolExecutor(POLITE) as threads:
@@ -332,7 +333,7 @@ def with_metadata(address: Address, calls: int, at_once: int) -> Report:
         while (number := next(numbers, None)) is not None:
             entry = "x-load-14", f"{number:016x}" + "0123456789abcdef" * 62 + "0123456"
             try:
-                call(ASK, metadata=(*constant, entry))
+                call(LOOKUP_ONE, metadata=(*constant, entry))
                 good += 1
             except grpc.RpcError as error:
                 errors[str(error.code().name)] += 1
@@ -346,7 +347,7 @@ def with_metadata(address: Address, calls: int, at_once: int) -> Report:
 
 def _channel(address: Address) -> grpc.Channel:
     """A channel with a new connection."""
-    return grpc.insecure_channel(f"{address[0]}:{address[1]}", options=[("grpc.use_local_subchannel_pool", 1)])
+    return grpc.insecure_channel(shown_address(address), options=[("grpc.use_local_subchannel_pool", 1)])
 
 
 def _lookup(channel: grpc.Channel) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":

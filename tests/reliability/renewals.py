@@ -18,8 +18,8 @@ from stock_service.rpc.process.credentials import make
 from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import load
 from stock_service.trading.service import LOOKUP
-from tests.end_to_end.process import WAIT_S, Server
-from tests.end_to_end.test_secured import LOOKUP_FISHCO, looked_up, secured
+from tests.end_to_end.process import LOOKUP_ONE, WAIT_S, Server
+from tests.end_to_end.test_secured import looked_up, secured
 from tests.reliability.restarts import Told
 from tests.reliability.rows import Row
 from tests.reliability.serving import within
@@ -101,7 +101,7 @@ def is_served(transport: str, server: Server, shown: ClientCredentials) -> bool:
 def stay(transport: str, server: Server, shown: ClientCredentials, over: threading.Event) -> Told:
     """Makes all requests on one connection."""
     with closing(load(transport).connect(server.address, WAIT_S, shown)) as connection:
-        return until_over(lambda: connection.call(LOOKUP, LOOKUP_FISHCO, WAIT_S), over)
+        return until_over(lambda: connection.call(LOOKUP, LOOKUP_ONE, WAIT_S), over)
 
 
 def dial(transport: str, server: Server, shown: ClientCredentials) -> Callable[[], object]:

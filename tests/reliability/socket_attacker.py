@@ -24,7 +24,7 @@ from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import frame
-from tests.reliability.honest import ASK
+from tests.end_to_end.process import LOOKUP_ONE
 from tests.reliability.serving import files_at_most
 
 NICE = 5
@@ -34,7 +34,7 @@ client."""
 TURN_S = 0.02
 """A connection that sends slowly sends a piece in each turn."""
 
-WHOLE = frame(1, LOOKUP, ASK)
+WHOLE = frame(1, LOOKUP, LOOKUP_ONE)
 TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
 NAN = b"\x11" + struct.pack("<d", float("nan"))
 """Value in place of a quantity: a field of eight bytes instead of an integer."""

@@ -8,8 +8,8 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.trading.service import TRADE
 from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.end_to_end.process import STARTS, Server
-from tests.end_to_end.test_stopping import STATIC, TRADE_ONE, stop_under_load, unacknowledged
+from tests.end_to_end.process import TRADE_ONE, Server, serve
+from tests.end_to_end.test_stopping import stop_under_load, unacknowledged
 from tests.reliability.rows import Row
 from tests.reliability.serving import within
 
@@ -54,7 +54,7 @@ def _stopped(kind: str) -> str:
 
 def _burst_on_sockets() -> list[int]:
     """The code of each reply to the burst."""
-    with Server(STARTS["serve_sockets"]) as server, ExitStack() as stack:
+    with Server(serve("sockets")) as server, ExitStack() as stack:
         clients = [stack.enter_context(RawSocket(server.address)) for _ in range(CONNECTIONS)]
         for client in clients:
             client.send(frame(1, TRADE, TRADE_ONE))
@@ -72,7 +72,7 @@ def _burst_on_sockets() -> list[int]:
 
 def _burst_on_http2() -> list[int]:
     """A burst on gRPC."""
-    with Server(STATIC) as server, ExitStack() as stack:
+    with Server(serve("grpc_static")) as server, ExitStack() as stack:
         clients = [stack.enter_context(RawHttp2(server.address)) for _ in range(CONNECTIONS)]
         for client in clients:
             client.send(headers(1, TRADE), message(1, TRADE_ONE))

@@ -5,7 +5,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from stock_service.rpc.process.lifeline import tied
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
-from tests.end_to_end.process import WAIT_S, Running, Server, run
+from tests.end_to_end.process import WAIT_S, Running, Server, metrics_pages, run
 from tests.name_server import NameServer
 from tests.postgres import Postgres
 from tests.reliability.balancers import CONFIGURED, HOSTS, NAME, REPLICAS, envoy_program, free_port, lacking, to
@@ -63,22 +62,14 @@ def replicas(_postgres: Postgres) -> Iterator[list[Server]]:
         yield started
 
 
-def metrics(server: Server) -> str:
-    """The metrics that a replica shows."""
-    where = server.said().partition("metrics at ")[2].split()[0]
-    with closing(HTTPConnection(where, timeout=WAIT_S)) as asking:
-        asking.request("GET", "/metrics")
-        return asking.getresponse().read().decode()
-
-
 def answers(server: Server) -> bool:
     """True if a replica has answered a Lookup."""
-    return f'stock_service_requests_total{{method="{LOOKUP}"' in metrics(server)
+    return f'stock_service_requests_total{{method="{LOOKUP}"' in metrics_pages(server)[0]
 
 
 def test_each_replica_serves_and_shows_its_metrics(replicas: list[Server]) -> None:
     """Each replica serves and shows its metrics. Prometheus has the metrics' port, and the name of all replicas."""
-    assert all("stock_service_serving 1" in metrics(server) for server in replicas)
+    assert all("stock_service_serving 1" in metrics_pages(server)[0] for server in replicas)
     assert f'names: ["{NAME}"], type: A, port: 9100' in COMPOSE
     assert f'aliases: ["{NAME}"]' in COMPOSE
     assert f"{ALL}:9100" in command("replica")
