@@ -8,14 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-
-import psutil
 
 from stock_service.rpc.transports import Address
 from stock_service.v1 import stock_pb2
@@ -162,12 +160,3 @@ def metrics_pages(server: Running) -> list[str]:
             assert reply.status == 200
             pages.append(reply.read().decode())
     return pages
-
-
-def open_sockets(process: psutil.Process) -> int:
-    """Number of open sockets of a process. A socket that is closed meanwhile does not count."""
-    links = []
-    for each in Path(f"/proc/{process.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            links.append(os.readlink(each))
-    return sum(link.startswith("socket:") for link in links)

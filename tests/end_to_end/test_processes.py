@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Event, Semaphore, local
+from threading import Event, Semaphore
 
 import psutil
 import pytest
@@ -22,7 +22,8 @@ from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
 from tests.covering import half
-from tests.end_to_end.process import LOOKUP_ONE, STARTS, WAIT_S, Running, Server, open_sockets, run, serve
+from tests.each_thread import OfEachThread
+from tests.end_to_end.process import LOOKUP_ONE, STARTS, WAIT_S, Running, Server, run, serve
 from tests.end_to_end.test_stopping import trade_on
 from tests.more_methods import HANG, HANGING, PROGRAM
 from tests.races.history import plan, record
@@ -43,11 +44,11 @@ def connections_to_each(server: Server, transport: str) -> Iterator[list[Connect
     with ExitStack() as opened:
         processes = members(server)
         while len(found) < len(processes):
-            before = [open_sockets(each) for each in processes]
+            before = [len(each.net_connections()) for each in processes]
             connection = load(transport).connect(server.address, WAIT_S)
             opened.callback(connection.close)
             assert connection.call(LOOKUP, LOOKUP_ONE, WAIT_S)
-            after = [open_sockets(each) for each in processes]
+            after = [len(each.net_connections()) for each in processes]
             (place,) = [place for place in range(len(processes)) if after[place] > before[place]]
             found.setdefault(place, connection)
         yield [found[place] for place in range(len(processes))]
@@ -76,8 +77,9 @@ def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path:
             connections_to_each(server, transport) as more,
             connections_to_each(server, transport) as last,
         ):
-            history = record(OfEachThread([*connections, *more, last[0]]), asked)
-            one, _, other = (RemoteExchange(connection, WAIT_S) for connection in connections)
+            every = [RemoteExchange(each, WAIT_S) for each in (*connections, *more, last[0])]
+            history = record(OfEachThread(every), asked)
+            one, _, other, *_ = every
             first = one.trade("FishCo", 3, Side.BUY, "id")
             number = first.sequence
             assert first == TradeReply(Status.OK, 3, number)
@@ -90,30 +92,6 @@ def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path:
         ended = server.stopped()
     assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
     assert violations(asked.stocks, history) == []
-
-
-class OfEachThread:
-    """An exchange where each thread uses a different one of the given connections."""
-
-    def __init__(self, connections: list[Connection]) -> None:
-        self._left = connections
-        self._local = local()
-
-    @property
-    def _own(self) -> RemoteExchange:
-        if not hasattr(self._local, "exchange"):
-            self._local.exchange = RemoteExchange(self._left.pop(), WAIT_S)
-        exchange: RemoteExchange = self._local.exchange
-        return exchange
-
-    def lookup(self, name: str) -> LookupReply:
-        return self._own.lookup(name)
-
-    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        return self._own.trade(name, quantity, side, request_id)
-
-    def update(self, name: str, price_cents: int) -> UpdateReply:
-        return self._own.update(name, price_cents)
 
 
 def gone(processes: list[psutil.Process]) -> bool:

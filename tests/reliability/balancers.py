@@ -164,16 +164,21 @@ def haproxy(names: NameServer, port: int) -> Iterator[Connect]:
 @contextmanager
 def envoy(names: NameServer, port: int) -> Iterator[Connect]:
     """Envoy, with its configuration except for three addresses."""
-    address = ("127.0.0.1", free_port())
     written = (CONFIGURED / "envoy.yaml").read_text()
-    replaced = {
-        "port_value: 50060 }": f"port_value: {address[1]} }}",
-        "port_value: 53 }": f"port_value: {names.port} }}",
-        "port_value: 50056 }": f"port_value: {port} }}",
-    }
-    for word, own in replaced.items():
+    ports = {50060: "LISTEN", 53: names.port, 50056: port}
+    replaced = {f"port_value: {old} }}": f"port_value: {own} }}" for old, own in ports.items()}
+    with started_envoy(written, replaced) as connect:
+        yield connect
+
+
+@contextmanager
+def started_envoy(written: str, addresses: dict[str, str]) -> Iterator[Connect]:
+    """Envoy with a configuration in which these addresses are replaced. Each is there once. ``LISTEN`` stands for a
+    free port of the loopback address."""
+    address = ("127.0.0.1", free_port())
+    for word, own in addresses.items():
         assert written.count(word) == 1, word
-        written = written.replace(word, own)
+        written = written.replace(word, own.replace("LISTEN", str(address[1])))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "envoy.yaml"
         path.write_text(written)

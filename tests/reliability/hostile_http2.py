@@ -4,13 +4,11 @@ The check needs a machine with two free cores. The honest client makes 200 calls
 loop.
 """
 
-import subprocess
-import sys
 from collections.abc import Sequence
 
 import psutil
 
-from tests.end_to_end.process import ROOT, Server
+from tests.end_to_end.process import Running, Server
 from tests.reliability.honest import P99_S, SUCCESS, honest
 from tests.reliability.http2_attacker import ATTACKS
 from tests.reliability.rows import Row
@@ -37,14 +35,14 @@ def attacked(names: Sequence[str], duration_s: float) -> list[Row]:
 
 def _row(server: Server, name: str, duration_s: float) -> Row:
     """Row of one attack."""
-    host, port = server.address
-    command = [sys.executable, "-m", "tests.reliability.http2_attacker", host, str(port), name, str(duration_s)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as attacker:
+    attack = ("tests.reliability.http2_attacker", *map(str, (*server.address, name, duration_s)))
+    with Running(*attack) as attacker:
         before_s = _processor_s(server.pid)
         served = honest("grpc_static", server.address, duration_s)
         busy = (_processor_s(server.pid) - before_s) / duration_s
-        opened = int(attacker.communicate()[0].split()[-1])
-        assert not attacker.returncode
+        ended = attacker.ended()
+    assert not ended.code, ended.stderr
+    opened = int(ended.stdout.split()[-1])
     figure = f"{served}; {busy:.0%} of a core, {opened:,} hostile connections"
     goal = f"≥ {SUCCESS:.1%} answered, p99 ≤ {P99_S * 1000:g} ms"
     return Row(f"HTTP/2: {name}", goal, figure, opened > 0 and served.well)

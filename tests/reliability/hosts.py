@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +27,6 @@ from clients.load import command
 from clients.load.hosts import cluster
 from clients.load.hosts.cluster import Refused
 from clients.load.plan.load_plan import LoadPlan
-from clients.load.run import fleet
 from clients.load.run.fleet import Progress
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import address
@@ -51,6 +51,9 @@ WORKER_PORT = 8790
 
 STUDY_S = 180.0
 """Longest time of a study's run; 60 s are usual."""
+
+A_RESULT = "a result"
+"""Output of a run that nothing refused."""
 
 _WITHIN = "STOCK_HOSTS_WITHIN"
 """Tells the program that runs in the hub's namespace how namespaces are called."""
@@ -130,15 +133,12 @@ def kills(hosts: Cluster, number: int, seed: int) -> Row:
     """Kills a host in the middle of a run, ``count`` times; every second time the host comes back at once."""
     drawn, refused, wrong = random.Random(seed), 0, []
     with served("sockets", 1) as where:
-        asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 2.5)
         for turn in range(number):
             name, after_s = drawn.choice(HOSTS), drawn.uniform(0.0, 2.9)
-            try:
-                cluster.run(asked, shown_address(hosts.address), _losing(hosts, name, after_s, turn % 2 == 0))
-                wrong.append(f"{name} after {after_s:.1f} s: a result")
-            except Refused as error:
-                refused += f"host {name} " in str(error)
-                print(f"{after_s:.1f} s: refused: {error}", flush=True)
+            said = _refusal(hosts, where, partial(_lose, hosts, name, turn % 2 == 0), after_s, 2.5)
+            refused += f"host {name} " in said
+            wrong += [f"{name} after {after_s:.1f} s: a result"] if said == A_RESULT else []
+            print(f"{after_s:.1f} s: refused: {said}", flush=True)
             if name not in hosts.processes:
                 hosts.start(name)
             wait_for(hosts.address, len(HOSTS))
@@ -146,10 +146,17 @@ def kills(hosts: Cluster, number: int, seed: int) -> Row:
     return Row("a killed host refuses the run, by its name", f"{number} of {number}", figure, refused == number)
 
 
+def _lose(hosts: Cluster, name: str, comes_back: bool) -> None:
+    """Kills a host, which may come back at once."""
+    hosts.kill(name)
+    if comes_back:
+        hosts.start(name)
+
+
 def frozen(hosts: Cluster) -> Row:
     """Freezes a host in the middle of a run, as if its cable was pulled."""
     with served("sockets", 1) as where:
-        said = _refusal(hosts, where, lambda: hosts.processes["b"].send_signal(signal.SIGSTOP))
+        said = _refusal(hosts, where, lambda: hosts.processes["b"].send_signal(signal.SIGSTOP), 0.5, 60.0)
         hosts.processes["b"].send_signal(signal.SIGCONT)
         until(lambda: not hosts.senders(), "the end of the load")
     return Row("a frozen host refuses the run, by its name", "refused", said, "host b" in said)
@@ -195,18 +202,18 @@ def studied(hosts: Cluster) -> Iterator[Row]:
 def headless(hosts: Cluster) -> Row:
     """Kills the scheduler in the middle of a run. No later run is possible."""
     with served("sockets", 1) as where:
-        said = _refusal(hosts, where, lambda: hosts.kill(SCHEDULER))
+        said = _refusal(hosts, where, lambda: hosts.kill(SCHEDULER), 0.5, 60.0)
         until(lambda: not hosts.senders(), "the end of the load")
     return Row("a killed scheduler refuses the run, and leaves no load", "refused", said, "scheduler" in said)
 
 
-def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
-    """Output of a run that a failure in the middle must refuse."""
-    asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 60.0)
+def _refusal(hosts: Cluster, where: str, act: Callable[[], object], after_s: float, duration_s: float) -> str:
+    """Output of a run that a failure, this time after the load began, must refuse."""
+    asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, duration_s)
     acted: list[None] = []
 
     def watch(progress: Progress) -> None:
-        if progress.phase == "measuring" and not acted:
+        if progress.phase != "starting" and progress.elapsed_s >= after_s and not acted:
             acted.append(None)
             act()
 
@@ -214,21 +221,7 @@ def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
         cluster.run(asked, shown_address(hosts.address), watch)
     except Refused as error:
         return str(error)
-    return "a result"
-
-
-def _losing(hosts: Cluster, name: str, after_s: float, comes_back: bool) -> fleet.Watch:
-    """Kills a host at this time after the load began."""
-
-    def watch(progress: Progress) -> None:
-        if progress.phase != "starting" and progress.elapsed_s >= after_s and not lost:
-            lost.append(name)
-            hosts.kill(name)
-            if comes_back:
-                hosts.start(name)
-
-    lost: list[str] = []
-    return watch
+    return A_RESULT
 
 
 def _inside(options: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """Promises tried with clients outside this project: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
 
-The checks need a machine with two free cores. Server and load have a core each. ``python -m
-tests.reliability.real_clients polite|metadata …`` is a process with grpcio's clients.
+The checks need a machine with two free cores. Server and load have a core each.
 
 - Overload. A call computes for 0.5 ms, and its client gives up after 90 ms. The peak is the rate of 16 simultaneous
   calls on a second server, before and after each block. The second server is never overloaded. Lookups come at the
@@ -14,6 +13,7 @@ grpcio's own server is tried for comparison; its rows have no goal. Without grpc
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -35,7 +35,7 @@ from experiments.peers import BUILT, is_built
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
-from tests.end_to_end.process import LOOKUP_ONE, ROOT
+from tests.end_to_end.process import LOOKUP_ONE
 from tests.reliability.honest import SUCCESS
 from tests.reliability.rows import Row, absent
 from tests.reliability.socket_attacker import NICE
@@ -108,7 +108,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     rows += _computing(GRPCIO, dict.fromkeys(GOALS), 1, block_s / 2)
     for transport, client, polite in (
         (OURS, "grpc-go", _polite_go),
-        (OURS, "grpcio", _polite_grpcio),
+        (OURS, "grpcio", politely),
         (GRPCIO, "grpc-go", _polite_go),
     ):
         what = f"{transport}: polite clients on {client}"
@@ -124,7 +124,7 @@ def check_metadata(minutes: bool, _seed: int = 0) -> list[Row]:
 def metadata_rows(calls: int) -> Iterator[Row]:
     """Rows on long metadata in this number of calls from each client, 1 and 16 at a time. grpcio's own server gets a
     hundredth of the calls. It refuses nearly all calls, and grpc-go then makes five calls a second."""
-    clients = {"grpcio": _grpcio_with_metadata}
+    clients = {"grpcio": with_metadata}
     if is_built("go-stock"):
         clients["grpc-go"] = _go_with_metadata
     else:
@@ -209,7 +209,7 @@ def in_time(offered: Callable[[float], Report], rate_hz: float) -> tuple[float, 
 
 
 def _fair(
-    what: str, transport: str, politely: Callable[[Address, float], Report], duration_s: float, has_goal: bool
+    what: str, transport: str, load: Callable[[Address, float], Report], duration_s: float, has_goal: bool
 ) -> list[Row]:
     """Load of polite clients during a load of greedy clients."""
     with serving(transport) as address:
@@ -217,17 +217,13 @@ def _fair(
         told = "-connections", str(GREEDY), "-in-flight", str(GREEDY_CALLS)
         words = _go_words(address, greedy_s, 0.0, *told, deadline_s=0.0)
         with running([which("nice") or "nice", "-n", str(NICE), *words], bench(CATALOG).load_cores) as greedily:
-            polite = politely(address, duration_s)
+            polite = load(address, duration_s)
             greedy = go_report(greedily.said(greedy_s + EXTRA_S))
     return fair_rows(what, polite, greedy.good_hz, has_goal)
 
 
 def _polite_go(address: Address, duration_s: float) -> Report:
     return _go(address, duration_s, 0.7, "-connections", str(POLITE), "-rate", str(POLITE_HZ))
-
-
-def _polite_grpcio(address: Address, duration_s: float) -> Report:
-    return _by_grpcio("polite", address, str(duration_s))
 
 
 def _go_with_metadata(address: Address, calls: int, at_once: int) -> Report:
@@ -240,10 +236,6 @@ def _go_with_metadata(address: Address, calls: int, at_once: int) -> Report:
         total = Report(total.good + seen.good, total.seconds + seen.seconds, errors)
         run_s = min(RUN_S_MAX, max(0.1, 1.05 * (calls - total.made) * total.seconds / max(1, total.made)))
     return total
-
-
-def _grpcio_with_metadata(address: Address, calls: int, at_once: int) -> Report:
-    return _by_grpcio("metadata", address, str(calls), str(at_once))
 
 
 @contextmanager
@@ -286,13 +278,6 @@ def go_report(line: str) -> Report:
     return Report(said["good"], said["seconds"], errors, said["never_sent"], said["late_us_p99"])
 
 
-def _by_grpcio(what: str, address: Address, *words: str) -> Report:
-    """Calls from grpcio, in a new process."""
-    host, port = address
-    command = [sys.executable, "-m", "tests.reliability.real_clients", what, host, str(port), *words]
-    return Report(**json.loads(finished(command, bench(CATALOG).load_cores, 10 * EXTRA_S, ROOT)))
-
-
 def politely(address: Address, duration_s: float) -> Report:
     """Load of 16 channels. Each channel makes its calls when they are due, one at a time."""
     until_s = time.monotonic() + duration_s
@@ -308,7 +293,7 @@ def politely(address: Address, duration_s: float) -> Report:
                 ended.append(_ended(lambda: call(LOOKUP_ONE, timeout=DEADLINE_S), due_s))
             return ended
 
-    with ThreadPoolExecutor(POLITE) as threads:
+    with _on_load_cores(), ThreadPoolExecutor(POLITE) as threads:
         every = [code for ended in threads.map(calls, range(POLITE)) for code in ended]
     return Report(every.count(None), duration_s, Counter(code for code in every if code is not None))
 
@@ -339,10 +324,21 @@ def with_metadata(address: Address, calls: int, at_once: int) -> Report:
                 errors[str(error.code().name)] += 1
         return good
 
-    with _channel(address) as channel, ThreadPoolExecutor(at_once) as threads:
+    with _on_load_cores(), _channel(address) as channel, ThreadPoolExecutor(at_once) as threads:
         call = _lookup(channel)
         good = sum(threads.map(made, range(at_once)))
     return Report(good, time.monotonic() - began_s, errors)
+
+
+@contextmanager
+def _on_load_cores() -> Iterator[None]:
+    """In the block, this thread and the threads that it starts run on the cores of loads."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, bench(CATALOG).load_cores or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _channel(address: Address) -> grpc.Channel:
@@ -352,15 +348,3 @@ def _channel(address: Address) -> grpc.Channel:
 
 def _lookup(channel: grpc.Channel) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
     return channel.unary_unary(LOOKUP)
-
-
-def _said(seen: Report) -> str:
-    return json.dumps({"good": seen.good, "seconds": seen.seconds, "errors": seen.errors})
-
-
-if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["polite", host, port, seconds]:
-            print(_said(politely((host, int(port)), float(seconds))))
-        case ["metadata", host, port, calls, at_once]:
-            print(_said(with_metadata((host, int(port)), int(calls), int(at_once))))

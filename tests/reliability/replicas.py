@@ -77,7 +77,7 @@ def lacking_postgres() -> str:
 
 def judge(postgres: "Postgres", rng: random.Random, histories: int) -> list[Row]:
     """Rows of this number of histories, equally many of each kind of loss. Prints each history that is not right."""
-    from tests.postgres import OfEachReplica, replicas
+    from tests.postgres import of_each_replica, replicas
 
     found: Counter[str] = Counter()
     requests = unknown = losses = 0
@@ -85,7 +85,7 @@ def judge(postgres: "Postgres", rng: random.Random, histories: int) -> list[Row]
         kind = list(LOSSES)[number % len(LOSSES)]
         asked = plan(rng, THREADS, rounds=ROUNDS)
         with replicas(postgres.store(asked.stocks), REPLICAS) as catalogs, lost(postgres, kind, rng) as times:
-            operations = record(OfEachReplica(catalogs), asked)
+            operations = record(of_each_replica(catalogs), asked)
         verdict = judged(History(asked.stocks, None, operations))
         found[verdict.finding] += 1
         requests += verdict.requests

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from clients.retrying import RetryingExchange
 from stock_service.rpc.errors import Fault
-from stock_service.rpc.transports import load
-from stock_service.trading.model import Side, Status
+from stock_service.rpc.transports import Connection, load
+from stock_service.trading.model import Side, Status, TradeReply, UpdateReply
 from tests.end_to_end.process import WAIT_S, Server
 from tests.end_to_end.test_store import stored
 from tests.reliability.rows import Row
@@ -74,14 +74,12 @@ def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
         server = running.enter_context(Server(start))
         answered, over = threading.Semaphore(0), threading.Event()
         running.callback(over.set)
+
+        def connect() -> Connection:
+            return load(transport).connect(server.address, WAIT_S)
+
         exchanges = [
-            RetryingExchange(
-                lambda: load(transport).connect(server.address, WAIT_S),
-                WAIT_S,
-                RETRIES,
-                rng=random.Random(rng.random()),
-            )
-            for _ in range(TRADERS + 3)
+            RetryingExchange(connect, WAIT_S, RETRIES, rng=random.Random(rng.random())) for _ in range(TRADERS + 3)
         ]
         *traders, dials, reads, last = exchanges
         sixth = updating(last) if transport in TOLD else reading(last)
@@ -110,37 +108,35 @@ def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
 Work = Callable[[Told], None]
 
 
-def trading(exchange: RetryingExchange) -> Work:
-    """Trades a share."""
+def committing(request: Callable[[Told], TradeReply | UpdateReply]) -> Work:
+    """Sends a request that commits."""
 
-    def trade(told: Told) -> None:
-        reply = exchange.trade("FishCo", 1, Side.BUY)
+    def commit(told: Told) -> None:
+        reply = request(told)
         assert reply.status is Status.OK, reply
         told.sequences.append(reply.sequence)
 
-    return trade
+    return commit
+
+
+def trading(exchange: RetryingExchange) -> Work:
+    """Trades a share."""
+    return committing(lambda _: exchange.trade("FishCo", 1, Side.BUY))
 
 
 def dialing(exchange: RetryingExchange) -> Work:
     """Trades a share on a new connection."""
-    trade = trading(exchange)
 
     def dial(told: Told) -> None:
         exchange.close()
-        trade(told)
+        trading(exchange)(told)
 
     return dial
 
 
 def updating(exchange: RetryingExchange) -> Work:
     """Sets a price. The request is sent again only if the server said that it had not begun the request."""
-
-    def update(told: Told) -> None:
-        reply = exchange.update("FishCo", 100 + told.requests)
-        assert reply.status is Status.OK, reply
-        told.sequences.append(reply.sequence)
-
-    return update
+    return committing(lambda told: exchange.update("FishCo", 100 + told.requests))
 
 
 def reading(exchange: RetryingExchange) -> Work:

@@ -5,19 +5,16 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
 from clients.retrying import RetryingExchange
-from stock_service.rpc.process.lifeline import tied
-from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
-from tests.end_to_end.process import WAIT_S, Running, Server, metrics_pages, run
+from tests.end_to_end.process import WAIT_S, Server, metrics_pages, run
 from tests.name_server import NameServer
 from tests.postgres import Postgres
-from tests.reliability.balancers import CONFIGURED, HOSTS, NAME, REPLICAS, envoy_program, free_port, lacking, to
+from tests.reliability.balancers import CONFIGURED, HOSTS, NAME, REPLICAS, free_port, lacking, started_envoy
 
 pytestmark = pytest.mark.slow
 
@@ -75,25 +72,19 @@ def test_each_replica_serves_and_shows_its_metrics(replicas: list[Server]) -> No
     assert f"{ALL}:9100" in command("replica")
 
 
-def test_envoy_deals_out_to_all_replicas(replicas: list[Server], tmp_path: Path) -> None:
+def test_envoy_deals_out_to_all_replicas(replicas: list[Server]) -> None:
     """Envoy sends to all replicas with ``envoy.yaml``, after the file's command has changed two addresses."""
     if lacking("Envoy"):
         pytest.skip(lacking("Envoy"))
     words = [word for each in command("envoy") for word in ("-e", each)]
     changed = ["sed", *words, str(CONFIGURED / "envoy.yaml")]
     written = subprocess.run(changed, check=True, capture_output=True, text=True).stdout
-    address: Address = ("127.0.0.1", free_port())
     with NameServer(NAME, HOSTS[:REPLICAS]) as names:
-        for word, own in {
-            f"{ALL}, port_value: 50060": f"{address[0]}, port_value: {address[1]}",
+        addresses = {
+            f"{ALL}, port_value: 50060": "127.0.0.1, port_value: LISTEN",
             "127.0.0.11, port_value: 53 ": f"127.0.0.1, port_value: {names.port} ",
             "port_value: 50056": f"port_value: {replicas[0].address[1]}",
-        }.items():
-            assert written.count(word) == 1, word
-            written = written.replace(word, own)
-        config = tmp_path / "envoy.yaml"
-        config.write_text(written)
-        options = ("-c", str(config), "--concurrency", "1", "--disable-hot-restart", "--log-level", "error")
-        with Running(*options, program=tied((str(envoy_program()),))) as running:
-            with closing(RetryingExchange(to(address, running), WAIT_S, 100)) as exchange:
+        }
+        with started_envoy(written, addresses) as connect:
+            with closing(RetryingExchange(connect, WAIT_S, 100)) as exchange:
                 until(lambda: exchange.lookup("FishCo") and all(map(answers, replicas)), "each has answered")
