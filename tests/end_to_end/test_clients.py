@@ -17,11 +17,11 @@ from stock_service.rpc.transports import load
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.running import until
 from tests.covering import half
-from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Running, Server, run
+from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Running, Server, run, serve
 
 pytestmark = pytest.mark.slow
 
-TRANSPORTS = {"sockets": "socket_server", "grpc": "grpc_server"}
+TRANSPORTS = ("sockets", "grpc")
 PROGRAMS = ("clients.trader", "clients.price_updater", "clients.load")
 
 
@@ -37,10 +37,7 @@ class Served:
 def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     """A server on each transport, stopped after the test."""
     transport = request.param
-    with (
-        Server(STARTS[TRANSPORTS[transport]]) as server,
-        closing(load(transport).connect(server.address, 10)) as asking,
-    ):
+    with Server(serve(transport)) as server, closing(load(transport).connect(server.address, 10)) as asking:
         yield Served(("--transport", transport, "--address", server.at), RemoteExchange(asking, 10))
         assert server.stopped().code == 0
 
