@@ -63,15 +63,15 @@ def test_a_closed_server_on_ipv6_is_used_by_the_clients(
         assert capsys.readouterr() == ("OK (1) FishCo volume 3 sequence 1\n", "")
         assert trader.main([*by_trader, "update", "FishCo", "5"]) == 3
         assert "PERMISSION_DENIED" in capsys.readouterr().err
-        assert not looked_up_plainly(transport, address(at))
+        assert not is_served(transport, address(at), ClientCredentials()), "without TLS"
         ended = server.stopped()
         assert (ended.code, ended.stdout) == (0, "")
 
 
-def looked_up_plainly(transport: str, at: tuple[str, int]) -> bool:
-    """True if a client without TLS is answered."""
+def is_served(transport: str, at: tuple[str, int], shown: ClientCredentials) -> bool:
+    """True if a new connection gets an answer."""
     try:
-        return looked_up(transport, at, ClientCredentials())
+        return looked_up(transport, at, shown)
     except Fault:
         return False
 
