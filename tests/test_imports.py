@@ -134,43 +134,39 @@ def test_every_contract_has_a_plant() -> None:
     assert contracts().keys() == {contract for contract, _, _ in PLANTED}
 
 
-@pytest.mark.slow
-def test_a_command_that_judges_nothing_loads_no_statistics() -> None:
-    """A command that judges nothing loads neither scipy nor matplotlib, since loading takes a second or two."""
-    program = "import sys, experiments.__main__; print('scipy' in sys.modules, 'matplotlib' in sys.modules)"
+def printed(program: str) -> list[str]:
+    """The words that a program in Python prints."""
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False False\n"
-
-
-@pytest.mark.slow
-def test_a_server_loads_what_shows_metrics_only_for_that() -> None:
-    """A server loads asyncio only with ``--metrics``, since loading takes a tenth of the server's start."""
-    program = "import sys, stock_service.stock_server; print('asyncio' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    return done.stdout.split()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("transport", "library", "clients"),
+    ("module", "library"),
     [
-        ("grpc", "grpc", ("lean", "library")),
-        ("grpc_static", "grpc", ("lean", "library")),
-        ("grpc_aio", "grpc", ("lean", "library")),
+        ("experiments.__main__", "scipy"),
+        ("experiments.__main__", "matplotlib"),
+        ("stock_service.stock_server", "asyncio"),
     ],
 )
-def test_a_library_is_loaded_by_its_own_client_alone_and_before_it_connects(
-    transport: str, library: str, clients: tuple[str, ...]
-) -> None:
+def test_a_library_is_loaded_by_its_users_alone(module: str, library: str) -> None:
+    """A command that judges nothing loads neither scipy nor matplotlib, which takes a second or two. A server loads
+    asyncio only with ``--metrics``, which takes a tenth of the server's start."""
+    assert printed(f"import sys, {module}; print({library!r} in sys.modules)") == ["False"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["grpc", "grpc_static", "grpc_aio"])
+def test_grpcio_is_loaded_by_its_own_client_alone_and_before_it_connects(transport: str) -> None:
     """The lean client does not load grpcio. The library client loads grpcio before it connects, so that no connection's
     time includes some 50 ms of loading."""
-    program = (
-        "import sys\nfrom clients.load.run import client_process\nfrom clients.load.plan.load_plan import LoadPlan\n"
-        f"print({library!r} in sys.modules)\n"
-        f"for kind in {clients}:\n"
-        f"    plan = LoadPlan({transport!r}, ('a', 1), 1, {{'lookup': 1.0}}, ('A',), 0, 1, client=kind)\n"
-        "    client_process.connecting(plan)\n"
-        f"    print({library!r} in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"] * len(clients) + ["True"]
+    program = f"""
+import sys
+from clients.load.run import client_process
+from clients.load.plan.load_plan import LoadPlan
+print("grpc" in sys.modules)
+for kind in ("lean", "library"):
+    client_process.connecting(LoadPlan({transport!r}, ("a", 1), 1, {{"lookup": 1.0}}, ("A",), 0, 1, client=kind))
+    print("grpc" in sys.modules)
+"""
+    assert printed(program) == ["False", "False", "True"]

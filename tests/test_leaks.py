@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,31 +16,26 @@ import pytest
 from tests.leaks import footprint
 
 
-def test_nothing_left_is_no_leak() -> None:
-    """Without a leak the check reports nothing, at once."""
-    assert footprint().leaks() == []
-
-
-def test_an_open_socket_is_a_leak() -> None:
-    """A forgotten socket is a leak, and is named. A closed socket is not a leak."""
-    before = footprint()
-    with socket.socket():
-        (left,) = before.leaks(wait_s=0)
-        assert left.startswith("descriptor on socket:")
-    assert before.leaks() == []
-
-
-def test_a_running_thread_is_a_leak() -> None:
-    """A forgotten thread is a leak, and is named. An ended thread is not a leak."""
-    before = footprint()
+@contextmanager
+def thread() -> Iterator[None]:
+    """A thread that runs as long as the block."""
     told = threading.Event()
-    thread = threading.Thread(target=told.wait, name="forgotten")
-    thread.start()
+    forgotten = threading.Thread(target=told.wait, name="forgotten")
+    forgotten.start()
     try:
-        assert before.leaks(wait_s=0) == ["thread forgotten"]
+        yield
     finally:
         told.set()
-        thread.join()
+        forgotten.join()
+
+
+@pytest.mark.parametrize(("opened", "said"), [(socket.socket, "descriptor on socket:"), (thread, "thread forgotten")])
+def test_what_is_forgotten_is_a_leak(opened: Callable[[], AbstractContextManager[object]], said: str) -> None:
+    """A forgotten socket or thread is a leak, and is named. What has ended is not a leak."""
+    before = footprint()
+    with opened():
+        (left,) = before.leaks(wait_s=0)
+        assert left.startswith(said)
     assert before.leaks() == []
 
 

@@ -1,18 +1,18 @@
 """No code of ours uses a name of grpcio that begins with an underscore: each release may change what such a name means.
 
-Found by syntax: an import of such a module or name, an attribute of what came from grpcio in the same file, the same by
-``getattr`` and its like, a module's name in a string. An attribute of anything else is found where grpcio's own sources
-have that name and the file, which imports grpcio, does not.
+Found by syntax: an import of such a module or name, and a module's name in a string. In a file that imports grpcio,
+also a private attribute that grpcio's own sources make and the file does not make itself, and a private attribute that
+no file of ours makes: of any object, and by ``getattr`` and its like.
 
-Not found: a name that is put together as the program runs; an attribute that only grpcio's compiled core has, of an
-object that came by another file without an annotation; what knows grpcio's inside without a name, as the place of an
+Not found: a name that is put together as the program runs; an attribute that only grpcio's compiled core has, if some
+file of ours makes an attribute of the same name; what knows grpcio's inside without a name, as the place of an
 argument. Code that protoc made is left out: grpcio's own generator writes its check of the version.
 """
 
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,9 @@ OF_GRPCIO = re.compile(r"grpc(_[a-z]+)?(\.|$)")
 
 IN_A_STRING = re.compile(r"\bgrpc(_[a-z]+)?(\.\w+)*\._[a-z]")
 
+GIVEN = re.compile(r"(?:^ *|\bdef |\bclass |\b(?:self|cls)\.(?=[^=\n(]* = ))(_[a-z]\w*)", re.MULTILINE)
+"""A private name where a file makes it: a variable, a function, a class, or an attribute."""
+
 EVERYBODYS = {"_lock"}
 """Names of grpcio's that say nothing of whose they are."""
 
@@ -40,108 +43,56 @@ def private(name: str) -> bool:
     return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
 
 
-def own_names(tree: ast.AST) -> set[str]:
-    """Private names that a file gives to what it makes itself."""
-    found = set[str]()
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
-            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
-                found.add(name)
-            case ast.Name(id=name, ctx=ast.Store()):
-                found.add(name)
-            case ast.Constant(value=str(name)) if name.isidentifier():
-                found.add(name)  # a slot
-    return {name for name in found if private(name)}
+def names_given(paths: Iterable[Path]) -> frozenset[str]:
+    """The private names that these files make."""
+    return frozenset(name for path in paths for name in GIVEN.findall(path.read_text(encoding="utf-8")))
 
 
 @cache
 def names_of_grpcio() -> frozenset[str]:
-    """The private names that grpcio's own sources give."""
-    found = set[str]()
-    for package in PACKAGES:
-        spec = find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        for path in Path(spec.origin).parent.rglob("*.py"):
-            found |= own_names(ast.parse(path.read_text(encoding="utf-8")))
-    return frozenset(found - EVERYBODYS)
+    """The private names that grpcio's own sources make."""
+    folders = [Path(spec.origin).parent for spec in map(find_spec, PACKAGES) if spec is not None and spec.origin]
+    return names_given(path for folder in folders for path in folder.rglob("*.py")) - EVERYBODYS
 
 
-class Origins:
-    """Which expressions of a file are grpcio's, or came from it. A name means the same in all of the file."""
+@cache
+def names_of_ours() -> frozenset[str]:
+    """The private names that the project's files make."""
+    return names_given(files())
 
-    def __init__(self, tree: ast.AST) -> None:
-        self._known = set[str]()
-        nodes = [*ast.walk(tree)]
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                self._known |= {
-                    each.asname or each.name.partition(".")[0] for each in node.names if OF_GRPCIO.match(each.name)
-                }
-            elif isinstance(node, ast.ImportFrom) and OF_GRPCIO.match(node.module or ""):
-                self._known |= {each.asname or each.name for each in node.names}
-        self.any = bool(self._known)
-        before = -1
-        while before < len(self._known):
-            before = len(self._known)
-            self._known |= {ast.unparse(target) for node in nodes for target in self._given(node)}
 
-    def has(self, node: ast.AST | None) -> bool:
-        """True if an expression came from grpcio."""
-        match node:
-            case ast.Name() | ast.Attribute() if ast.unparse(node) in self._known:
-                return True
-            case (
-                ast.Attribute(value=inner) | ast.Call(func=inner) | ast.Await(value=inner) | ast.Subscript(value=inner)
-            ):
-                return self.has(inner)
-            case ast.BinOp(left=left, right=right):  # an annotation
-                return self.has(left) or self.has(right)
-            case ast.Constant(value=str(text)) if OF_GRPCIO.match(text):  # an annotation as well
-                return True
-        return False
-
-    def _given(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The names that a statement makes known to be grpcio's."""
-        match node:
-            case ast.Assign(targets=targets, value=value) if self.has(value):
-                yield from targets
-            case ast.AnnAssign(target=target, annotation=kind, value=value) if self.has(kind) or self.has(value):
-                yield target
-            case ast.NamedExpr(target=target, value=value) if self.has(value):
-                yield target
-            case ast.withitem(context_expr=value, optional_vars=ast.AST() as target) if self.has(value):
-                yield target
-            case ast.For(target=target, iter=value) if self.has(value):
-                yield target
-            case ast.arg(arg=name, annotation=kind) if self.has(kind):
-                yield ast.Name(name)
+def imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names that a statement imports from grpcio: in this file, and in full."""
+    match node:
+        case ast.Import(names=names):
+            yield from ((each.asname or each.name, each.name) for each in names if OF_GRPCIO.match(each.name))
+        case ast.ImportFrom(module=str(module), names=names) if OF_GRPCIO.match(module):
+            yield from ((each.asname or each.name, f"{module}.{each.name}") for each in names)
 
 
 def used(text: str) -> Iterator[str]:
     """The private names of grpcio that a file uses."""
-    tree = ast.parse(text)
-    origins, own = Origins(tree), own_names(tree)
-    heirs = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and any(map(origins.has, node.bases))]
-    inherited = {id(node) for heir in heirs for node in ast.walk(heir)}
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes, own = [*ast.walk(ast.parse(text))], set(GIVEN.findall(text))
+    imports = dict(each for node in nodes for each in imported(node))
+    yield from filter(private, imports.values())
+    bases = {id(inner): node.bases for node in nodes if isinstance(node, ast.ClassDef) for inner in ast.walk(node)}
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+
+    def foreign(name: str) -> bool:
+        return name in names_of_grpcio() - own or name not in names_of_ours() | own
+
+    def inherits(node: ast.AST) -> bool:
+        return any(ast.unparse(base).partition(".")[0] in imports for base in bases.get(id(node), ()))
+
+    for node in nodes:
         match node:
-            case ast.Import(names=names):
-                yield from (each.name for each in names if OF_GRPCIO.match(each.name) and private(each.name))
-            case ast.ImportFrom(module=str(module), names=names) if OF_GRPCIO.match(module):
-                yield from (f"{module}.{each.name}" for each in names if private(f"{module}.{each.name}"))
-            case ast.Attribute(value=value, attr=name) if private(name):
-                itself = isinstance(value, ast.Name) and value.id in ("self", "cls")
-                guessed = origins.any and name in names_of_grpcio() - own and (not itself or id(node) in inherited)
-                if origins.has(value) or guessed:
-                    yield ast.unparse(node)
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name) if not inherits(node):
+                continue
+            case ast.Attribute(attr=name) if imports and private(name) and foreign(name):
+                yield ast.unparse(node)
             case ast.Call(func=ast.Name(id=function) | ast.Attribute(attr=function), args=args) if function in BY_NAME:
                 named = [each.value for each in args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-                known = origins.any and any(map(names_of_grpcio().__contains__, named))
-                if any(map(private, named)) and (known or any(map(origins.has, args))):
+                if imports and any(private(name) and foreign(name) for name in named):
                     yield ast.unparse(node)
             case ast.Constant(value=str(words)) if id(node) not in docstrings and IN_A_STRING.search(words):
                 yield words

@@ -19,7 +19,7 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import Side, Status, Stock
 from stock_service.trading.service import stock_service
 from tests.conformance.running import WAIT_S, Kind, Limits, maker, one_executor_each, until
-from tests.end_to_end.test_processes import OfEachThread
+from tests.each_thread import OfEachThread
 from tests.races.history import plan, record
 from tests.stores import STOCKS, Gate, hooked, unsynced
 
@@ -60,7 +60,7 @@ def test_histories_over_every_server_are_linearizable(kind: Kind, rng: random.Ra
         maker(kind)(service, Limits(workers=THREADS + 1)) as running,
     ):
         connections = [running.connect() for _ in range(THREADS + 1)]  # one looks at the end
-        history = record(OfEachThread(connections), asked)
+        history = record(OfEachThread([RemoteExchange(each, WAIT_S) for each in connections]), asked)
     assert violations(asked.stocks, history) == []
     assert contended(history) >= CONTENDED_MIN
 

@@ -1,6 +1,6 @@
 """A transport in one file, as a newcomer would add one: a request is a line of text, and so is its reply.
 
-Used by ``test_third_transport.py`` alone. Left out: TLS, callers, limits, deadlines, a stop that waits for requests
+Used by ``test_recipes.py`` alone. Left out: TLS, callers, limits, deadlines, a stop that waits for requests
 under way.
 """
 
@@ -25,14 +25,14 @@ TLS_PROTOCOLS = ()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """``--backlog``."""
-    parser.add_argument("--backlog", type=integer(1, 1000), required=True, help="connections that may wait")
+    """``--waiting``."""
+    parser.add_argument("--waiting", type=integer(1, 1000), required=True, help="connections that may wait")
 
 
 def own_options(options: argparse.Namespace) -> int:
     """The options that were given."""
-    backlog: int = options.backlog
-    return backlog
+    waiting: int = options.waiting
+    return waiting
 
 
 def codec(_address: Address) -> None:

@@ -1,21 +1,22 @@
 """The project's programs as real processes: servers by their ready line, and programs that run to their end."""
 
 import os
+import re
 import selectors
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psutil
-
 from stock_service.rpc.transports import Address
+from stock_service.v1 import stock_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +31,15 @@ STARTS: dict[str, tuple[str, ...]] = {
 }
 """Every way to start a server, without a store: the words after ``python -m``."""
 
+TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
+LOOKUP_ONE = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
+
 TRANSPORT_OF = {"socket_server": "sockets", "grpc_server": "grpc", "serve_sockets": "sockets", "serve_grpc": "grpc"}
+
+
+def serve(transport: str, *options: str) -> tuple[str, ...]:
+    """The words after ``python -m`` that start a server on a transport, without a store."""
+    return ("stock_service", "serve", "--transport", transport, "--store", "memory", *options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +150,13 @@ class Server(Running):
         return self.ended()
 
 
-def open_sockets(process: psutil.Process) -> int:
-    """Number of open sockets of a process. A socket that is closed meanwhile does not count."""
-    links = []
-    for each in Path(f"/proc/{process.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            links.append(os.readlink(each))
-    return sum(link.startswith("socket:") for link in links)
+def metrics_pages(server: Running) -> list[str]:
+    """The metrics of each process of a server, as read over HTTP."""
+    pages = []
+    for address in re.findall(r"^metrics at (.*)$", server.said(), re.MULTILINE):
+        with closing(HTTPConnection(address, timeout=WAIT_S)) as asking:
+            asking.request("GET", "/metrics")
+            reply = asking.getresponse()
+            assert reply.status == 200
+            pages.append(reply.read().decode())
+    return pages

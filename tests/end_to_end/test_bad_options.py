@@ -8,7 +8,7 @@ import pytest
 from stock_service import __main__ as serve_or_list
 from stock_service import grpc_server, stock_server
 from stock_service.rpc.transports import TRANSPORTS
-from tests.end_to_end.process import STARTS, Server, run
+from tests.end_to_end.process import STARTS, Server, run, serve
 
 pytestmark = pytest.mark.slow
 
@@ -57,13 +57,6 @@ def _signals_as_before() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def refused(*arguments: str) -> str:
-    """The one line with which a program refuses its arguments."""
-    ended = run(*arguments)
-    assert (ended.code, ended.stdout) == (2, ""), ended.stderr
-    return ended.error
 
 
 @pytest.mark.parametrize(
@@ -115,26 +108,21 @@ def test_the_options_are_those_of_the_server_that_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("start", "options", "said"),
+    ("program", "options", "said"),
     [
         ("socket_server", "--work 3", "unrecognized arguments: --work"),
         ("socket_server", "--host 192.0.2.1 --insecure", "--host 192.0.2.1 --port 0: "),
         ("grpc_server", "--host a..b --insecure", "--host a..b --port 0: "),
+        ("grpc_aio", "--host 0.0.0.0 --insecure", "--host: got '0.0.0.0', allowed: a loopback address"),
     ],
 )
-def test_a_server_exits_so(start: str, options: str, said: str) -> None:
-    """A server's process exits with 2 for a fault of the command line, and for one that the system finds later."""
-    line = refused(*STARTS[start], "--port", "0", *options.split())
-    assert line.startswith(f"python -m stock_service.{start}: ")
-    assert said in line
-
-
-def test_grpc_aio_is_on_loopback_alone() -> None:
-    """An address beyond the loopback is refused before the server listens, even with --insecure."""
-    words = "stock_service serve --transport grpc_aio --port 0 --store memory --insecure --host 0.0.0.0"
-    line = refused(*words.split())  # a process: by then it has a core of its own
-    assert "--host: got '0.0.0.0', allowed: a loopback address (127.0.0.1, ::1, localhost)" in line
-    assert "grpc_aio is for experiments on one machine" in line
+def test_a_server_exits_so(program: str, options: str, said: str) -> None:
+    """A server's process exits with 2 for a fault of the command line, and for one that the system finds later. Only
+    ``grpc_aio`` refuses an address beyond the loopback even with ``--insecure``."""
+    ended = run(*STARTS.get(program, serve(program)), "--port", "0", *options.split())
+    assert (ended.code, ended.stdout) == (2, ""), ended.stderr
+    assert ended.error.startswith("python -m stock_service")
+    assert said in ended.error
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.end_to_end.process import ROOT, STARTS, WAIT_S, Ended, Running
 
 pytestmark = pytest.mark.slow
 
-TWO = (*STARTS["socket_server"], "--processes", "2")
+START_OF = {**STARTS, "processes": (*STARTS["socket_server"], "--processes", "2")}
 STREAMS = {"stdin": "<&-", "all": "<&- >&- 2>&-"}
 
 
@@ -24,15 +24,19 @@ def closed(streams: str) -> tuple[str, ...]:
     return ("/bin/sh", "-c", f'exec "{sys.executable}" -m "$@" {streams}', "sh")
 
 
+def free_address() -> tuple[str, int]:
+    """An address at which no server listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return ("127.0.0.1", free.getsockname()[1])
+
+
 @pytest.mark.parametrize(
     ("streams", "start"), [("stdin", "socket_server"), ("all", "grpc_server"), ("all", "processes")]
 )
 def test_closed_standard_streams_change_nothing(streams: str, start: str) -> None:
     """With closed standard streams the server serves, and ends with 0 after SIGTERM."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = free.getsockname()
-    words = TWO if start == "processes" else STARTS[start]
-    with Running(*words, "--port", str(address[1]), program=closed(STREAMS[streams])) as server:
+    address = free_address()
+    with Running(*START_OF[start], "--port", str(address[1]), program=closed(STREAMS[streams])) as server:
         until(lambda: reached(address) or not server.runs(), "it listens")
         server.signal(signal.SIGTERM)
         assert server.ended().code == 0
@@ -45,9 +49,8 @@ BEGINNINGS = ("socket_server", "grpc_server", "serve_sockets", "processes")
 @pytest.mark.parametrize(("start", "reader"), each_once(BEGINNINGS, ("full", "gone")))
 def test_a_ready_line_that_cannot_be_written_ends_the_server(start: str, reader: str) -> None:
     """A ready line that cannot be written ends the server: one line, exit code 1, and no process is left."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = free.getsockname()
-    words = (*(TWO if start == "processes" else STARTS[start]), "--port", str(address[1]), "--drain-s", "600")
+    address = free_address()
+    words = (*START_OF[start], "--port", str(address[1]), "--drain-s", "600")
     ended = unread(reader, *words)
     assert ended.code == 1
     assert "the ready line could not be written on standard output" in ended.error
@@ -58,8 +61,7 @@ def test_a_successor_without_a_ready_line_leaves_the_last_server_serving(tmp_pat
     """The successor stops before the last server ends. The last server keeps its socket, and serves on."""
     offer = tmp_path / "run.socket"
     words = (*STARTS["socket_server"][:1], "--store", f"sqlite:{tmp_path}/stocks.sqlite3", "--hand-over", str(offer))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = free.getsockname()
+    address = free_address()
     with Running(*words, "--port", str(address[1])) as first:
         assert first.line().startswith("ready")
         ended = unread("full", *words, "--port", str(address[1]))
@@ -103,8 +105,7 @@ def reached(address: tuple[str, int]) -> bool:
 @pytest.mark.parametrize(("start", "number"), each_once(BEGINNINGS, (signal.SIGTERM, signal.SIGINT)))
 def test_a_signal_before_it_is_ready_stops_it(start: str, number: signal.Signals) -> None:
     """A signal during the imports acts as a later one: exit code 0, and an empty log."""
-    words = TWO if start == "processes" else STARTS[start]
-    with Running(*words, "--port", "0") as server:
+    with Running(*START_OF[start], "--port", "0") as server:
         maps = Path(f"/proc/{server.pid}/maps")
         until(lambda: "upb" in maps.read_text() or not server.runs(), "it has loaded protobuf")
         server.signal(number)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tests.conformance.running import until
-from tests.end_to_end.process import STARTS, Server
+from tests.end_to_end.process import STARTS, Server, serve
 
 pytestmark = pytest.mark.slow
 
@@ -41,5 +41,5 @@ def test_all_threads_are_where_it_says(given: tuple[str, ...], several: bool) ->
 @pytest.mark.parametrize("transport", ["grpc", "grpc_aio"])
 def test_a_library_s_own_threads_are_there_too(transport: str) -> None:
     """Threads that grpcio starts before the server exists are on the chosen core, too."""
-    with Server(("stock_service", "serve", "--transport", transport, "--store", "memory")) as server:
+    with Server(serve(transport)) as server:
         until_all_run_on(1, server.pid)

@@ -15,14 +15,14 @@ from stock_service.rpc.errors import InternalFault
 from stock_service.rpc.transports import load
 from tests.conformance.running import until
 from tests.conformance.test_health import asked
-from tests.end_to_end.process import WAIT_S, Server
+from tests.end_to_end.process import WAIT_S, Server, serve
 from tests.end_to_end.test_store import sent, stored
 
 pytestmark = pytest.mark.slow
 
 LONG = ("--drain-s", "600")
 
-SERVED = ("stock_service", "serve", "--transport", "grpc_static", "--store", "memory")
+SERVED = serve("grpc_static")
 
 SERVING, NOT_SERVING = 1, 2
 

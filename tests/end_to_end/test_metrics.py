@@ -2,7 +2,6 @@
 
 import socket
 import sys
-from http.client import HTTPConnection
 
 import pytest
 
@@ -10,7 +9,7 @@ from stock_service.rpc.transports import load
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.running import until
-from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, run
+from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, metrics_pages, run
 
 pytest.importorskip("prometheus_client")
 pytestmark = pytest.mark.slow
@@ -19,37 +18,23 @@ OK = f'stock_service_requests_total{{method="{LOOKUP}",outcome="OK"}}'
 BUSY = "stock_service_workers_busy"
 
 
-def shown(address: str) -> dict[str, float]:
-    """Every number that a server shows, by its name and labels."""
-    host, _, port = address.rpartition(":")
-    asking = HTTPConnection(host, int(port), timeout=WAIT_S)
-    try:
-        asking.request("GET", "/metrics")
-        reply = asking.getresponse()
-        assert reply.status == 200
-        lines = [line for line in reply.read().decode().splitlines() if not line.startswith("#")]
-    finally:
-        asking.close()
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
-
-
-def where(server: Running) -> list[str]:
-    """The addresses of a server's metrics; one for each process."""
-    return [line.partition("metrics at ")[2] for line in server.said().splitlines() if line.startswith("metrics at ")]
+def shown(server: Running) -> list[dict[str, float]]:
+    """Every number that each process of a server shows, by its name and labels."""
+    pages = [[line.rpartition(" ") for line in page.splitlines()] for page in metrics_pages(server)]
+    return [{name: float(value) for name, _, value in lines if not name.startswith("#")} for lines in pages]
 
 
 @pytest.mark.parametrize("start", ["serve_sockets", "serve_grpc"])
 def test_a_server_shows_what_it_does(start: str) -> None:
     """Requests by method and outcome, connections and waits, but nothing that a client sent."""
     with Server(STARTS[start], "--metrics", "127.0.0.1:0") as server:
-        (address,) = where(server)
-        before = shown(address)
+        (before,) = shown(server)
         connection = load("sockets" if "sockets" in start else "grpc").connect(server.address, WAIT_S)
         try:
             for name in ("GameStart", "GameStart", "secret-of-a-client"):
                 connection.call(LOOKUP, stock_pb2.LookupRequest(name=name).SerializeToString(), WAIT_S)
-            until(lambda: shown(address)[BUSY] == 0, "every thread is idle")  # grpcio's ends behind its answer
-            after = shown(address)
+            until(lambda: shown(server)[0][BUSY] == 0, "every thread is idle")  # grpcio's ends behind its answer
+            (after,) = shown(server)
         finally:
             connection.close()
         assert server.stopped().code == 0
@@ -65,9 +50,8 @@ def test_a_server_shows_what_it_does(start: str) -> None:
 def test_each_process_shows_its_own() -> None:
     """Several processes have an endpoint each."""
     with Server(STARTS["serve_sockets"], "--processes", "2", "--metrics", "127.0.0.1:0") as server:
-        addresses = where(server)
-        assert len({*addresses}) == 2
-        assert [shown(address)[OK] for address in addresses] == [0, 0]
+        assert len(set(server.said().splitlines())) == 2
+        assert [each[OK] for each in shown(server)] == [0, 0]
         assert server.stopped().code == 0
 
 

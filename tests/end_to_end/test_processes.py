@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Event, Semaphore, local
+from threading import Event, Semaphore
 
 import psutil
 import pytest
@@ -22,17 +22,13 @@ from stock_service.trading.service import LOOKUP
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
 from tests.covering import half
-from tests.end_to_end.blocking_server import HANG, HANGING
-from tests.end_to_end.process import STARTS, WAIT_S, Running, Server, open_sockets, run
-from tests.end_to_end.test_stopping import LOOKUP_ONE, trade_on
+from tests.each_thread import OfEachThread
+from tests.end_to_end.process import LOOKUP_ONE, STARTS, WAIT_S, Running, Server, run, serve
+from tests.end_to_end.test_stopping import trade_on
+from tests.more_methods import HANG, HANGING, PROGRAM
 from tests.races.history import plan, record
 
 pytestmark = pytest.mark.slow
-
-
-def start_of(transport: str) -> tuple[str, ...]:
-    """The command that starts a server on a transport."""
-    return ("stock_service", "serve", "--transport", transport, "--store", "memory")
 
 
 def members(server: Running) -> list[psutil.Process]:
@@ -48,11 +44,11 @@ def connections_to_each(server: Server, transport: str) -> Iterator[list[Connect
     with ExitStack() as opened:
         processes = members(server)
         while len(found) < len(processes):
-            before = [open_sockets(each) for each in processes]
+            before = [len(each.net_connections()) for each in processes]
             connection = load(transport).connect(server.address, WAIT_S)
             opened.callback(connection.close)
             assert connection.call(LOOKUP, LOOKUP_ONE, WAIT_S)
-            after = [open_sockets(each) for each in processes]
+            after = [len(each.net_connections()) for each in processes]
             (place,) = [place for place in range(len(processes)) if after[place] > before[place]]
             found.setdefault(place, connection)
         yield [found[place] for place in range(len(processes))]
@@ -74,15 +70,16 @@ def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path:
             for stock in (*asked.stocks, Stock("FishCo", 4250, 100))
         )
     )
-    with Server(start_of(transport), "--processes", "3", "--catalog", str(catalog)) as server:
+    with Server(serve(transport), "--processes", "3", "--catalog", str(catalog)) as server:
         assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
         with (
             connections_to_each(server, transport) as connections,
             connections_to_each(server, transport) as more,
             connections_to_each(server, transport) as last,
         ):
-            history = record(OfEachThread([*connections, *more, last[0]]), asked)
-            one, _, other = (RemoteExchange(connection, WAIT_S) for connection in connections)
+            every = [RemoteExchange(each, WAIT_S) for each in (*connections, *more, last[0])]
+            history = record(OfEachThread(every), asked)
+            one, _, other, *_ = every
             first = one.trade("FishCo", 3, Side.BUY, "id")
             number = first.sequence
             assert first == TradeReply(Status.OK, 3, number)
@@ -97,92 +94,16 @@ def test_one_catalog_behind_all_processes(transport: str, rng: object, tmp_path:
     assert violations(asked.stocks, history) == []
 
 
-class OfEachThread:
-    """An exchange where each thread uses a different one of the given connections."""
-
-    def __init__(self, connections: list[Connection]) -> None:
-        self._left = connections
-        self._local = local()
-
-    @property
-    def _own(self) -> RemoteExchange:
-        if not hasattr(self._local, "exchange"):
-            self._local.exchange = RemoteExchange(self._left.pop(), WAIT_S)
-        exchange: RemoteExchange = self._local.exchange
-        return exchange
-
-    def lookup(self, name: str) -> LookupReply:
-        return self._own.lookup(name)
-
-    def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
-        return self._own.trade(name, quantity, side, request_id)
-
-    def update(self, name: str, price_cents: int) -> UpdateReply:
-        return self._own.update(name, price_cents)
-
-
-def test_a_stop_under_load_loses_nothing() -> None:
-    """Each closed loop, on any process, ends with Unavailable, and every trade that was done was answered.
-    ``test_stopping.py`` tries one process of each transport.
-    """
-    with Server(start_of("sockets"), "--processes", "2") as server, ThreadPoolExecutor(8) as threads:
-        with connections_to_each(server, "sockets") as some, connections_to_each(server, "sockets") as more:
-            traders = [threads.submit(trade_on, each, count_nothing, Event()) for each in (*some, *more)]
-            trading = RemoteExchange(load("sockets").connect(server.address, WAIT_S), WAIT_S)
-            until(lambda: trading.lookup("FishCo").volume >= 300, "300 trades")
-            trading._connection.close()
-            ended = server.stopped()
-            results = [each.result(WAIT_S) for each in traders]
-    assert (ended.code, ended.stdout, ended.stderr) == (0, "", "")
-    sequences = sorted(sequence for answered, _ in results for sequence in answered)
-    assert sequences == list(range(1, len(sequences) + 1)), "a commit that no reply tells of"
-    assert all(isinstance(fault, Unavailable) for _, fault in results), [fault for _, fault in results]
-
-
-def count_nothing() -> None:
-    """A counter of trades that counts nothing."""
-
-
-@contextmanager
-def hanging(*options: str, everywhere: bool = False) -> Iterator[Server]:
-    """A server of two processes. One process, or with ``everywhere`` both, has a request under way that never ends."""
-    start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
-    with (
-        Server(start, "--processes", "2", *options) as server,
-        RawSocket(server.address) as client,
-        ExitStack() as all_,
-    ):
-        client.send(frame(1, HANG, b""))
-        asking = [all_.enter_context(RawSocket(server.address)) for _ in range(16)]  # some of them at each process
-        for each in asking if everywhere else ():
-            each.send(frame(2, HANG, b""))
-
-        def hangs(on: RawSocket) -> bool:
-            on.send(frame(1, HANGING, b""))
-            reply = on.reply()
-            return reply is not None and reply.payload > b"\x00"
-
-        hang = all if everywhere else any
-        until(lambda: hang([hangs(each) for each in asking]), "the handler hangs")
-        yield server
-
-
 def gone(processes: list[psutil.Process]) -> bool:
     """True if no process runs any more."""
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
-def test_a_second_signal_ends_all_at_once() -> None:
-    """While a request hangs all processes wait for their grace. A second signal ends them with exit code 1."""
-    with hanging("--grace-s", "3600") as server:
-        processes = members(server)
-        server.signal(signal.SIGTERM)
-        until(lambda: refuses(server.address), "it stops accepting")
-        assert server.runs()
-        server.signal(signal.SIGINT)
-        ended = server.ended()
-        assert (ended.code, ended.stdout, ended.stderr) == (1, "", "")
-        assert gone(processes)
+def hangs(client: RawSocket) -> bool:
+    """True if a handler hangs at the client's process."""
+    client.send(frame(2, HANGING, b""))
+    reply = client.reply()
+    return reply is not None and reply.payload > b"\x00"
 
 
 def pending(process: int, number: signal.Signals) -> bool:
@@ -195,7 +116,12 @@ def pending(process: int, number: signal.Signals) -> bool:
 def test_the_first_signal_behind_a_death_is_the_first_one() -> None:
     """After the death of a process the other process finishes. A signal at this time counts as the first signal. A
     process that is killed meanwhile is named, too."""
-    with hanging("--grace-s", "3600", "--workers", "32", everywhere=True) as server:
+    start = (PROGRAM, "--transport", "sockets", "--processes", "2")
+    with Server(start, "--grace-s", "3600", "--workers", "32") as server, ExitStack() as clients:
+        asking = [clients.enter_context(RawSocket(server.address)) for _ in range(16)]  # some of them at each process
+        for each in asking:
+            each.send(frame(1, HANG, b""))
+        until(lambda: all(map(hangs, asking)), "a handler hangs at each process")
         first, other = members(server)
         first.kill()
         until(lambda: refuses(server.address), "the other one stops accepting")
@@ -207,14 +133,6 @@ def test_the_first_signal_behind_a_death_is_the_first_one() -> None:
     died, killed = ended.stderr.splitlines()
     assert f"process 1 of 2 (id {first.pid}) was killed by signal 9; the others are stopped" in died
     assert f"process 2 of 2 (id {other.pid}) was killed by signal 9 while it stopped" in killed
-
-
-def test_a_grace_that_is_too_short_is_said_by_the_process_that_needs_more() -> None:
-    """One line names the process that needs a longer grace. The exit code is 1."""
-    with hanging("--grace-s", "0.3") as server:
-        ended = server.stopped()
-        assert (ended.code, ended.stdout) == (1, "")
-        assert "--grace-s 0.3 was too short" in ended.error
 
 
 @pytest.mark.parametrize(("number", "which"), half((signal.SIGKILL, signal.SIGTERM), (0, 1)))
@@ -248,16 +166,6 @@ def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
         assert type(cut[1]) is type(stopped[1]) is Unavailable
         sequences = sorted(cut[0] + stopped[0])
         assert len(range(1, max(sequences) + 1)) - len(sequences) <= 1, "of the killed one at most one has no reply"
-
-
-def test_a_killed_parent_takes_all_along() -> None:
-    """If the parent is killed, all processes end, and the port is free."""
-    with Server(STARTS["socket_server"], "--processes", "2") as server:
-        processes = members(server)
-        assert len(processes) == 2
-        server.signal(signal.SIGKILL)
-        server.ended()
-        until(lambda: gone(processes) and refuses(server.address), "they are gone")
 
 
 def test_a_signal_to_the_whole_group_is_one_signal() -> None:

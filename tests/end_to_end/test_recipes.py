@@ -1,18 +1,21 @@
 """A new part is one file and one line: the recipes of CONTRIBUTING are pasted into a copy of the project and used.
 
-The code of each recipe is taken unchanged from the document. The recipe's line is added to its table.
+The code of each recipe is taken unchanged from the document. The recipe's line is added to its table. A new transport
+is the file ``lines_transport.py``. Every program then takes the transport, and says which functions it lacks.
 """
 
 import ast
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.process import ROOT, run
+from tests.end_to_end.process import ROOT, Ended, run
 
 WAIT_S = 90.0
 
@@ -52,7 +55,7 @@ def table(file: Path, opening: str, line: str) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the programs with one more executor, option, locking strategy, factor and study."""
+    """A copy of the programs with one more transport, executor, option, locking strategy, factor and study."""
     folder = tmp_path_factory.mktemp("project")
     for package in ("stock_service", "clients", "experiments"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("recorded"))
@@ -63,6 +66,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table(
         executors, "EXECUTORS: dict[str, Callable[[int, int], Executor]] = {\n", '    "small-stacks": small_stacks,\n'
     )
+    shutil.copy(Path(__file__).with_name("lines_transport.py"), rpc / "transports" / "lines.py")
+    transports = rpc / "transports" / "__init__.py"
+    table(transports, "TRANSPORTS: dict[str, str] = {\n", '    "lines": "stock_service.rpc.transports.lines",\n')
     for name, before, line in option_lines():
         if not name.startswith("tests"):
             put(folder / name, before, f"{line}\n")
@@ -136,6 +142,59 @@ def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     assert "4 workers" in (project / "seen" / "report.md").read_text()
     said = run("experiments", "verify", "seen", project=project, wait_s=WAIT_S).stdout
     assert said == "seen: everything agrees with the blocks\n"
+
+
+@pytest.fixture(scope="module")
+def address(project: Path) -> Iterator[str]:
+    """The address of a server on the new transport. The server ends by the process contract."""
+    command = [sys.executable, "-m", "stock_service", "serve", "--transport", "lines", "--port", "0", "--waiting", "7"]
+    command += ["--store", "memory"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        word, _, where = server.stdout.readline().strip().partition(" ")
+        assert word == "ready"
+        yield where
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(WAIT_S) == 0
+
+
+def test_its_own_options_are_its_servers(project: Path) -> None:
+    """The transport's own options are in its server's help and are checked. No other transport has them."""
+    serve = ("stock_service", "serve", "--transport")
+    assert "--waiting" in run(*serve, "lines", "--help", project=project).stdout
+    refused = run(*serve, "lines", "--waiting", "0", project=project)
+    assert (refused.code, "--waiting: got '0', allowed: a whole number from 1 to 1000" in refused.error) == (2, True)
+    assert "--waiting" not in run(*serve, "sockets", "--help", project=project).stdout
+
+
+def test_the_trader_takes_it(project: Path, address: str) -> None:
+    """The trader sends a request over the new transport."""
+    words = ("--transport", "lines", "--address", address, "lookup", "FishCo")
+    asked = run("clients.trader", *words, project=project)
+    assert (asked.code, asked.stdout[:14], asked.stderr) == (0, "OK (1) FishCo ", "")
+
+
+def loaded(project: Path, address: str, *more: str) -> Ended:
+    """A short load over the new transport."""
+    short = ("--transport", "lines", "--address", address, "--warm-up-s", "0", "--duration-s", "0.2")
+    return run("clients.load", *short, *more, project=project)
+
+
+def test_its_own_client_sends_a_load(project: Path, address: str) -> None:
+    """Its own client sends a load and gives a result, with a note that the transport has no floor."""
+    done = loaded(project, address, "--client", "library", "--fail-if", "errors>0%")
+    assert (done.code, "lookup" in done.stdout) == (0, True), done.stderr
+    assert "the client's floor was not measured" in done.stderr
+
+
+def test_what_needs_a_codec_is_refused_in_a_line(project: Path, address: str) -> None:
+    """The transport has no codec: the lean client and the null server are refused, and nothing is sent."""
+    done = loaded(project, address, "--client", "lean")
+    said = "--client: got 'lean', allowed: library, since only its own library speaks lines of text"
+    assert (done.code, done.stdout, done.error.partition(" (")[0]) == (2, "", f"python -m clients.load: {said}")
+    null = run("clients.load.run.null_server", "--transport", "lines", project=project)
+    said = "--transport: got 'lines', allowed: one that is spoken without a library"
+    assert (null.code, said in null.error) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["small_stacks", "Striped", "QUEUE_LIMIT", "WORKERS"])

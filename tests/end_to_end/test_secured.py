@@ -6,7 +6,6 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -19,14 +18,11 @@ from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import TRANSPORTS, load
 from stock_service.rpc.wire.framing import encode_request
 from stock_service.trading.service import LOOKUP, TRADE
-from stock_service.v1 import stock_pb2
 from tests.conformance.running import until
-from tests.end_to_end.process import Server, run
+from tests.end_to_end.process import LOOKUP_ONE, TRADE_ONE, Server, metrics_pages, run
 from tests.tls import credentials
 
 pytestmark = pytest.mark.slow
-
-LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
 def options_of(folder: Path) -> tuple[str, ...]:
@@ -48,7 +44,7 @@ def secured(transport: str, folder: Path, *options: str) -> Iterator[Server]:
 def looked_up(transport: str, at: tuple[str, int], shown: ClientCredentials) -> bool:
     """True if a new connection gets an answer. Otherwise raises a Fault."""
     with closing(load(transport).connect(at, 10.0, shown)) as connection:
-        return bool(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+        return bool(connection.call(LOOKUP, LOOKUP_ONE, 10.0))
 
 
 @pytest.mark.parametrize("transport", ["sockets", "grpc", "grpc_aio"])
@@ -67,47 +63,34 @@ def test_a_closed_server_on_ipv6_is_used_by_the_clients(
         assert capsys.readouterr() == ("OK (1) FishCo volume 3 sequence 1\n", "")
         assert trader.main([*by_trader, "update", "FishCo", "5"]) == 3
         assert "PERMISSION_DENIED" in capsys.readouterr().err
-        assert not looked_up_plainly(transport, address(at))
+        assert not is_served(transport, address(at), ClientCredentials()), "without TLS"
         ended = server.stopped()
         assert (ended.code, ended.stdout) == (0, "")
 
 
-def looked_up_plainly(transport: str, at: tuple[str, int]) -> bool:
-    """True if a client without TLS is answered."""
+def is_served(transport: str, at: tuple[str, int], shown: ClientCredentials) -> bool:
+    """True if a new connection gets an answer."""
     try:
-        return looked_up(transport, at, ClientCredentials())
+        return looked_up(transport, at, shown)
     except Fault:
         return False
 
 
 @pytest.mark.parametrize("transport", ["sockets", "grpc"])
-def test_credentials_are_renewed_as_it_serves(transport: str, tmp_path: Path) -> None:
-    """New files renew credentials while the server runs. An open connection goes on with its token until the token is
-    withdrawn."""
-    folder, new = tmp_path / "own", tmp_path / "new"
-    make(folder)
-    make(new)
-    kept = ClientCredentials(folder / "ca.pem", token=read_token(folder / "trader.token"))
-    later = ClientCredentials(new / "ca.pem", token=kept.token)
-    with secured(transport, folder) as server:
-        with closing(load(transport).connect(server.address, 10.0, kept)) as connection:
-            for name in ("server.pem", "server-key.pem"):
-                (folder / name).write_bytes((new / name).read_bytes())
-
-            def renewed() -> bool:
-                assert connection.call(LOOKUP, LOOKUP_FISHCO, 10.0)
-                try:
-                    return looked_up(transport, server.address, later)
-                except Fault:
-                    return False
-
-            until(renewed, "the new certificate is shown")
-            access = folder / "access.toml"
+def test_a_token_is_withdrawn_as_it_serves(transport: str, tmp_path: Path) -> None:
+    """A new file of callers is read while the server runs. An open connection goes on with its token until the token is
+    withdrawn. ``test_renewals.py`` renews certificates."""
+    make(tmp_path / "own")
+    access = tmp_path / "own" / "access.toml"
+    shown = ClientCredentials(tmp_path / "own" / "ca.pem", token=read_token(tmp_path / "own" / "trader.token"))
+    with secured(transport, tmp_path / "own") as server:
+        with closing(load(transport).connect(server.address, 10.0, shown)) as connection:
+            assert connection.call(LOOKUP, LOOKUP_ONE, 10.0)
             access.write_text(access.read_text().split("\n\n")[0])  # the admin is left
 
             def withdrawn() -> bool:
                 try:
-                    return not connection.call(LOOKUP, LOOKUP_FISHCO, 10.0)
+                    return not connection.call(LOOKUP, LOOKUP_ONE, 10.0)
                 except Unauthenticated:
                     return True
 
@@ -137,25 +120,24 @@ def test_no_secret_is_said(transport: str, tmp_path: Path) -> None:
                 replies += [*answers(server.address, said, None), *answers(server.address, said, trusting(transport))]
         key.write_text(key.read_text().replace("\n", "\n!", 1))
         until(lambda: "cannot be used" in server.said(), "the broken key is in the log")
-        page = metrics_page(server)
+        (page,) = metrics_pages(server)
         process = Path("/proc") / str(server.pid)
         seen = [(process / name).read_bytes() for name in ("cmdline", "environ")]
         stored = [file.read_bytes() for file in kept.iterdir()]
         ended = server.stopped(signal.SIGINT)
     assert ended.code == 0
-    assert f'requests_total{{method="{TRADE}",outcome="OK"}} 2.0'.encode() in page
+    assert f'requests_total{{method="{TRADE}",outcome="OK"}} 2.0' in page
     stored += [file.read_bytes() for file in kept.iterdir()]
     assert any(b"FishCo" in content for content in stored)
-    everything = b"".join((*seen, *replies, *stored, page, ended.stdout.encode(), ended.stderr.encode()))
+    everything = b"".join((*seen, *replies, *stored, page.encode(), ended.stdout.encode(), ended.stderr.encode()))
     for secret in (*tokens, wrong, *key.read_text().replace("!", "").split("\n")[1:-2]):
         assert secret.encode() not in everything
 
 
 def traded(transport: str, at: tuple[str, int], shown: ClientCredentials) -> None:
     """Trades on a new connection. Raises the Fault of a refusal."""
-    trade = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
     with closing(load(transport).connect(at, 10.0, shown)) as connection:
-        assert connection.call(TRADE, trade, 10.0)
+        assert connection.call(TRADE, TRADE_ONE, 10.0)
 
 
 def trusting(transport: str) -> ssl.SSLContext:
@@ -175,14 +157,6 @@ def answers(at: tuple[str, int], said: bytes, tls: ssl.SSLContext | None) -> lis
             client.shutdown(socket.SHUT_WR)
             replies += iter(lambda: client.recv(65536), b"")  # at once
     return replies
-
-
-def metrics_page(server: Server) -> bytes:
-    """All metrics of the server."""
-    host, _, port = server.said().partition("metrics at ")[2].split()[0].rpartition(":")
-    with closing(HTTPConnection(host, int(port), timeout=10.0)) as asking:
-        asking.request("GET", "/metrics")
-        return asking.getresponse().read()
 
 
 def test_a_load_shows_a_token_and_says_none(tmp_path: Path) -> None:

@@ -21,14 +21,12 @@ from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.covering import half
-from tests.end_to_end.process import STARTS, TRANSPORT_OF, Server, run
+from tests.end_to_end.process import LOOKUP_ONE, STARTS, TRANSPORT_OF, Server, run
 
 pytestmark = pytest.mark.slow
 
 NO_TABLE = http2.HEADER_TABLE_SIZE.to_bytes(2) + bytes(4)
 """Bytes that our own gRPC server sends first. grpcio's server does not send them."""
-
-LOOKUP_FISHCO = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
 @pytest.mark.parametrize(("name", "number"), half(STARTS, (signal.SIGTERM, signal.SIGINT)))
@@ -38,7 +36,7 @@ def test_a_server_serves_and_stops(name: str, number: signal.Signals) -> None:
         assert server.ready == f"ready 127.0.0.1:{server.address[1]}"
         connection = load(TRANSPORT_OF[name]).connect(server.address, 10.0)
         try:
-            reply = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, LOOKUP_FISHCO, 10.0))
+            reply = stock_pb2.LookupResponse.FromString(connection.call(LOOKUP, LOOKUP_ONE, 10.0))
             assert (reply.status, reply.price_cents) == (stock_pb2.STATUS_OK, 4250)
             ended = server.stopped(number)
         finally:
@@ -122,7 +120,7 @@ def test_no_descriptor_left_is_survived(dispatch: str) -> None:
         assert all(answered(client) for client in leaving)
         waiting = [clients.enter_context(RawSocket(server.address)) for _ in range(20)]
         for client in waiting:
-            client.send(frame(1, LOOKUP, LOOKUP_FISHCO))
+            client.send(frame(1, LOOKUP, LOOKUP_ONE))
         assert waiting[0].silent(0.2)
         assert answered(first)
         for client in leaving:
@@ -137,7 +135,7 @@ def test_no_descriptor_left_is_survived(dispatch: str) -> None:
 
 def answered(client: RawSocket) -> bool:
     """True if a Lookup on this connection is answered."""
-    client.send(frame(1, LOOKUP, LOOKUP_FISHCO))
+    client.send(frame(1, LOOKUP, LOOKUP_ONE))
     reply = client.reply()
     return reply is not None and reply.code == 0
 

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -18,40 +18,37 @@ from experiments.helloworld import greeter_pb2
 from experiments.services.greeter import SAY_HELLO
 from stock_service.rpc.errors import Fault, Unavailable
 from stock_service.rpc.transports import Connection, load
-from stock_service.trading.service import LOOKUP, TRADE
+from stock_service.trading.service import TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
 from tests.conformance.running import refuses, until
-from tests.end_to_end.blocking_server import HANG, HANGING
-from tests.end_to_end.process import STARTS, WAIT_S, Server
+from tests.end_to_end.process import TRADE_ONE, WAIT_S, Server, serve
+from tests.more_methods import HANG, HANGING, PROGRAM
 
 pytestmark = pytest.mark.slow
 
-SOCKETS = STARTS["socket_server"]
-GRPC = STARTS["grpc_server"]
-CONNECTION = (*SOCKETS, "--dispatch", "connection")
-AIO = ("stock_service", "serve", "--transport", "grpc_aio", "--store", "memory")
-STATIC = ("stock_service", "serve", "--transport", "grpc_static", "--store", "memory")
 GREETER = ("experiments.services", "serve", "greeter", "--transport", "sockets")
-PROCESSES = (*SOCKETS, "--processes", "2")
-LEADING = (*SOCKETS, "--executor", "leader-followers")
-SERVERS = {
-    "request": SOCKETS,
-    "leading": LEADING,
-    "connection": CONNECTION,
-    "grpc": GRPC,
-    "grpc_aio": AIO,
-    "grpc_static": STATIC,
+KINDS = {
+    "request": ("sockets",),
+    "leading": ("sockets", "--executor", "leader-followers"),
+    "connection": ("sockets", "--dispatch", "connection"),
+    "processes": ("sockets", "--processes", "2"),
+    "grpc": ("grpc",),
+    "grpc_aio": ("grpc_aio",),
+    "grpc_aio-request": ("grpc_aio", "--dispatch", "request"),
+    "grpc_static": ("grpc_static",),
 }
-on_sockets = pytest.mark.parametrize("start", [SOCKETS, CONNECTION], ids=["request", "connection"])
+"""Transport and options of each kind of server."""
 
-TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
-LOOKUP_ONE = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
+on_sockets = pytest.mark.parametrize("kind", ["request", "connection"])
 
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [*((kind, signal.SIGTERM) for kind in ("request", "grpc", "grpc_aio", "grpc_static")), ("request", signal.SIGINT)],
+    [
+        *((kind, signal.SIGTERM) for kind in ("request", "processes", "grpc", "grpc_aio", "grpc_static")),
+        ("request", signal.SIGINT),
+    ],
 )
 def test_a_stop_under_load_loses_nothing(kind: str, number: signal.Signals) -> None:
     """Each closed loop of trades ends with Unavailable, the exit code is 0, and every trade that was done was answered.
@@ -63,8 +60,8 @@ def test_a_stop_under_load_loses_nothing(kind: str, number: signal.Signals) -> N
 
 def stop_under_load(kind: str, clients: int, trades: int, number: signal.Signals) -> None:
     """Has clients trade until the server stops, and checks the end of every request."""
-    transport = load(transport_of(kind))
-    with Server(SERVERS[kind]) as server, ThreadPoolExecutor(clients) as threads:
+    transport = load(KINDS[kind][0])
+    with Server(serve(*KINDS[kind])) as server, ThreadPoolExecutor(clients) as threads:
         connections = [transport.connect(server.address, WAIT_S) for _ in range(clients)]
         traded, over = threading.Semaphore(0), threading.Event()
         traders = [threads.submit(trade_on, connection, traded.release, over) for connection in connections]
@@ -97,16 +94,11 @@ def trade_on(
     return sequences, None
 
 
-def transport_of(kind: str) -> str:
-    """The transport of a kind of server."""
-    return "sockets" if kind in ("request", "leading", "connection") else kind
-
-
 @on_sockets
-def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...]) -> None:
+def test_what_had_arrived_when_the_signal_came_is_answered(kind: str) -> None:
     """Requests that wait in the server's kernel when SIGTERM comes all get replies. Requests and signal come while the
     process is stopped, on an accepted connection and on a new connection."""
-    with Server(start) as server, RawSocket(server.address) as client:
+    with Server(serve(*KINDS[kind])) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
         assert client.reply()
         server.signal(signal.SIGSTOP)
@@ -121,12 +113,12 @@ def test_what_had_arrived_when_the_signal_came_is_answered(start: tuple[str, ...
         assert (ended.code, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("start", [SOCKETS, CONNECTION, PROCESSES], ids=["request", "connection", "processes"])
-def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("kind", ["request", "connection", "processes"])
+def test_what_had_arrived_behind_a_full_pipeline_is_answered(kind: str) -> None:
     """More requests come at once than the server reads at once. Requests behind the pipeline's limit are answered,
     too."""
     count = 1500
-    with Server(start) as server, RawSocket(server.address) as client:
+    with Server(serve(*KINDS[kind])) as server, RawSocket(server.address) as client:
         client.send(frame(1, TRADE, TRADE_ONE))
         assert client.reply()
         client.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, count + 1)))
@@ -138,7 +130,7 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(start: tuple[str, .
 
 
 @on_sockets
-def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[str, ...]) -> None:
+def test_a_client_that_pipelines_and_reads_late_gets_every_reply(kind: str) -> None:
     """The client sends trades without pause, before and after the signal. It reads only when the server is stopping.
     Before the signal it sends 20,000 trades at most: the kernels have room for these replies. Without room the
     connection's thread would wait for the client until the grace ends. Every request that the server's kernel had
@@ -146,7 +138,8 @@ def test_a_client_that_pipelines_and_reads_late_gets_every_reply(start: tuple[st
     """
     data = b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 200_001))
     size, at_once, over, signalled = len(data) // 200_000, 1 << 14, threading.Event(), threading.Event()
-    with Server(start, "--grace-s", "20") as server, RawSocket(server.address, receive_bytes=4096) as client:
+    start = serve(*KINDS[kind], "--grace-s", "20")
+    with Server(start) as server, RawSocket(server.address, receive_bytes=4096) as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, at_once)
         sent = 0
 
@@ -192,28 +185,28 @@ def unacknowledged(client: RawSocket) -> int:
 @contextmanager
 def hanging_server(kind: str, *options: str) -> Iterator[Server]:
     """A server with one request under way that never ends."""
-    transport = transport_of(kind)
-    own = {
-        "connection": ("--dispatch", "connection"),
-        "grpc_aio": ("--dispatch", "request"),
-        "leading": ("--executor", "leader-followers"),
-    }
-    start = ("tests.end_to_end.blocking_server", "--transport", transport, *own.get(kind, ()))
-    with Server(start, *options) as server, ThreadPoolExecutor() as threads:
-        asking, hanging = (load(transport).connect(server.address, WAIT_S) for _ in range(2))
+    transport = load(KINDS[kind][0])
+    with Server((PROGRAM, "--transport", *KINDS[kind]), *options) as server, ThreadPoolExecutor() as threads:
+        hanging = transport.connect(server.address, WAIT_S)
         hung = threads.submit(hanging.call, HANG, b"", 2 * WAIT_S)
+
+        def hangs() -> bool:
+            with closing(transport.connect(server.address, WAIT_S)) as asking:  # at any of several processes
+                return asking.call(HANGING, b"", WAIT_S) == b"\x01"
+
         try:
-            until(lambda: asking.call(HANGING, b"", WAIT_S) == b"\x01", "the handler hangs")
+            until(hangs, "the handler hangs")
             yield server
             with pytest.raises(Unavailable):
                 hung.result()
         finally:
             server.signal(signal.SIGKILL)
-            asking.close()
             hanging.close()
 
 
-@pytest.mark.parametrize(("kind", "second"), [("leading", signal.SIGINT), ("grpc", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("kind", "second"), [("leading", signal.SIGINT), ("processes", signal.SIGINT), ("grpc", signal.SIGTERM)]
+)
 def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> None:
     """While a request hangs the server waits for its whole grace. A second signal ends it with exit code 1."""
     with hanging_server(kind, "--grace-s", "3600") as server:
@@ -227,7 +220,7 @@ def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> N
         assert time.monotonic() - began_s < WAIT_S / 2
 
 
-@pytest.mark.parametrize("kind", ["connection", "grpc_aio", "grpc_static"])
+@pytest.mark.parametrize("kind", ["connection", "processes", "grpc_aio-request", "grpc_static"])
 def test_a_grace_that_is_too_short_is_said(kind: str) -> None:
     """A hanging request is given up after ``--grace-s``: one line in the log, exit code 1. ``check_stuck_handler``
     tries every kind of server.
@@ -251,21 +244,9 @@ def test_a_client_that_takes_no_replies_is_given_up_after_the_grace() -> None:
         assert "--grace-s 0.3 was too short" in ended.error
 
 
-@pytest.mark.parametrize("start", [LEADING, GRPC, AIO, PROCESSES], ids=["leading", "grpc", "grpc_aio", "processes"])
-def test_an_idle_server_stops_without_any_grace(start: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("kind", ["leading", "grpc", "grpc_aio", "processes"])
+def test_an_idle_server_stops_without_any_grace(kind: str) -> None:
     """An idle server needs no grace: exit code 0 even with ``--grace-s 0``."""
-    with Server(start, "--grace-s", "0") as server:
+    with Server(serve(*KINDS[kind]), "--grace-s", "0") as server:
         ended = server.stopped()
-        assert (ended.code, ended.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("start", [SOCKETS, PROCESSES], ids=["request", "processes"])
-def test_idle_clients_do_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
-    """Idle kept-alive connections are closed at once. ``check_client_stays`` tries every transport."""
-    with Server(start, "--grace-s", "3600") as server:
-        connections = [load("sockets").connect(server.address, WAIT_S) for _ in range(4)]
-        assert all(connection.call(LOOKUP, LOOKUP_ONE, WAIT_S) for connection in connections)
-        ended = server.stopped()
-        for connection in connections:
-            connection.close()
         assert (ended.code, ended.stderr) == (0, "")

@@ -2,26 +2,22 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Semaphore
+from threading import Event, Semaphore
 
 import pytest
 
 from experiments.results.stages import ALL, load, summary
 from experiments.services.echo import ECHO
-from stock_service.rpc.errors import Unavailable
-from stock_service.rpc.transports import Connection
 from stock_service.rpc.transports import load as load_transport
 from stock_service.trading.service import TRADE
-from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.end_to_end.blocking_server import HANG, HANGING
 from tests.end_to_end.process import STARTS, WAIT_S, Server
+from tests.end_to_end.test_stopping import trade_on
+from tests.more_methods import HANG, HANGING, PROGRAM
 
 pytestmark = pytest.mark.slow
 
 FOREVER_NS = 1 << 62
-
-TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
 
 
 def test_a_server_writes_one_when_stopped(tmp_path: Path) -> None:
@@ -29,28 +25,16 @@ def test_a_server_writes_one_when_stopped(tmp_path: Path) -> None:
     transport, traded = load_transport("sockets"), Semaphore(0)
     with Server(STARTS["socket_server"], "--timeline", str(tmp_path / "t")) as server, ThreadPoolExecutor(4) as threads:
         connections = [transport.connect(server.address, WAIT_S) for _ in range(4)]
-        loops = [threads.submit(trade_until_refused, connection, traded) for connection in connections]
+        loops = [threads.submit(trade_on, connection, traded.release, Event()) for connection in connections]
         assert all(traded.acquire(timeout=WAIT_S) for _ in range(200))
         ended = server.stopped()
-        answered = sum(loop.result(WAIT_S) for loop in loops)
+        answered = sum(len(loop.result(WAIT_S)[0]) for loop in loops)
         for connection in connections:
             connection.close()
     assert (ended.code, ended.stderr) == (0, "")
     stages = load(tmp_path / "t")
     whole = summary(stages, 0, FOREVER_NS)
     assert (whole[TRADE].count, whole[TRADE].locked, whole[ALL].violations) == (answered, answered, 0)
-
-
-def trade_until_refused(connection: Connection, traded: Semaphore) -> int:
-    """Trades until the server says that it stops. Gives the number of replies."""
-    answered = 0
-    try:
-        while True:
-            connection.call(TRADE, TRADE_ONE, WAIT_S)
-            answered += 1
-            traded.release()
-    except Unavailable:
-        return answered
 
 
 def test_a_studys_server_writes_one(tmp_path: Path) -> None:
@@ -69,7 +53,7 @@ def test_a_studys_server_writes_one(tmp_path: Path) -> None:
 
 def test_a_server_that_gives_up_writes_what_it_has(tmp_path: Path) -> None:
     """A server whose grace was too short exits with 1. Its file has the requests answered until then."""
-    start = ("tests.end_to_end.blocking_server", "--transport", "sockets")
+    start = (PROGRAM, "--transport", "sockets")
     options = ("--timeline", str(tmp_path / "t"), "--grace-s", "0.3")
     with Server(start, *options) as server, RawSocket(server.address) as asking, RawSocket(server.address) as hanging:
         hanging.send(frame(1, HANG))

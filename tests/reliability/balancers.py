@@ -1,19 +1,18 @@
-"""Promise: replicas behind a balancer are restarted one after another, and no client sees a failure. ``python -m
-tests.reliability.balancers [CALLS]`` tries the promise behind grpcio's round_robin, HAProxy and Envoy, with the
-configurations of ``stock_service/balancers``, and prints the rows. Clients have the retry policy of
-``clients/retrying.py``. Replicas share a PostgreSQL. A name server gives the address of each replica. Then a new
-replica is added: each balancer must give the new replica its share, when the earlier connections are too old.
+"""Promise: replicas behind a balancer are restarted one after another, and no client sees a failure.
+
+Behind a balancer means grpcio's round_robin, HAProxy and Envoy, with the configurations of ``stock_service/balancers``.
+Clients have the retry policy of ``clients/retrying.py``. Replicas share a PostgreSQL. A name server gives the address
+of each replica. Then a new replica is added: each balancer must give the new replica its share, when the earlier
+connections are too old.
 """
 
 import json
 import random
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from http.client import HTTPConnection
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,10 +27,10 @@ from stock_service.rpc.transports import Address, Connection, load
 from stock_service.rpc.wire.grpc_status import status_fault
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from tests.conformance.running import until
-from tests.end_to_end.process import ROOT, WAIT_S, Running, Server
+from tests.end_to_end.process import ROOT, WAIT_S, Running, Server, metrics_pages
 from tests.name_server import NameServer
-from tests.reliability.replicas import POSTGRES
-from tests.reliability.restarts import RETRIES, Told, reading, trading, until_over
+from tests.reliability.replicas import POSTGRES, lacking_postgres
+from tests.reliability.restarts import RETRIES, Told, reading, summed, trading, until_over
 from tests.reliability.rows import Row, absent
 
 CONFIGURED = ROOT / "stock_service" / "balancers"
@@ -92,19 +91,19 @@ class Replicas:
 
     def answered(self) -> list[float]:
         """Number of requests that each replica has answered, by its metrics, in the order of ``HOSTS``."""
-        return [sum(self._numbers(self._servers[host])) for host in HOSTS if host in self._servers]
-
-    def _numbers(self, server: Server) -> Iterator[float]:
-        where = next(line for line in server.said().splitlines() if line.startswith("metrics at "))
-        with closing(HTTPConnection(where.removeprefix("metrics at "), timeout=WAIT_S)) as asking:
-            asking.request("GET", "/metrics")
-            lines = asking.getresponse().read().decode().splitlines()
-        return (float(line.split()[-1]) for line in lines if line.startswith("stock_service_requests_total{"))
+        return [sum(answered_by(self._servers[host])) for host in HOSTS if host in self._servers]
 
     def kill(self) -> None:
         """Kills the replicas that still run."""
         for server in self._servers.values():
             server.__exit__(None, None, None)
+
+
+def answered_by(server: Server) -> Iterator[float]:
+    """Numbers of requests that a replica has answered, by its metrics."""
+    (page,) = metrics_pages(server)
+    lines = (line for line in page.splitlines() if line.startswith("stock_service_requests_total{"))
+    return (float(line.split()[-1]) for line in lines)
 
 
 class RoundRobin:
@@ -145,15 +144,9 @@ Connect = Callable[[], Connection]
 @contextmanager
 def round_robin(names: NameServer, port: int) -> Iterator[Connect]:
     """grpcio's own round_robin, over DNS."""
-    with closing_by(RoundRobin(names, port)) as channel:
-        yield lambda: channel
-
-
-@contextmanager
-def closing_by(channel: RoundRobin) -> Iterator[RoundRobin]:
-    """Ends it."""
+    channel = RoundRobin(names, port)
     try:
-        yield channel
+        yield lambda: channel
     finally:
         channel.end()
 
@@ -171,16 +164,21 @@ def haproxy(names: NameServer, port: int) -> Iterator[Connect]:
 @contextmanager
 def envoy(names: NameServer, port: int) -> Iterator[Connect]:
     """Envoy, with its configuration except for three addresses."""
-    address = ("127.0.0.1", free_port())
     written = (CONFIGURED / "envoy.yaml").read_text()
-    replaced = {
-        "port_value: 50060 }": f"port_value: {address[1]} }}",
-        "port_value: 53 }": f"port_value: {names.port} }}",
-        "port_value: 50056 }": f"port_value: {port} }}",
-    }
-    for word, own in replaced.items():
+    ports = {50060: "LISTEN", 53: names.port, 50056: port}
+    replaced = {f"port_value: {old} }}": f"port_value: {own} }}" for old, own in ports.items()}
+    with started_envoy(written, replaced) as connect:
+        yield connect
+
+
+@contextmanager
+def started_envoy(written: str, addresses: dict[str, str]) -> Iterator[Connect]:
+    """Envoy with a configuration in which these addresses are replaced. Each is there once. ``LISTEN`` stands for a
+    free port of the loopback address."""
+    address = ("127.0.0.1", free_port())
+    for word, own in addresses.items():
         assert written.count(word) == 1, word
-        written = written.replace(word, own)
+        written = written.replace(word, own.replace("LISTEN", str(address[1])))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "envoy.yaml"
         path.write_text(written)
@@ -311,14 +309,8 @@ class Tried:
         ]
 
     def _restarted(self, name: str, calls: int) -> Row:
-        told = self.told[name]
-        failures = [failure for client in told for failure in client.failures]
-        requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
-        figure = (
-            f"{len(failures)} of {requests:,} in {self.restarts} restarts; {retried} were sent again by the retry "
-            f"policy, the longest took {max(client.longest_s for client in told):.2f} s"
-            f"{': ' if failures else ''}{'; '.join(failures[:2])}"
-        )
+        requests, failures, rest = summed(self.told[name])
+        figure = f"{failures} of {requests:,} in {self.restarts} restarts; {rest}"
         goal = f"0 failures that a client sees in {CALLS:,}"
         return Row(f"{name}: rolling restarts of {REPLICAS} replicas", goal, figure, not failures and requests >= calls)
 
@@ -342,12 +334,10 @@ def check_overnight(_: bool, seed: int) -> list[Row]:
 
 def tried(calls: int, seed: int) -> list[Row]:
     """The rows of each installed balancer, and a row for each absent balancer."""
-    if find_spec("psycopg") is None:
-        return [Row(absent(POSTGRES), "every row", "not tried: uv sync --extra postgres", passed=False)]
-    from tests.postgres import ABSENT, Postgres, programs
+    if advice := lacking_postgres():
+        return [Row(absent(POSTGRES), "every row", f"not tried: {advice}", passed=False)]
+    from tests.postgres import Postgres
 
-    if programs() is None:
-        return [Row(absent(POSTGRES), "every row", f"not tried: {ABSENT}", passed=False)]
     rows = [Row(absent(name), "every row", f"not tried: {lacking(name)}", False) for name in BALANCERS if lacking(name)]
     with Postgres() as postgres, begun(postgres.store(DEFAULT_STOCKS), seed) as trying:
         trying.roll(calls, REPLICAS)
@@ -373,15 +363,3 @@ def begun(dsn: str, seed: int) -> Iterator[Tried]:
             with closing(RetryingExchange(connect, WAIT_S, 100)) as exchange:
                 exchange.lookup("FishCo")  # once it is answered, the balancer has begun
         yield Tried(replicas, names, connects, random.Random(seed))
-
-
-def main(arguments: list[str]) -> int:
-    """Prints a row for each balancer and promise. The exit code is 1 if a row falls short."""
-    rows = tried(int(arguments[0]) if arguments else SOME, seed=1)
-    for row in rows:
-        print(row, flush=True)
-    return 0 if all(row.passed for row in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from stock_service.rpc.transports import TRANSPORTS
 from tests.conformance.test_access import KINDS, MODES, REQUESTS, TABLE, made, test_the_table
-from tests.end_to_end.process import run
+from tests.end_to_end.process import run, serve
 from tests.end_to_end.test_secured import test_no_secret_is_said
 from tests.reliability.rows import Row
 
@@ -49,5 +49,4 @@ def _fresh(folder: Path) -> Path:
 
 
 def _starts_beyond_loopback(transport: str) -> bool:
-    start = ("stock_service", "serve", "--transport", transport, "--store", "memory", "--port", "0")
-    return run(*start, "--host", EVERYWHERE).code != 2
+    return run(*serve(transport), "--port", "0", "--host", EVERYWHERE).code != 2

@@ -14,7 +14,8 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Prepared
 from stock_service.trading.service import LOOKUP
 from tests.conformance.running import WAIT_S
-from tests.reliability.honest import ASK, Served
+from tests.end_to_end.process import LOOKUP_ONE
+from tests.reliability.honest import Served
 from tests.reliability.open_loop import Lane, codec_of
 from tests.reliability.socket_attacker import NICE
 
@@ -49,7 +50,7 @@ def called(
     calls: int,
     duration_s: float,
     path: str = LOOKUP,
-    payload: bytes = ASK,
+    payload: bytes = LOOKUP_ONE,
 ) -> Served:
     """The outcomes of requests on several connections, each with several open at a time. Blocks meanwhile."""
     served, lanes = Served(), dict[int, Lane]()

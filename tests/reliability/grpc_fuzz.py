@@ -14,6 +14,7 @@ from stock_service.rpc.wire.grpc_heads import Kind
 from stock_service.rpc.wire.grpc_session import GrpcSession, SessionError
 from stock_service.rpc.wire.header_blocks import encode_block
 from tests.reliability.rows import Row
+from tests.unit.stock_service.rpc.wire.streams import frames_of
 
 FRAMES = 1_000_000
 """Number of frames in the minutes version."""
@@ -142,16 +143,11 @@ class _Session:
 
     def _look(self, said: bytes) -> None:
         """Checks the output: only whole frames, and after a stream's end only a reset."""
-        at = 0
-        while at < len(said):
-            head, flags, stream = http2.HEADER.unpack_from(said, at)
-            at += http2.HEADER.size + (head >> 8)
-            kind = head & 0xFF
-            assert head >> 8 <= http2.FRAME_BYTES_MAX
+        for kind, flags, stream, payload in frames_of(said):
+            assert len(payload) <= http2.FRAME_BYTES_MAX
             assert kind not in (http2.DATA, http2.HEADERS) or stream not in self._ended, "a frame after the end"
             if kind == http2.RST_STREAM or (kind in (http2.DATA, http2.HEADERS) and flags & http2.END_STREAM):
                 self._ended.add(stream)
-        assert at == len(said), "half a frame"
 
     # ---- frames
 

@@ -1,12 +1,11 @@
 """Promise: linearizable. Histories over real connections, of every transport and every catalog, are judged.
 
-``python -m tests.reliability.histories [--minutes] [--seed N]``. The server runs in this process, the client in a
-second process with eight connections. One of three stocks soon reaches its limit. In every second history the
-interpreter switches threads as often as it can. Each history is judged by sequence and by search, and by Porcupine
-where ``make go-tools`` built it. The judges are tried, too, on planted bugs: a table says which judge finds which bug.
+The server runs in this process, the client in a second process with eight connections. One of three stocks soon reaches
+its limit. In every second history the interpreter switches threads as often as it can. Each history is judged by
+sequence and by search, and by Porcupine where ``make go-tools`` built it. The judges are tried, too, on planted bugs: a
+table says which judge finds which bug.
 """
 
-import argparse
 import operator
 import random
 import subprocess
@@ -252,12 +251,3 @@ def agreement(seed: int, count: int) -> Row:
         agreed += (not unexplained([STOCK], history)) == explained(history)
     goal = f"{count:,} of {count:,}"
     return Row("small histories judged as by trying every order", goal, f"{agreed:,}", agreed == count)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Judges histories over real connections.")
-    parser.add_argument("--minutes", action="store_true", help="as many as the promise asks for")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    for row in (*check(options.minutes, options.seed), *check_judges(options.minutes, options.seed)):
-        print(row)

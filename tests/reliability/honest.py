@@ -1,4 +1,4 @@
-"""An honest client of the sockets transport: an open loop of Lookups on one connection.
+"""An honest client of a transport: an open loop of Lookups on one connection, by the lean client's codec.
 
 The time of a call counts from when it was due, for any outcome of the calls before it.
 """
@@ -6,17 +6,20 @@ The time of a call counts from when it was due, for any outcome of the calls bef
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 
+from stock_service.rpc.codec_connection import CodecConnection
+from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
-from stock_service.v1 import stock_pb2
-from tests.conformance.raw_socket import RawSocket, frame
+from tests.conformance.running import WAIT_S
+from tests.end_to_end.process import LOOKUP_ONE
+from tests.reliability.open_loop import codec_of
 
 RATE_HZ = 200.0
 SUCCESS, P99_S = 0.999, 0.02
-
-ASK = stock_pb2.LookupRequest(name="FishCo").SerializeToString()
 
 
 @dataclass(slots=True)
@@ -47,28 +50,21 @@ class Served:
         return f"{self.success:.2%} of {total:,}, p99 {self.p99_s * 1000:.1f} ms, longest {longest_s * 1000:.0f} ms"
 
 
-def honest(address: Address, duration_s: float, connected: Callable[[], object] = lambda: None) -> Served:
+def honest(
+    transport: str, address: Address, duration_s: float, connected: Callable[[], object] = lambda: None
+) -> Served:
     """Calls for this time, after calling ``connected``. Blocks. A lost connection is a failure, and the client
     reconnects."""
-    served, client, number = Served(), RawSocket(address), 0
-    connected()
-    began_s = time.monotonic()
-    try:
+    served, number = Served(), 0
+    with closing(CodecConnection(address, partial(codec_of, transport, address)).open(WAIT_S)) as client:
+        connected()
+        began_s = time.monotonic()
         while (due_s := began_s + number / RATE_HZ) < began_s + duration_s:
             threading.Event().wait(max(0.0, due_s - time.monotonic()))
             number += 1
             try:
-                client.send(frame(number, LOOKUP, ASK))
-                reply = client.reply()
-            except OSError:
-                reply = None
-            if reply is not None and not reply.code:
+                client.call(LOOKUP, LOOKUP_ONE, WAIT_S)
                 served.took_s.append(time.monotonic() - due_s)
-                continue
-            served.failed += 1
-            if reply is None:
-                client.socket.close()
-                client = RawSocket(address)
-    finally:
-        client.socket.close()
+            except Fault:
+                served.failed += 1
     return served

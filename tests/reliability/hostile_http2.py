@@ -4,19 +4,12 @@ The check needs a machine with two free cores. The honest client makes 200 calls
 loop.
 """
 
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import psutil
 
-from stock_service.rpc.transports import Address
-from stock_service.trading.service import LOOKUP
-from tests.conformance.raw_http2 import RawHttp2, headers, message
-from tests.end_to_end.process import ROOT, Server
-from tests.reliability.honest import P99_S, RATE_HZ, SUCCESS, Served
+from tests.end_to_end.process import Running, Server
+from tests.reliability.honest import P99_S, SUCCESS, honest
 from tests.reliability.http2_attacker import ATTACKS
 from tests.reliability.rows import Row
 from tests.reliability.serving import BASELINE_S, at_rest, threads_and_descriptors, usual_server, within
@@ -31,7 +24,7 @@ def attacked(names: Sequence[str], duration_s: float) -> list[Row]:
     """Rows of these attacks, each for this time from the start of its program."""
     rows = []
     with usual_server("grpc_static") as server:
-        honest(server.address, 0.2)
+        honest("grpc_static", server.address, 0.2)
         before = at_rest(server.pid)
         rows += [_row(server, name, duration_s) for name in names]
         same = within(BASELINE_S, lambda: threads_and_descriptors(server.pid) == before)
@@ -42,35 +35,17 @@ def attacked(names: Sequence[str], duration_s: float) -> list[Row]:
 
 def _row(server: Server, name: str, duration_s: float) -> Row:
     """Row of one attack."""
-    host, port = server.address
-    command = [sys.executable, "-m", "tests.reliability.http2_attacker", host, str(port), name, str(duration_s)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as attacker:
+    attack = ("tests.reliability.http2_attacker", *map(str, (*server.address, name, duration_s)))
+    with Running(*attack) as attacker:
         before_s = _processor_s(server.pid)
-        served = honest(server.address, duration_s)
+        served = honest("grpc_static", server.address, duration_s)
         busy = (_processor_s(server.pid) - before_s) / duration_s
-        opened = int(attacker.communicate()[0].split()[-1])
-        assert not attacker.returncode
+        ended = attacker.ended()
+    assert not ended.code, ended.stderr
+    opened = int(ended.stdout.split()[-1])
     figure = f"{served}; {busy:.0%} of a core, {opened:,} hostile connections"
     goal = f"≥ {SUCCESS:.1%} answered, p99 ≤ {P99_S * 1000:g} ms"
     return Row(f"HTTP/2: {name}", goal, figure, opened > 0 and served.well)
-
-
-def honest(address: Address, duration_s: float, connected: Callable[[], object] = lambda: None) -> Served:
-    """Call as ``honest.honest`` does, by gRPC; a connection that ends breaks the check."""
-    served, number = Served(), 0
-    with RawHttp2(address) as client:
-        connected()
-        began_s = time.monotonic()
-        while (due_s := began_s + number / RATE_HZ) < began_s + duration_s:
-            threading.Event().wait(max(0.0, due_s - time.monotonic()))
-            stream = 2 * number + 1
-            client.send(headers(stream, LOOKUP), message(stream, b""))
-            number += 1
-            if client.status(stream):
-                served.failed += 1
-            else:
-                served.took_s.append(time.monotonic() - due_s)
-    return served
 
 
 def _processor_s(pid: int) -> float:

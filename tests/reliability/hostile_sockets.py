@@ -1,7 +1,7 @@
 """Promise: unmoved by hostile peers. During each of 33 attacks an honest client is answered in time. A process attacks
 (``socket_attacker.py``). It shares a core with the honest client, and has a lower priority. The last attack takes the
 server's descriptors away while clients connect: connected clients are served, and new clients wait. After each attack
-all workers must be free: as many requests meet in their handlers (``meeting_server.py``).
+all workers must be free: as many requests meet in their handlers (``more_methods.py``).
 """
 
 import resource
@@ -11,9 +11,11 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from stock_service.rpc.transports import Address
+from tests.conformance.raw_socket import RawSocket, frame
 from tests.end_to_end.process import WAIT_S, Running, Server
+from tests.more_methods import MEET, MEET_S, MET, PROGRAM
 from tests.reliability.honest import P99_S, SUCCESS, Served, honest
-from tests.reliability.meeting_server import MEET_S, met_after_s
 from tests.reliability.rows import Row
 from tests.reliability.serving import BASELINE_S, at_rest, files_at_most, threads_and_descriptors, usual_server, within
 from tests.reliability.socket_attacker import ATTACKS
@@ -27,6 +29,9 @@ NO_ROOM = "no room for another connection"
 
 STARVED = "no file to be had"
 
+WORKERS = 8
+"""Default number of workers of a server."""
+
 
 def check(minutes: bool, seed: int = 0) -> list[Row]:
     """Blocks for about a second for each attack, with ``minutes`` for about two. The bytes of one attack are drawn at
@@ -37,8 +42,8 @@ def check(minutes: bool, seed: int = 0) -> list[Row]:
 def attacked(names: Sequence[str], duration_s: float, seed: int) -> list[Row]:
     """Rows of these attacks, each for this time, and until a new client is answered."""
     rows = []
-    with usual_server("sockets", ("tests.reliability.meeting_server",)) as server:
-        honest(server.address, 0.2)
+    with usual_server("sockets", (PROGRAM,)) as server:
+        honest("sockets", server.address, 0.2)
         before = at_rest(server.pid)
         leaks = []
         for name in names:
@@ -72,9 +77,9 @@ def _attacked(server: Server, name: str, duration_s: float, seed: int) -> tuple[
             attackers.append(stack.enter_context(Running("tests.reliability.socket_attacker", *map(str, arguments))))
             assert attackers[0].line() == "begun"
 
-        served = honest(server.address, duration_s, begin)
+        served = honest("sockets", server.address, duration_s, begin)
         dialled_s = time.monotonic()
-        new = honest(server.address, 0.001)
+        new = honest("sockets", server.address, 0.001)
         dialled_s = time.monotonic() - dialled_s
         attackers[0].signal(signal.SIGTERM)
         ended = attackers[0].ended()
@@ -100,8 +105,20 @@ def _starved(server: Server, duration_s: float) -> tuple[Served, str, bool]:
                 dialer.connect_ex(server.address)
 
         try:
-            served = honest(server.address, duration_s, dial)
+            served = honest("sockets", server.address, duration_s, dial)
         finally:
             resource.prlimit(server.pid, resource.RLIMIT_NOFILE, limit)
     met = server.said().count(NO_ROOM) - before
     return served, f"; {DIALERS:,} dialers, no room {met} times", met > 0
+
+
+def met_after_s(address: Address, name: str) -> float | None:
+    """The time until all workers of the server were at a meeting; None if they never were."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawSocket(address)) for _ in range(WORKERS)]
+        began_s = time.monotonic()
+        for client in clients:
+            client.send(frame(1, MEET, name.encode()))
+        replies = [client.reply() for client in clients]
+        took_s = time.monotonic() - began_s
+    return took_s if all(reply is not None and reply.payload == MET for reply in replies) else None

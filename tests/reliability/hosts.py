@@ -17,26 +17,25 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event
 
 from clients.load import command
 from clients.load.hosts import cluster
 from clients.load.hosts.cluster import Refused
 from clients.load.plan.load_plan import LoadPlan
-from clients.load.run import fleet
 from clients.load.run.fleet import Progress
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import address
 from tests.cluster import SCHEDULER, Cluster, wait_for
 from tests.cluster import cluster as started
 from tests.conformance.running import until
-from tests.end_to_end.process import WAIT_S, Running, Server
+from tests.end_to_end.process import WAIT_S, Running, Server, serve
 from tests.reliability.rows import Row
+from tests.reliability.serving import within
 
 HOSTS = ("a", "b", "c")
 HUB = "hub"
@@ -52,6 +51,9 @@ WORKER_PORT = 8790
 
 STUDY_S = 180.0
 """Longest time of a study's run; 60 s are usual."""
+
+A_RESULT = "a result"
+"""Output of a run that nothing refused."""
 
 _WITHIN = "STOCK_HOSTS_WITHIN"
 """Tells the program that runs in the hub's namespace how namespaces are called."""
@@ -92,7 +94,7 @@ def _entering(name: str) -> Sequence[str]:
 @contextmanager
 def served(transport: str, delay_ms: float) -> Iterator[str]:
     """A server, and its address for the hosts."""
-    with Server(("stock_service", "serve", "--transport", transport, "--store", "memory")) as server:
+    with Server(serve(transport)) as server:
         with Running("tests.relay", f"{NETWORK}.1:0", server.at, str(delay_ms)) as relay:
             yield relay.line().split()[1]
 
@@ -131,15 +133,12 @@ def kills(hosts: Cluster, number: int, seed: int) -> Row:
     """Kills a host in the middle of a run, ``count`` times; every second time the host comes back at once."""
     drawn, refused, wrong = random.Random(seed), 0, []
     with served("sockets", 1) as where:
-        asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 2.5)
         for turn in range(number):
             name, after_s = drawn.choice(HOSTS), drawn.uniform(0.0, 2.9)
-            try:
-                cluster.run(asked, shown_address(hosts.address), _losing(hosts, name, after_s, turn % 2 == 0))
-                wrong.append(f"{name} after {after_s:.1f} s: a result")
-            except Refused as error:
-                refused += f"host {name} " in str(error)
-                print(f"{after_s:.1f} s: refused: {error}", flush=True)
+            said = _refusal(hosts, where, partial(_lose, hosts, name, turn % 2 == 0), after_s, 2.5)
+            refused += f"host {name} " in said
+            wrong += [f"{name} after {after_s:.1f} s: a result"] if said == A_RESULT else []
+            print(f"{after_s:.1f} s: refused: {said}", flush=True)
             if name not in hosts.processes:
                 hosts.start(name)
             wait_for(hosts.address, len(HOSTS))
@@ -147,10 +146,17 @@ def kills(hosts: Cluster, number: int, seed: int) -> Row:
     return Row("a killed host refuses the run, by its name", f"{number} of {number}", figure, refused == number)
 
 
+def _lose(hosts: Cluster, name: str, comes_back: bool) -> None:
+    """Kills a host, which may come back at once."""
+    hosts.kill(name)
+    if comes_back:
+        hosts.start(name)
+
+
 def frozen(hosts: Cluster) -> Row:
     """Freezes a host in the middle of a run, as if its cable was pulled."""
     with served("sockets", 1) as where:
-        said = _refusal(hosts, where, lambda: hosts.processes["b"].send_signal(signal.SIGSTOP))
+        said = _refusal(hosts, where, lambda: hosts.processes["b"].send_signal(signal.SIGSTOP), 0.5, 60.0)
         hosts.processes["b"].send_signal(signal.SIGCONT)
         until(lambda: not hosts.senders(), "the end of the load")
     return Row("a frozen host refuses the run, by its name", "refused", said, "host b" in said)
@@ -163,7 +169,7 @@ def left(hosts: Cluster) -> Row:
         served("sockets", 1) as where,
         Running("clients.load", *asked, "--address", where, "--duration-s", "60") as own,
     ):
-        _wait(lambda: "measuring" in own.said() or not own.runs())
+        within(WAIT_S, lambda: "measuring" in own.said() or not own.runs())
         sent = hosts.senders()
         own.signal(signal.SIGKILL)
         until(lambda: not hosts.senders(), "the end of the load")
@@ -171,61 +177,43 @@ def left(hosts: Cluster) -> Row:
     return Row("a load client that is killed leaves no load", f"of {len(HOSTS)} senders 0", said, sent == len(HOSTS))
 
 
-def _wait(condition: Callable[[], bool], limit_s: float = WAIT_S) -> None:
-    """Waits until the condition holds, for a longer time than ``until``: programs may have to start."""
-    until_s, pause = time.monotonic() + limit_s, Event()
-    while not condition() and time.monotonic() < until_s:
-        pause.wait(0.05)
-
-
 def studied(hosts: Cluster) -> Iterator[Row]:
     """Measures a part of a study from all hosts. Kills a host in the middle, and goes on when the host is back."""
     with TemporaryDirectory() as folder:
-        own = (
-            "experiments",
-            "run",
-            "socket_trade",
-            "--profile",
-            "smoke",
-            "--clients",
-            "3",
-            "6",
-            "--out",
-            f"{folder}/seen",
-        )
-        asked = (*own, "--cluster", shown_address(hosts.address), "--host", f"{NETWORK}.1")
+        started_by = ("experiments", "run", "socket_trade", "--profile", "smoke", "--clients", "3", "6")
+        place = ("--out", f"{folder}/seen", "--cluster", shown_address(hosts.address), "--host", f"{NETWORK}.1")
+        asked = (*started_by, *place)
         with Running(*asked) as running:
-            _wait(lambda: "block 1 done" in running.said() or not running.runs())
+            within(WAIT_S, lambda: "block 1 done" in running.said() or not running.runs())
             hosts.kill("b")
-            _wait(lambda: not running.runs())
+            within(WAIT_S, lambda: not running.runs())
             said = running.said().strip().splitlines()[-1]
         yield Row("a killed host ends a study's run, by its name", "refused", said, "host b" in said)
         hosts.start("b")
         wait_for(hosts.address, len(HOSTS))
         with Running(*asked, "--resume") as running:
-            _wait(lambda: not running.runs(), STUDY_S)
+            within(STUDY_S, lambda: not running.runs())
         report = Path(folder, "seen", "report.md")
-        told = (
-            report.read_text().partition("The load came from the ")[2].partition("Each")[0] if report.exists() else ""
-        )
+        text = report.read_text() if report.exists() else ""
+        told = text.partition("The load came from the ")[2].partition("Each")[0]
         yield Row("which goes on, and has every host's share", "whole", told or said, "hosts a, b, c" in told)
 
 
 def headless(hosts: Cluster) -> Row:
     """Kills the scheduler in the middle of a run. No later run is possible."""
     with served("sockets", 1) as where:
-        said = _refusal(hosts, where, lambda: hosts.kill(SCHEDULER))
+        said = _refusal(hosts, where, lambda: hosts.kill(SCHEDULER), 0.5, 60.0)
         until(lambda: not hosts.senders(), "the end of the load")
     return Row("a killed scheduler refuses the run, and leaves no load", "refused", said, "scheduler" in said)
 
 
-def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
-    """Output of a run that a failure in the middle must refuse."""
-    asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, 60.0)
+def _refusal(hosts: Cluster, where: str, act: Callable[[], object], after_s: float, duration_s: float) -> str:
+    """Output of a run that a failure, this time after the load began, must refuse."""
+    asked = LoadPlan("sockets", address(where), len(HOSTS), {"lookup": 1.0}, ("GameStart",), 0.5, duration_s)
     acted: list[None] = []
 
     def watch(progress: Progress) -> None:
-        if progress.phase == "measuring" and not acted:
+        if progress.phase != "starting" and progress.elapsed_s >= after_s and not acted:
             acted.append(None)
             act()
 
@@ -233,21 +221,7 @@ def _refusal(hosts: Cluster, where: str, act: Callable[[], None]) -> str:
         cluster.run(asked, shown_address(hosts.address), watch)
     except Refused as error:
         return str(error)
-    return "a result"
-
-
-def _losing(hosts: Cluster, name: str, after_s: float, comes_back: bool) -> fleet.Watch:
-    """Kills a host at this time after the load began."""
-
-    def watch(progress: Progress) -> None:
-        if progress.phase != "starting" and progress.elapsed_s >= after_s and not lost:
-            lost.append(name)
-            hosts.kill(name)
-            if comes_back:
-                hosts.start(name)
-
-    lost: list[str] = []
-    return watch
+    return A_RESULT
 
 
 def _inside(options: argparse.Namespace) -> int:

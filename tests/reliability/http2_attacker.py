@@ -12,9 +12,9 @@ from itertools import count
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.grpc_replies import PREFIX
 from stock_service.trading.service import LOOKUP, TRADE
-from stock_service.v1 import stock_pb2
+from tests.end_to_end.process import TRADE_ONE
 from tests.reliability.socket_attacker import Attack as Hostile
-from tests.reliability.socket_attacker import attack
+from tests.reliability.socket_attacker import again, attack, once
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, data, head, message
 from tests.unit.stock_service.rpc.wire.http2_floods import floods
 
@@ -29,6 +29,13 @@ MESSAGE_BYTES_MAX = 1 << 20
 
 PATH = LOOKUP.encode()
 REFLECTION = b"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+STREAMS = range(1, 129, 2)
+"""As many streams as a connection may have open."""
+
+HALF_MESSAGE = data(1, message(bytes(1 << 20))[:5], ends=False) + data(1, bytes(16_000), ends=False) * 65
+QUESTION = message(b"\x3a\x00")
+"""Question of a reflection for the names of all services."""
+
 SHUT = http2.PREFACE + http2.settings((http2.INITIAL_WINDOW_SIZE, 0))
 
 Attack = Callable[[], Iterator[bytes]]
@@ -48,23 +55,10 @@ def _flood(frames: Callable[[int], bytes]) -> Attack:
     return attack
 
 
-def _nothing() -> Iterator[bytes]:
-    yield HELLO
-
-
 def _continuation() -> Iterator[bytes]:
     yield HELLO + http2.frame(http2.HEADERS, 0, 1, b"")
     while True:
         yield http2.frame(http2.CONTINUATION, 0, 1, b"\0\1a\1b") * (PIECE // 14)
-
-
-def _heads() -> Iterator[bytes]:
-    yield HELLO + b"".join(head(stream, PATH) for stream in range(1, 129, 2))
-
-
-def _half_messages() -> Iterator[bytes]:
-    frames = b"".join(data(1, bytes(16_000), ends=False) for _ in range(65))
-    yield HELLO + head(1, PATH) + data(1, message(bytes(1 << 20))[:5], ends=False) + frames
 
 
 def _oversized() -> Iterator[bytes]:
@@ -77,9 +71,7 @@ def _oversized() -> Iterator[bytes]:
 
 def _cancelled() -> Iterator[bytes]:
     rng = random.Random(f"cancelled {next(_CANCELLED)}")
-    talk = message(b"\x3a\x00")  # the names of all services
-    trade = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
-    paths = ((PATH, message(b"")), (TRADE.encode(), message(trade)), (REFLECTION, talk * 20))
+    paths = ((PATH, message(b"")), (TRADE.encode(), message(TRADE_ONE)), (REFLECTION, QUESTION * 20))
     half, cancelled = dict[int, bytes](), http2.ErrorCode.CANCEL
     yield HELLO
     for stream in count(1, 2):
@@ -98,26 +90,11 @@ def _cancelled() -> Iterator[bytes]:
 _CANCELLED = count()
 
 
-def _held_replies() -> Iterator[bytes]:
-    yield SHUT + b"".join(call(stream, b"", PATH) for stream in range(1, 129, 2))
-
-
 def _zipped() -> Iterator[bytes]:
     body = message(gzip.compress(bytes(MESSAGE_BYTES_MAX)), 1)
     yield HELLO + call(1, b"", PATH)  # so that it is known for a client that asks for something
     for stream in count(3, 2):
         yield head(stream, PATH, grpc_encoding="gzip") + data(stream, body)
-
-
-def _talks() -> Iterator[bytes]:
-    question = message(b"\x3a\x00")
-    streams = range(1, 129, 2)
-    yield SHUT + b"".join(head(stream, REFLECTION) + data(stream, question * 60, ends=False) for stream in streams)
-
-
-def _garbage() -> Iterator[bytes]:
-    while True:
-        yield b"GET / HTTP/1.1\r\n\r\n" * 10
 
 
 MANY = {
@@ -129,21 +106,23 @@ MANY = {
 }
 
 ATTACKS: dict[str, Attack] = {
-    "no attack": _nothing,
+    "no attack": once(HELLO),
     **{name: _flood(frames) for name, frames in floods(PATH).items()},
     "continuation": _continuation,
-    "HEADERS alone": _heads,
-    "half messages": _half_messages,
+    "HEADERS alone": once(HELLO + b"".join(head(stream, PATH) for stream in STREAMS)),
+    "half messages": once(HELLO + head(1, PATH) + HALF_MESSAGE),
     "oversized messages": _oversized,
     "cancellation at random": _cancelled,
     "sizes of a header table": _flood(lambda number: http2.headers(2 * number + 1, b"\x20" * 16_000, True)),
-    "held replies": _held_replies,
+    "held replies": once(SHUT + b"".join(call(stream, b"", PATH) for stream in STREAMS)),
     "1 MiB in gzip": _zipped,
-    "talks that are not read": _talks,
-    "another protocol": _garbage,
+    "talks that are not read": once(
+        SHUT + b"".join(head(stream, REFLECTION) + data(stream, QUESTION * 60, ends=False) for stream in STREAMS)
+    ),
+    "another protocol": again(b"GET / HTTP/1.1\r\n\r\n"),
 }
 
 
 if __name__ == "__main__":
     host, port, name, seconds = sys.argv[1:]
-    print(attack((host, int(port)), Hostile(ATTACKS[name], MANY.get(name, CONNECTIONS)), float(seconds)))
+    print(attack((host, int(port)), Hostile(ATTACKS[name], MANY.get(name, CONNECTIONS)), float(seconds))[0])

@@ -99,34 +99,32 @@ def offer(
     """Offers ``rate_hz`` requests a second for ``duration_s``, and takes the replies. Blocks. ``payload`` gets the
     moment at which the client gives up, in ns on ``time.monotonic_ns``. The server gets the deadline, too.
     """
+    codec = codec_of(transport, address)
     with ExitStack() as opened:
-        return _OpenLoop(opened, transport, address, path, payload, deadline_s).run(rate_hz, duration_s)
+        lanes = [Lane(transport, address) for _ in range(CONNECTIONS.get(transport, CONNECTIONS_ELSE))]
+        epoll = opened.enter_context(select.epoll())
+        for lane in lanes:
+            opened.enter_context(lane.socket)
+            epoll.register(lane.socket, select.EPOLLIN)
+
+        def prepared(given_up_ns: int, left_s: float) -> Prepared:
+            return codec.prepare(path, payload(given_up_ns), left_s)
+
+        return _OpenLoop(lanes, epoll, prepared, deadline_s).run(rate_hz, duration_s)
 
 
 class _OpenLoop:
     """See ``offer``."""
 
     def __init__(
-        self,
-        opened: ExitStack,
-        transport: str,
-        address: Address,
-        path: str,
-        payload: Callable[[int], bytes],
-        deadline_s: float,
+        self, lanes: list[Lane], epoll: select.epoll, prepare: Callable[[int, float], Prepared], deadline_s: float
     ) -> None:
-        self._path, self._payload = path, payload
-        self._deadline_s = deadline_s
+        self._prepare, self._deadline_s = prepare, deadline_s
         self._offered = Offered()
         self._waiting: deque[float] = deque()  # when each request was due that is not sent yet
-        connections = CONNECTIONS.get(transport, CONNECTIONS_ELSE)
-        self._prepare = codec_of(transport, address).prepare
-        self._lanes = deque(Lane(transport, address) for _ in range(connections))
-        self._by_descriptor = {lane.socket.fileno(): lane for lane in self._lanes}
-        self._epoll = opened.enter_context(select.epoll())
-        for lane in self._lanes:
-            opened.enter_context(lane.socket)
-            self._epoll.register(lane.socket, select.EPOLLIN)
+        self._lanes = deque(lanes)
+        self._by_descriptor = {lane.socket.fileno(): lane for lane in lanes}
+        self._epoll = epoll
 
     def run(self, rate_hz: float, duration_s: float) -> Offered:
         """Run the loop, and give the outcomes of its requests."""
@@ -179,7 +177,7 @@ class _OpenLoop:
         """The encoded request that was due at this time. The server gets the remaining time as its timeout."""
         given_up_s = due_s + self._deadline_s
         left_ms = max(1, math.ceil((given_up_s - now_s) * 1000))
-        return self._prepare(self._path, self._payload(int(given_up_s * 1e9)), left_ms / 1000)
+        return self._prepare(int(given_up_s * 1e9), left_ms / 1000)
 
     def _take(self, lane: Lane, until_s: float) -> None:
         """Takes the replies that have come."""

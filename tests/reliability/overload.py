@@ -21,11 +21,11 @@ from types import MappingProxyType
 
 from stock_service.rpc.transports import Address, load
 from tests.end_to_end.process import WAIT_S, Server
+from tests.more_methods import DEADLINE, PROGRAM, RAN, SPIN, SPIN_S, turns_of
 from tests.reliability.fair_calls import called
 from tests.reliability.open_loop import Offered, offer
 from tests.reliability.rows import Row
 from tests.reliability.serving import LEADING, memory_mib
-from tests.reliability.spinning_server import DEADLINE, RAN, SPIN, SPIN_S, turns_of
 
 DEADLINE_S = 0.1
 P99_S = 0.05
@@ -121,7 +121,7 @@ def overloaded(
     rows: list[Row] = []
     has_goals = None not in goals.values()
     turns = str(turns_of(SPIN_S))
-    program = ("tests.reliability.spinning_server", "--transport", transport, "--turns", turns, *options)
+    program = (PROGRAM, "--transport", transport, "--turns", turns, *options)
     with Server(program) as server, Server(program) as rested:
         address = server.address
         closed_shares(transport, address, lengths.closed_s / 2)
@@ -147,10 +147,10 @@ def overloaded(
                 rows.append(refusals(f"{name} at {times} times its capacity", blocks, has_goals))
         grown_mib = memory_mib(server.pid, "VmHWM") - before_mib
         what, goal_text = f"{name}: memory over all of it", f"≤ {MEMORY_MIB} MiB more"
-        rows.append(_row(what, goal_text, f"{grown_mib:.0f} MiB", grown_mib <= MEMORY_MIB, has_goals))
+        rows.append(Row(what, goal_text, f"{grown_mib:.0f} MiB", grown_mib <= MEMORY_MIB).if_promised(has_goals))
         late = ran(transport, address).late
         what = f"{name}: handlers that began after their deadline"
-        rows.append(_row(what, "0", f"{late:,}", late == 0, has_goals, late))
+        rows.append(Row(what, "0", f"{late:,}", late == 0, late).if_promised(has_goals))
     return rows
 
 
@@ -170,39 +170,17 @@ def rows_of(what: str, blocks: Sequence[Block], goal: float | None, closed_s: fl
     given_up = sum(block.offered.given_up for block in blocks)
     never = f", and {given_up:,} never sent" if given_up else ""
     back = statistics.median(block.back for block in blocks)
-    has_goal, at_least = goal is not None, goal or 0.0
-    return [
-        _row(
-            f"{what}: goodput",
-            f"≥ {at_least:.0%} of the peak",
-            _spread([block.goodput for block in blocks]) + _by_rates(blocks),
-            goodput >= at_least,
-            has_goal,
-            goodput * 100,
-        ),
-        _row(
-            f"{what}: p99 of what is answered",
-            f"≤ {P99_S * 1000:g} ms",
-            f"{p99_s * 1000:.0f} ms",
-            p99_s <= P99_S,
-            has_goal,
-            p99_s * 1000,
-        ),
-        _row(
-            f"{what}: requests of which nothing is heard",
-            "0",
-            f"{unheard:,}{never}",
-            not unheard and not given_up,
-            has_goal,
-        ),
-        _row(
-            f"{what}: back within {closed_s:g} s",
-            f"≥ {BACK:.0%} of the peak",
-            _spread([block.back for block in blocks]),
-            back >= BACK,
-            has_goal,
-        ),
+    at_least, figure = goal or 0.0, _spread([block.goodput for block in blocks]) + _by_rates(blocks)
+    heard = not unheard and not given_up
+    returned = _spread([block.back for block in blocks])
+    p99 = f"{what}: p99 of what is answered"
+    rows = [
+        Row(f"{what}: goodput", f"≥ {at_least:.0%} of the peak", figure, goodput >= at_least, goodput * 100),
+        Row(p99, f"≤ {P99_S * 1000:g} ms", f"{p99_s * 1000:.0f} ms", p99_s <= P99_S, p99_s * 1000),
+        Row(f"{what}: requests of which nothing is heard", "0", f"{unheard:,}{never}", heard),
+        Row(f"{what}: back within {closed_s:g} s", f"≥ {BACK:.0%} of the peak", returned, back >= BACK),
     ]
+    return [row.if_promised(goal is not None) for row in rows]
 
 
 def refusals(what: str, blocks: Sequence[Block], has_goal: bool) -> Row:
@@ -210,11 +188,8 @@ def refusals(what: str, blocks: Sequence[Block], has_goal: bool) -> Row:
     p99_s = _p99_s(blocks, lambda offered: offered.refused_s)
     refused = sum(len(block.offered.refused_s) for block in blocks)
     figure = f"{p99_s * 1000:.0f} ms, of {refused:,}" if refused else "none is refused"
-    return _row(f"{what}: p99 of refusals", f"≤ {P99_S * 1000:g} ms", figure, p99_s <= P99_S, has_goal, p99_s * 1000)
-
-
-def _row(what: str, goal: str, figure: str, passed: bool, has_goal: bool, measured: float | None = None) -> Row:
-    return Row(what, goal, figure, passed, measured) if has_goal else Row.stated(what, figure)
+    row = Row(f"{what}: p99 of refusals", f"≤ {P99_S * 1000:g} ms", figure, p99_s <= P99_S, p99_s * 1000)
+    return row.if_promised(has_goal)
 
 
 def _spread(shares: Sequence[float]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from stock_service.trading.service import LOOKUP
-from tests.reliability.honest import ASK
+from tests.end_to_end.process import LOOKUP_ONE
 from tests.reliability.open_loop import Offered, offer
 from tests.reliability.overload import DEADLINE_S, Lengths, block_of, closed_loop, rows_of
 from tests.reliability.rows import Row
@@ -48,10 +48,10 @@ def _looked_up(transport: str, lengths: Lengths) -> list[Row]:
     with usual_server(transport) as server, usual_server(transport) as rested:
 
         def offered_at(rate_hz: float, duration_s: float) -> Offered:
-            return offer(transport, server.address, LOOKUP, lambda _: ASK, rate_hz, duration_s, DEADLINE_S)
+            return offer(transport, server.address, LOOKUP, lambda _: LOOKUP_ONE, rate_hz, duration_s, DEADLINE_S)
 
         def peak_hz() -> float:
-            return fmean(closed_loop(transport, rested.address, LOOKUP, ASK, lengths.closed_s, CALLS))
+            return fmean(closed_loop(transport, rested.address, LOOKUP, LOOKUP_ONE, lengths.closed_s, CALLS))
 
         peaks_hz = [peak_hz()]
         began_s = time.thread_time()
@@ -62,7 +62,7 @@ def _looked_up(transport: str, lengths: Lengths) -> list[Row]:
             began_s, began_cpu_s = time.monotonic(), time.thread_time()
             offered = offered_at(rate_hz, lengths.block_s)
             filled.append((time.thread_time() - began_cpu_s) / (time.monotonic() - began_s))
-            back_hz = closed_loop(transport, server.address, LOOKUP, ASK, lengths.closed_s, CALLS)[-1]
+            back_hz = closed_loop(transport, server.address, LOOKUP, LOOKUP_ONE, lengths.closed_s, CALLS)[-1]
             peaks_hz.append(peak_hz())
             blocks.append(block_of(offered, lengths.block_s, peaks_hz[-2:], back_hz))
             times.append(rate_hz / fmean(peaks_hz[-2:]))

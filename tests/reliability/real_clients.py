@@ -1,7 +1,6 @@
 """Promises tried with clients outside this project: grpc-go (``experiments/peers/go/grpc_load``) and grpcio.
 
-``python -m tests.reliability.real_clients [--minutes]``, on a machine with two free cores. Server and load have a core
-each.
+The checks need a machine with two free cores. Server and load have a core each.
 
 - Overload. A call computes for 0.5 ms, and its client gives up after 90 ms. The peak is the rate of 16 simultaneous
   calls on a second server, before and after each block. The second server is never overloaded. Lookups come at the
@@ -9,12 +8,12 @@ each.
 - Fairness. 500 calls a second on 16 connections stand beside 64 greedy connections with 64 calls each, which wait for
   ever. The fair share is a fifth of all answers, or all requested calls if these are fewer.
 - Metadata of 15 KiB in each call. No call may be refused, and no connection cut.
-  ``python -m tests.reliability.real_clients metadata 10000`` makes 10,000 calls from each client.
 
 grpcio's own server is tried for comparison; its rows have no goal. Without grpc-go its trials are skipped.
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -33,10 +32,11 @@ import grpc
 from experiments.measure.bench import CATALOG, bench
 from experiments.measure.programs import Program, finished, running
 from experiments.peers import BUILT, is_built
+from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
-from tests.end_to_end.process import ROOT
-from tests.reliability.honest import ASK, SUCCESS
+from tests.end_to_end.process import LOOKUP_ONE
+from tests.reliability.honest import SUCCESS
 from tests.reliability.rows import Row, absent
 from tests.reliability.socket_attacker import NICE
 
@@ -108,7 +108,7 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
     rows += _computing(GRPCIO, dict.fromkeys(GOALS), 1, block_s / 2)
     for transport, client, polite in (
         (OURS, "grpc-go", _polite_go),
-        (OURS, "grpcio", _polite_grpcio),
+        (OURS, "grpcio", politely),
         (GRPCIO, "grpc-go", _polite_go),
     ):
         what = f"{transport}: polite clients on {client}"
@@ -124,7 +124,7 @@ def check_metadata(minutes: bool, _seed: int = 0) -> list[Row]:
 def metadata_rows(calls: int) -> Iterator[Row]:
     """Rows on long metadata in this number of calls from each client, 1 and 16 at a time. grpcio's own server gets a
     hundredth of the calls. It refuses nearly all calls, and grpc-go then makes five calls a second."""
-    clients = {"grpcio": _grpcio_with_metadata}
+    clients = {"grpcio": with_metadata}
     if is_built("go-stock"):
         clients["grpc-go"] = _go_with_metadata
     else:
@@ -142,7 +142,8 @@ def metadata_row(what: str, seen: Report, calls: int, has_goal: bool) -> Row:
     failed = sum(seen.errors.values())
     kinds = "".join(f"; {count:,} {kind}" for kind, count in seen.errors.items())
     passed = not failed and seen.made >= calls
-    return _row(f"{what}: refused or cut", f"0 of {calls:,}", f"{failed:,} of {seen.made:,}{kinds}", passed, has_goal)
+    row = Row(f"{what}: refused or cut", f"0 of {calls:,}", f"{failed:,} of {seen.made:,}{kinds}", passed)
+    return row.if_promised(has_goal)
 
 
 def overload_row(what: str, shares: Sequence[float], goal: float | None, of: str = "the peak") -> Row:
@@ -150,9 +151,9 @@ def overload_row(what: str, shares: Sequence[float], goal: float | None, of: str
     share = median(shares)
     spread = "" if len(shares) == 1 else f"; {min(shares):.0%} to {max(shares):.0%} in {len(shares)} blocks"
     figure = f"{share:.0%}{spread}"
-    if goal is None:
-        return Row.stated(f"{what}: answered in time", figure)
-    return Row(f"{what}: answered in time", f"≥ {goal:.0%} of {of}", figure, share >= goal, share * 100)
+    at_least = goal or 0.0
+    row = Row(f"{what}: answered in time", f"≥ {at_least:.0%} of {of}", figure, share >= at_least, share * 100)
+    return row.if_promised(goal is not None)
 
 
 def fair_rows(what: str, polite: Report, greedy_hz: float, has_goal: bool) -> list[Row]:
@@ -160,14 +161,11 @@ def fair_rows(what: str, polite: Report, greedy_hz: float, has_goal: bool) -> li
     fair_hz = min(polite.made / polite.seconds, (greedy_hz + polite.good_hz) * POLITE / (POLITE + GREEDY))
     share, answered = polite.good_hz / fair_hz if fair_hz else 0.0, polite.good / max(1, polite.made)
     text = f"{answered:.2%} of {polite.made:,}"
-    return [
-        _row(f"{what}: share", f"≥ {SHARE:.0%} of the fair one", f"{share:.0%}", share >= SHARE, has_goal),
-        _row(f"{what}: answers in time", f"≥ {SUCCESS:.1%}", text, answered >= SUCCESS, has_goal),
+    rows = [
+        Row(f"{what}: share", f"≥ {SHARE:.0%} of the fair one", f"{share:.0%}", share >= SHARE),
+        Row(f"{what}: answers in time", f"≥ {SUCCESS:.1%}", text, answered >= SUCCESS),
     ]
-
-
-def _row(what: str, goal: str, figure: str, passed: bool, has_goal: bool) -> Row:
-    return Row(what, goal, figure, passed) if has_goal else Row.stated(what, figure)
+    return [row.if_promised(has_goal) for row in rows]
 
 
 def _computing(
@@ -211,7 +209,7 @@ def in_time(offered: Callable[[float], Report], rate_hz: float) -> tuple[float, 
 
 
 def _fair(
-    what: str, transport: str, politely: Callable[[Address, float], Report], duration_s: float, has_goal: bool
+    what: str, transport: str, load: Callable[[Address, float], Report], duration_s: float, has_goal: bool
 ) -> list[Row]:
     """Load of polite clients during a load of greedy clients."""
     with serving(transport) as address:
@@ -219,17 +217,13 @@ def _fair(
         told = "-connections", str(GREEDY), "-in-flight", str(GREEDY_CALLS)
         words = _go_words(address, greedy_s, 0.0, *told, deadline_s=0.0)
         with running([which("nice") or "nice", "-n", str(NICE), *words], bench(CATALOG).load_cores) as greedily:
-            polite = politely(address, duration_s)
+            polite = load(address, duration_s)
             greedy = go_report(greedily.said(greedy_s + EXTRA_S))
     return fair_rows(what, polite, greedy.good_hz, has_goal)
 
 
 def _polite_go(address: Address, duration_s: float) -> Report:
     return _go(address, duration_s, 0.7, "-connections", str(POLITE), "-rate", str(POLITE_HZ))
-
-
-def _polite_grpcio(address: Address, duration_s: float) -> Report:
-    return _by_grpcio("polite", address, str(duration_s))
 
 
 def _go_with_metadata(address: Address, calls: int, at_once: int) -> Report:
@@ -242,10 +236,6 @@ def _go_with_metadata(address: Address, calls: int, at_once: int) -> Report:
         total = Report(total.good + seen.good, total.seconds + seen.seconds, errors)
         run_s = min(RUN_S_MAX, max(0.1, 1.05 * (calls - total.made) * total.seconds / max(1, total.made)))
     return total
-
-
-def _grpcio_with_metadata(address: Address, calls: int, at_once: int) -> Report:
-    return _by_grpcio("metadata", address, str(calls), str(at_once))
 
 
 @contextmanager
@@ -274,8 +264,8 @@ def _go(address: Address, duration_s: float, warm_up_s: float, *words: str, dead
 def _go_words(
     address: Address, duration_s: float, warm_up_s: float, *words: str, deadline_s: float = DEADLINE_S
 ) -> list[str]:
-    host, port = address
-    command = [str(BUILT / "go" / "grpc_load"), "-address", f"{host}:{port}", "-call", LOOKUP, "-data-hex", ASK.hex()]
+    command = [str(BUILT / "go" / "grpc_load"), "-address", shown_address(address)]
+    command += ["-call", LOOKUP, "-data-hex", LOOKUP_ONE.hex()]
     command += ["-duration", f"{duration_s:.3f}s", "-warm-up", f"{warm_up_s:g}s", "-deadline", f"{deadline_s:g}s"]
     return [*command, *words]
 
@@ -286,13 +276,6 @@ def go_report(line: str) -> Report:
     late = {"late": said["calls"] - said["good"]} if said["calls"] > said["good"] else {}
     errors = {**said["errors"], **late}
     return Report(said["good"], said["seconds"], errors, said["never_sent"], said["late_us_p99"])
-
-
-def _by_grpcio(what: str, address: Address, *words: str) -> Report:
-    """Calls from grpcio, in a new process."""
-    host, port = address
-    command = [sys.executable, "-m", "tests.reliability.real_clients", what, host, str(port), *words]
-    return Report(**json.loads(finished(command, bench(CATALOG).load_cores, 10 * EXTRA_S, ROOT)))
 
 
 def politely(address: Address, duration_s: float) -> Report:
@@ -307,10 +290,10 @@ def politely(address: Address, duration_s: float) -> Report:
             while (due_s := began_s + made * gap_s) < until_s:
                 threading.Event().wait(max(0.0, due_s - time.monotonic()))
                 made += 1
-                ended.append(_ended(lambda: call(ASK, timeout=DEADLINE_S), due_s))
+                ended.append(_ended(lambda: call(LOOKUP_ONE, timeout=DEADLINE_S), due_s))
             return ended
 
-    with ThreadPoolExecutor(POLITE) as threads:
+    with _on_load_cores(), ThreadPoolExecutor(POLITE) as threads:
         every = [code for ended in threads.map(calls, range(POLITE)) for code in ended]
     return Report(every.count(None), duration_s, Counter(code for code in every if code is not None))
 
@@ -335,40 +318,33 @@ def with_metadata(address: Address, calls: int, at_once: int) -> Report:
         while (number := next(numbers, None)) is not None:
             entry = "x-load-14", f"{number:016x}" + "0123456789abcdef" * 62 + "0123456"
             try:
-                call(ASK, metadata=(*constant, entry))
+                call(LOOKUP_ONE, metadata=(*constant, entry))
                 good += 1
             except grpc.RpcError as error:
                 errors[str(error.code().name)] += 1
         return good
 
-    with _channel(address) as channel, ThreadPoolExecutor(at_once) as threads:
+    with _on_load_cores(), _channel(address) as channel, ThreadPoolExecutor(at_once) as threads:
         call = _lookup(channel)
         good = sum(threads.map(made, range(at_once)))
     return Report(good, time.monotonic() - began_s, errors)
 
 
+@contextmanager
+def _on_load_cores() -> Iterator[None]:
+    """In the block, this thread and the threads that it starts run on the cores of loads."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, bench(CATALOG).load_cores or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def _channel(address: Address) -> grpc.Channel:
     """A channel with a new connection."""
-    return grpc.insecure_channel(f"{address[0]}:{address[1]}", options=[("grpc.use_local_subchannel_pool", 1)])
+    return grpc.insecure_channel(shown_address(address), options=[("grpc.use_local_subchannel_pool", 1)])
 
 
 def _lookup(channel: grpc.Channel) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
     return channel.unary_unary(LOOKUP)
-
-
-def _said(seen: Report) -> str:
-    return json.dumps({"good": seen.good, "seconds": seen.seconds, "errors": seen.errors})
-
-
-if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["polite", host, port, seconds]:
-            print(_said(politely((host, int(port)), float(seconds))))
-        case ["metadata", host, port, calls, at_once]:
-            print(_said(with_metadata((host, int(port)), int(calls), int(at_once))))
-        case ["metadata", calls]:
-            for row in metadata_rows(int(calls)):
-                print(row, flush=True)
-        case options:
-            for row in (*check("--minutes" in options), *check_metadata("--minutes" in options)):
-                print(row)

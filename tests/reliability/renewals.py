@@ -18,8 +18,8 @@ from stock_service.rpc.process.credentials import make
 from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import load
 from stock_service.trading.service import LOOKUP
-from tests.end_to_end.process import WAIT_S, Server
-from tests.end_to_end.test_secured import LOOKUP_FISHCO, looked_up, secured
+from tests.end_to_end.process import LOOKUP_ONE, WAIT_S, Server
+from tests.end_to_end.test_secured import is_served, looked_up, secured
 from tests.reliability.restarts import Told
 from tests.reliability.rows import Row
 from tests.reliability.serving import within
@@ -72,7 +72,7 @@ def renewed(transport: str, renewals: int) -> tuple[list[Told], list[Told]]:
         for number in range(renewals):
             renew(server, folder, others[number % 2], PARTS if number % 4 < 2 else PARTS[::-1])
             new = ClientCredentials(others[number % 2] / "ca.pem", token=shown.token)
-            assert within(WAIT_S, partial(is_served, transport, server, new)), "the renewal is not seen"
+            assert within(WAIT_S, partial(is_served, transport, server.address, new)), "the renewal is not seen"
         over.set()
         told = [client.result(WAIT_S) for client in staying], [client.result(WAIT_S) for client in dialing]
         assert server.stopped().code == 0
@@ -90,18 +90,10 @@ def renew(server: Server, folder: Path, new: Path, parts: tuple[str, ...]) -> No
     (folder / second).write_bytes((new / second).read_bytes())
 
 
-def is_served(transport: str, server: Server, shown: ClientCredentials) -> bool:
-    """True if a new connection that trusts only one authority gets an answer."""
-    try:
-        return looked_up(transport, server.address, shown)
-    except Fault:
-        return False
-
-
 def stay(transport: str, server: Server, shown: ClientCredentials, over: threading.Event) -> Told:
     """Makes all requests on one connection."""
     with closing(load(transport).connect(server.address, WAIT_S, shown)) as connection:
-        return until_over(lambda: connection.call(LOOKUP, LOOKUP_FISHCO, WAIT_S), over)
+        return until_over(lambda: connection.call(LOOKUP, LOOKUP_ONE, WAIT_S), over)
 
 
 def dial(transport: str, server: Server, shown: ClientCredentials) -> Callable[[], object]:

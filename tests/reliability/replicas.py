@@ -53,30 +53,31 @@ LOSSES: dict[str, Callable[["Postgres"], object] | None] = {
 
 def check(minutes: bool, seed: int) -> list[Row]:
     """Blocks for half a minute; with ``minutes`` for some minutes. Drawn: requests, and when losses come."""
-    if find_spec("psycopg") is None:
-        return [Row(absent(POSTGRES), "every history", "not tried: uv sync --extra postgres", passed=False)]
-    from tests.postgres import ABSENT, Postgres, programs
+    if advice := lacking_postgres():
+        return [Row(absent(POSTGRES), "every history", f"not tried: {advice}", passed=False)]
+    from tests.postgres import Postgres
 
-    if programs() is None:
-        return [Row(absent(POSTGRES), "every history", f"not tried: {ABSENT}", passed=False)]
     rng = random.Random(seed)
     histories, kills = (HISTORIES // 10, KILLS // 10) if minutes else (SOME, SOME_KILLS)
     with Postgres() as postgres:
         rows = judge(postgres, rng, histories)
-        start = (
-            "stock_service",
-            "serve",
-            "--transport",
-            "sockets",
-            "--store",
-            f"postgres:{postgres.store(DEFAULT_STOCKS)}",
-        )
+        store = f"postgres:{postgres.store(DEFAULT_STOCKS)}"
+        start = ("stock_service", "serve", "--transport", "sockets", "--store", store)
         return rows + killed(start, rng, kills, "kill -9 of a replica")
+
+
+def lacking_postgres() -> str:
+    """Advice how to get PostgreSQL or its library; empty if both are installed."""
+    if find_spec("psycopg") is None:
+        return "uv sync --extra postgres"
+    from tests.postgres import ABSENT, programs
+
+    return "" if programs() else ABSENT
 
 
 def judge(postgres: "Postgres", rng: random.Random, histories: int) -> list[Row]:
     """Rows of this number of histories, equally many of each kind of loss. Prints each history that is not right."""
-    from tests.postgres import OfEachReplica, replicas
+    from tests.postgres import of_each_replica, replicas
 
     found: Counter[str] = Counter()
     requests = unknown = losses = 0
@@ -84,7 +85,7 @@ def judge(postgres: "Postgres", rng: random.Random, histories: int) -> list[Row]
         kind = list(LOSSES)[number % len(LOSSES)]
         asked = plan(rng, THREADS, rounds=ROUNDS)
         with replicas(postgres.store(asked.stocks), REPLICAS) as catalogs, lost(postgres, kind, rng) as times:
-            operations = record(OfEachReplica(catalogs), asked)
+            operations = record(of_each_replica(catalogs), asked)
         verdict = judged(History(asked.stocks, None, operations))
         found[verdict.finding] += 1
         requests += verdict.requests

@@ -1,13 +1,11 @@
 """Promise: a restart fails no request. Each new server takes port and store over from the last server: ``--hand-over``.
-``python -m tests.reliability.restarts [COUNT]`` tries the promise on sockets and grpc_static and prints the rows.
 Clients have the retry policy of ``clients/retrying.py``, and reconnect when the last server closes a connection.
 """
 
 import random
-import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from clients.retrying import RetryingExchange
 from stock_service.rpc.errors import Fault
-from stock_service.rpc.transports import load
-from stock_service.trading.model import Side, Status
+from stock_service.rpc.transports import Connection, load
+from stock_service.trading.model import Side, Status, TradeReply, UpdateReply
 from tests.end_to_end.process import WAIT_S, Server
 from tests.end_to_end.test_store import stored
 from tests.reliability.rows import Row
@@ -54,15 +52,19 @@ def check(minutes: bool, seed: int) -> list[Row]:
 def row(transport: str, restarts: int, rng: random.Random) -> Row:
     """Row on this number of restarts under load, and the clients' failures."""
     told = restarted(transport, restarts, rng)
-    failures = [failure for client in told for failure in client.failures]
-    requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
-    figure = (
-        f"{len(failures)} of {requests:,} requests in {restarts} restarts; {retried} were sent again by the retry "
-        f"policy, the longest took {max(client.longest_s for client in told):.2f} s"
-        f"{': ' if failures else ''}{'; '.join(failures[:2])}"
-    )
+    requests, failures, rest = summed(told)
+    figure = f"{failures} of {requests:,} requests in {restarts} restarts; {rest}"
     goal = f"0 failures that a client sees in {RESTARTS}"
     return Row(f"{transport}: rolling restarts under load", goal, figure, not failures)
+
+
+def summed(told: Sequence[Told]) -> tuple[int, int, str]:
+    """Numbers of the clients' requests and failures, and a text on the repeated requests and the first failures."""
+    requests, retried = sum(client.requests for client in told), sum(client.retried for client in told)
+    failures = [failure for client in told for failure in client.failures]
+    longest_s, first = max(client.longest_s for client in told), "; ".join(failures[:2])
+    rest = f"{retried} were sent again by the retry policy, the longest took {longest_s:.2f} s"
+    return requests, len(failures), f"{rest}: {first}" if failures else rest
 
 
 def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
@@ -72,14 +74,12 @@ def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
         server = running.enter_context(Server(start))
         answered, over = threading.Semaphore(0), threading.Event()
         running.callback(over.set)
+
+        def connect() -> Connection:
+            return load(transport).connect(server.address, WAIT_S)
+
         exchanges = [
-            RetryingExchange(
-                lambda: load(transport).connect(server.address, WAIT_S),
-                WAIT_S,
-                RETRIES,
-                rng=random.Random(rng.random()),
-            )
-            for _ in range(TRADERS + 3)
+            RetryingExchange(connect, WAIT_S, RETRIES, rng=random.Random(rng.random())) for _ in range(TRADERS + 3)
         ]
         *traders, dials, reads, last = exchanges
         sixth = updating(last) if transport in TOLD else reading(last)
@@ -108,37 +108,35 @@ def restarted(transport: str, restarts: int, rng: random.Random) -> list[Told]:
 Work = Callable[[Told], None]
 
 
-def trading(exchange: RetryingExchange) -> Work:
-    """Trades a share."""
+def committing(request: Callable[[Told], TradeReply | UpdateReply]) -> Work:
+    """Sends a request that commits."""
 
-    def trade(told: Told) -> None:
-        reply = exchange.trade("FishCo", 1, Side.BUY)
+    def commit(told: Told) -> None:
+        reply = request(told)
         assert reply.status is Status.OK, reply
         told.sequences.append(reply.sequence)
 
-    return trade
+    return commit
+
+
+def trading(exchange: RetryingExchange) -> Work:
+    """Trades a share."""
+    return committing(lambda _: exchange.trade("FishCo", 1, Side.BUY))
 
 
 def dialing(exchange: RetryingExchange) -> Work:
     """Trades a share on a new connection."""
-    trade = trading(exchange)
 
     def dial(told: Told) -> None:
         exchange.close()
-        trade(told)
+        trading(exchange)(told)
 
     return dial
 
 
 def updating(exchange: RetryingExchange) -> Work:
     """Sets a price. The request is sent again only if the server said that it had not begun the request."""
-
-    def update(told: Told) -> None:
-        reply = exchange.update("FishCo", 100 + told.requests)
-        assert reply.status is Status.OK, reply
-        told.sequences.append(reply.sequence)
-
-    return update
+    return committing(lambda told: exchange.update("FishCo", 100 + told.requests))
 
 
 def reading(exchange: RetryingExchange) -> Work:
@@ -169,17 +167,3 @@ def until_over(work: Work, exchange: RetryingExchange, answered: threading.Semap
     told.retried = exchange.retried
     exchange.close()
     return told
-
-
-def main(arguments: list[str]) -> int:
-    """Prints a row for each transport. The exit code is 1 if a row falls short."""
-    count = int(arguments[0]) if arguments else RESTARTS
-    rows = []
-    for transport in TRANSPORTS:
-        rows.append(row(transport, count, random.Random(1)))
-        print(rows[-1], flush=True)
-    return 0 if all(each.passed for each in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

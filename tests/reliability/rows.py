@@ -25,6 +25,10 @@ class Row:
         """A row without a goal, which cannot fall short."""
         return cls(promise, NO_GOAL, figure, passed=True)
 
+    def if_promised(self, is_promised: bool) -> "Row":
+        """This row, or a row without a goal, which only states the figure."""
+        return self if is_promised else Row.stated(self.promise, self.figure)
+
     @property
     def states(self) -> bool:
         """True if the row has no goal."""

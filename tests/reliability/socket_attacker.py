@@ -24,7 +24,7 @@ from stock_service.rpc.wire.framing import FRAME_BYTES_MAX
 from stock_service.trading.service import LOOKUP, TRADE
 from stock_service.v1 import stock_pb2
 from tests.conformance.raw_socket import frame
-from tests.reliability.honest import ASK
+from tests.end_to_end.process import LOOKUP_ONE
 from tests.reliability.serving import files_at_most
 
 NICE = 5
@@ -34,7 +34,7 @@ client."""
 TURN_S = 0.02
 """A connection that sends slowly sends a piece in each turn."""
 
-WHOLE = frame(1, LOOKUP, ASK)
+WHOLE = frame(1, LOOKUP, LOOKUP_ONE)
 TLS_HELLO = bytes.fromhex("160301020001000001fc0303") + bytes(32)
 NAN = b"\x11" + struct.pack("<d", float("nan"))
 """Value in place of a quantity: a field of eight bytes instead of an integer."""
@@ -142,8 +142,6 @@ ATTACKS: dict[str, Attack] = {
 }
 """The attacks. With "no file to be had", which is done to the server, these are 33."""
 
-GREEDY = "requests without pause"
-
 
 class _Attacker:
     """One connection."""
@@ -158,6 +156,7 @@ class _Attacker:
         self._attack = attack
         self._pieces = attack.pieces()
         self._unsent = b""
+        self._sent = 0
         self.done = False
 
     def push(self) -> bool:
@@ -167,7 +166,8 @@ class _Attacker:
                 piece = next(self._pieces, None)
                 self.done = piece is None
                 self._unsent = piece or b""
-            self._unsent = self._unsent[self.socket.send(self._unsent) :] if self._unsent else b""
+            count = self.socket.send(self._unsent) if self._unsent else 0
+            self._sent, self._unsent = self._sent + count, self._unsent[count:]
             if self.done and self._attack.half_closes:
                 self.socket.shutdown(socket.SHUT_WR)
         except BlockingIOError:
@@ -185,17 +185,19 @@ class _Attacker:
         except OSError:
             return False
 
-    def leave(self) -> None:
-        """Closes the connection, as the attack says."""
+    def leave(self) -> int:
+        """Closes the connection, as the attack says. Gives the number of bytes that the kernel took."""
         if self._attack.ends in ("resets", "answered"):
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
+        return self._sent
 
 
-def attack(address: Address, chosen: Attack, duration_s: float) -> int:
-    """Attacks for this time, and prints a line at the begin. Gives the number of connections."""
+def attack(address: Address, chosen: Attack, duration_s: float) -> tuple[int, int]:
+    """Attacks for this time, and prints a line at the begin. Gives the number of connections, and the bytes that the
+    kernel took."""
     until_s = time.monotonic() + duration_s
-    poll, attackers, opened = select.epoll(), dict[int, _Attacker](), 0
+    poll, attackers, opened, sent = select.epoll(), dict[int, _Attacker](), 0, 0
     begun = False
     reading, pause = select.EPOLLIN if chosen.reads else 0, threading.Event()
     while (now_s := time.monotonic()) < until_s and not _over.is_set():
@@ -216,15 +218,14 @@ def attack(address: Address, chosen: Attack, duration_s: float) -> int:
                 goes_on = attacker.push()
             if not goes_on:
                 poll.unregister(descriptor)
-                attackers.pop(descriptor).leave()
+                sent += attackers.pop(descriptor).leave()
             elif attacker.done:
                 poll.modify(descriptor, reading)
         if chosen.slow:
             pause.wait(max(0.0, now_s + TURN_S - time.monotonic()))
     poll.close()
-    for attacker in attackers.values():
-        attacker.leave()
-    return opened
+    sent += sum(attacker.leave() for attacker in attackers.values())
+    return opened, sent
 
 
 if __name__ == "__main__":
@@ -233,4 +234,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: _over.set())
     os.nice(NICE)
     files_at_most(20_000)
-    print(attack((host, int(port)), ATTACKS[name], float(seconds)))
+    print(attack((host, int(port)), ATTACKS[name], float(seconds))[0])

@@ -23,9 +23,8 @@ from scipy import stats
 from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports import Connection, load
 from stock_service.trading.service import LOOKUP, TRADE
-from stock_service.v1 import stock_pb2
-from tests.end_to_end.process import WAIT_S
-from tests.reliability.honest import ASK, SUCCESS
+from tests.end_to_end.process import LOOKUP_ONE, TRADE_ONE, WAIT_S
+from tests.reliability.honest import SUCCESS
 from tests.reliability.rows import Row
 from tests.reliability.serving import memory_mib, threads_and_descriptors, usual_server
 
@@ -54,8 +53,6 @@ LEFT_BYTES_LOW, LEFT_BYTES_HIGH = 1.0, 4.0
 
 PAUSE_S = 0.05
 """Pause of a client that got no answer, before its next request."""
-
-BUY = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SIDE_BUY).SerializeToString()
 
 
 def check(minutes: bool, _seed: int = 0) -> list[Row]:
@@ -142,7 +139,7 @@ def _ask(connection: Connection, over: threading.Event) -> tuple[int, int]:
     """The number of a client's requests until the run was over, and the number of its requests without an answer."""
     asked = failed = 0
     while not over.is_set():
-        path, payload = (TRADE, BUY) if asked % 10 == 0 else (LOOKUP, ASK)
+        path, payload = (TRADE, TRADE_ONE) if asked % 10 == 0 else (LOOKUP, LOOKUP_ONE)
         asked += 1
         try:
             connection.call(path, payload, WAIT_S)

@@ -6,18 +6,14 @@ from contextlib import ExitStack
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.trading.service import TRADE
-from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.end_to_end.process import STARTS, Server
-from tests.end_to_end.test_stopping import STATIC, TRADE_ONE, stop_under_load, unacknowledged
+from tests.end_to_end.process import TRADE_ONE, Server, serve
+from tests.end_to_end.test_grpc_stopping import BURST, CONNECTIONS, burst
+from tests.end_to_end.test_stopping import stop_under_load, unacknowledged
 from tests.reliability.rows import Row
 from tests.reliability.serving import within
 
 STOPS, SOME = 50, 2
-
-BURST, CONNECTIONS = 1_200, 24
-EACH = BURST // CONNECTIONS
-"""Number of calls on each connection, under the limit of 64 streams. Calls beyond the limit are never accepted."""
 
 WAIT_S = 10.0
 
@@ -33,8 +29,8 @@ def check(minutes: bool, _seed: int = 0) -> list[Row]:
         failed = [reason for reason in (_stopped(kind) for _ in range(stops)) if reason]
         figure = f"{len(failed)} of {stops} lost one{': ' if failed else ''}{'; '.join(failed[:2])}"
         rows.append(Row(f"{name}: SIGTERM under load", f"0 of {STOPS} lose a request", figure, not failed))
-    for name, burst in (("sockets", _burst_on_sockets), ("grpc_static", _burst_on_http2)):
-        codes = burst()
+    for name, calls in (("sockets", _burst_on_sockets), ("grpc_static", _burst_on_http2)):
+        codes = calls()
         answered, refused = codes.count(0), sum(map(codes.count, REFUSED))
         figure = f"{BURST - answered - refused:,} lost, {refused:,} refused by name"
         rows.append(
@@ -54,14 +50,14 @@ def _stopped(kind: str) -> str:
 
 def _burst_on_sockets() -> list[int]:
     """The code of each reply to the burst."""
-    with Server(STARTS["serve_sockets"]) as server, ExitStack() as stack:
+    with Server(serve("sockets")) as server, ExitStack() as stack:
         clients = [stack.enter_context(RawSocket(server.address)) for _ in range(CONNECTIONS)]
         for client in clients:
             client.send(frame(1, TRADE, TRADE_ONE))
             assert client.reply()
         server.signal(signal.SIGSTOP)
         for client in clients:
-            client.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, EACH + 1)))
+            client.send(b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, BURST // CONNECTIONS + 1)))
         assert within(WAIT_S, lambda: not any(map(unacknowledged, clients)))
         server.signal(signal.SIGTERM)
         server.signal(signal.SIGCONT)
@@ -72,17 +68,6 @@ def _burst_on_sockets() -> list[int]:
 
 def _burst_on_http2() -> list[int]:
     """A burst on gRPC."""
-    with Server(STATIC) as server, ExitStack() as stack:
-        clients = [stack.enter_context(RawHttp2(server.address)) for _ in range(CONNECTIONS)]
-        for client in clients:
-            client.send(headers(1, TRADE), message(1, TRADE_ONE))
-            assert client.status(1) == 0
-        server.signal(signal.SIGSTOP)
-        for client in clients:
-            streams = range(3, 3 + 2 * EACH, 2)
-            client.send(*(part for stream in streams for part in (headers(stream, TRADE), message(stream, TRADE_ONE))))
-        server.signal(signal.SIGTERM)
-        server.signal(signal.SIGCONT)
-        statuses = [status for client in clients for stream, status in client.rest().items() if stream > 1]
-        assert server.ended().code == 0
+    statuses, _, ended = burst(serve("grpc_static"))
+    assert ended.code == 0
     return statuses

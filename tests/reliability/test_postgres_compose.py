@@ -5,20 +5,16 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 
 from clients.retrying import RetryingExchange
-from stock_service.rpc.process.lifeline import tied
-from stock_service.rpc.transports import Address
 from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
-from tests.end_to_end.process import WAIT_S, Running, Server, run
+from tests.end_to_end.process import WAIT_S, Server, metrics_pages, run
 from tests.name_server import NameServer
 from tests.postgres import Postgres
-from tests.reliability.balancers import CONFIGURED, HOSTS, NAME, REPLICAS, envoy_program, free_port, lacking, to
+from tests.reliability.balancers import CONFIGURED, HOSTS, NAME, REPLICAS, free_port, lacking, started_envoy
 
 pytestmark = pytest.mark.slow
 
@@ -63,46 +59,32 @@ def replicas(_postgres: Postgres) -> Iterator[list[Server]]:
         yield started
 
 
-def metrics(server: Server) -> str:
-    """The metrics that a replica shows."""
-    where = server.said().partition("metrics at ")[2].split()[0]
-    with closing(HTTPConnection(where, timeout=WAIT_S)) as asking:
-        asking.request("GET", "/metrics")
-        return asking.getresponse().read().decode()
-
-
 def answers(server: Server) -> bool:
     """True if a replica has answered a Lookup."""
-    return f'stock_service_requests_total{{method="{LOOKUP}"' in metrics(server)
+    return f'stock_service_requests_total{{method="{LOOKUP}"' in metrics_pages(server)[0]
 
 
 def test_each_replica_serves_and_shows_its_metrics(replicas: list[Server]) -> None:
     """Each replica serves and shows its metrics. Prometheus has the metrics' port, and the name of all replicas."""
-    assert all("stock_service_serving 1" in metrics(server) for server in replicas)
+    assert all("stock_service_serving 1" in metrics_pages(server)[0] for server in replicas)
     assert f'names: ["{NAME}"], type: A, port: 9100' in COMPOSE
     assert f'aliases: ["{NAME}"]' in COMPOSE
     assert f"{ALL}:9100" in command("replica")
 
 
-def test_envoy_deals_out_to_all_replicas(replicas: list[Server], tmp_path: Path) -> None:
+def test_envoy_deals_out_to_all_replicas(replicas: list[Server]) -> None:
     """Envoy sends to all replicas with ``envoy.yaml``, after the file's command has changed two addresses."""
     if lacking("Envoy"):
         pytest.skip(lacking("Envoy"))
     words = [word for each in command("envoy") for word in ("-e", each)]
     changed = ["sed", *words, str(CONFIGURED / "envoy.yaml")]
     written = subprocess.run(changed, check=True, capture_output=True, text=True).stdout
-    address: Address = ("127.0.0.1", free_port())
     with NameServer(NAME, HOSTS[:REPLICAS]) as names:
-        for word, own in {
-            f"{ALL}, port_value: 50060": f"{address[0]}, port_value: {address[1]}",
+        addresses = {
+            f"{ALL}, port_value: 50060": "127.0.0.1, port_value: LISTEN",
             "127.0.0.11, port_value: 53 ": f"127.0.0.1, port_value: {names.port} ",
             "port_value: 50056": f"port_value: {replicas[0].address[1]}",
-        }.items():
-            assert written.count(word) == 1, word
-            written = written.replace(word, own)
-        config = tmp_path / "envoy.yaml"
-        config.write_text(written)
-        options = ("-c", str(config), "--concurrency", "1", "--disable-hot-restart", "--log-level", "error")
-        with Running(*options, program=tied((str(envoy_program()),))) as running:
-            with closing(RetryingExchange(to(address, running), WAIT_S, 100)) as exchange:
+        }
+        with started_envoy(written, addresses) as connect:
+            with closing(RetryingExchange(connect, WAIT_S, 100)) as exchange:
                 until(lambda: exchange.lookup("FishCo") and all(map(answers, replicas)), "each has answered")

@@ -12,10 +12,8 @@ from tests.reliability.store import (
     Fault,
     check,
     faults,
-    holds,
     power_is_lost,
     recorded,
-    run,
     survives,
 )
 
@@ -61,10 +59,3 @@ def test_a_planted_bug_is_caught_by_lost_power(plant: str, tmp_path: Path, rng: 
     steps, _ = recorded(tmp_path / "run", plant)
     with pytest.raises(AssertionError):
         power_is_lost(tmp_path, steps, rng, 400)
-
-
-def test_a_run_without_a_fault_holds(tmp_path: Path) -> None:
-    """Without a fault the scripted run acknowledges every trade."""
-    told, code = run(tmp_path / "store")
-    assert (code, told.ended, told.copied, len(told.acknowledged), told.refused) == (0, True, True, TRADES, [])
-    holds(tmp_path / "store", told)

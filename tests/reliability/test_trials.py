@@ -9,7 +9,6 @@ import pytest
 
 from experiments.peers.python.shapes_server import SHAPES
 from experiments.recommend.seen import Found, Level, Limit, Load
-from experiments.recommend.words import MEASURED_ERROR
 from tests.reliability import trials
 from tests.reliability.trials import BEGIN, END, README, Tried, recorded, shown, summary
 
@@ -112,29 +111,25 @@ def test_the_recorded_trials_hold() -> None:
     assert sum("wrong" not in row.split("|")[6] for row in rows) >= 10
 
 
+def number(text: str) -> float:
+    """The first number of a cell."""
+    return float(re.findall(r"[\d,.]+", text)[0].replace(",", ""))
+
+
 def faults_of(text: str) -> list[str]:
     """Contradictions in rows of the page's table. The measured pools decide if an advice is enough and right."""
-    table, faults, right = text.partition(BEGIN)[2].partition(END)[0], [], [0, 0]
-    for name, _, advised, smallest, of_best, said, found, did, *_ in (
-        [cell.strip() for cell in line.strip("|\n ").split(" | ")]
-        for line in table.splitlines()
-        if line.startswith("| `")
-    ):
-        rates = {int(pool): float(hz.replace(",", "")) for pool, hz in re.findall(r"(\d+): ([\d.,]+)/s", did)}
-        workers, hz = int(re.findall(r"\d+", advised)[0]), float(found.replace(",", "").removesuffix("/s"))
-        said_hz, best_hz = float(re.findall(r"[\d,.]+", said)[0].replace(",", "")), max(rates.values())
-        enough = min(pool for pool, each in rates.items() if each >= trials.NEAR * best_hz)
-        is_right = rates[workers] >= trials.NEAR * best_hz and workers <= trials.TWICE * enough
-        is_found = abs(said_hz / hz - 1) <= MEASURED_ERROR
-        right = [right[0] + is_right, right[1] + is_found]
-        shares = float(of_best.removesuffix(" %")) - 100 * hz / best_hz
-        holds = [rates[workers] == hz, int(smallest) == enough, abs(shares) < 1]  # rates have three digits
-        holds += [is_right != ("wrong" in advised), is_found != ("wrong" in said)]
+    table, faults = text.partition(BEGIN)[2].partition(END)[0], []
+    lines = [line for line in table.splitlines() if line.startswith("| `")]
+    rows = [[cell.strip() for cell in line.strip("|\n ").split(" | ")] for line in lines]
+    for name, _, advised, smallest, of_best, said, found, did, *_ in rows:
+        rates = {f"of_{pool}": number(hz) for pool, hz in re.findall(r"(\d+): ([\d.,]+)/s", did)}
+        own = replace(FOUND, workers=int(number(advised)), highest_hz=number(said))
+        tried = Tried(own, levels(**rates), 0.0)
+        holds = [tried.own.throughput_hz == number(found), tried.smallest == int(smallest)]
+        holds += [abs(number(of_best) - 100 * tried.of_best) < 1]  # rates have three digits
+        holds += [tried.is_pool_right != ("wrong" in advised), tried.is_rate_right != ("wrong" in said)]
         faults += [] if all(holds) else [name]
-    counts = [
-        int(each) for each in re.findall(r"Of \d+ services (\d+) advised pools are right, and (\d+) rates", table)[0]
-    ]
-    return faults + ["the sum"] * (counts != right)
+    return faults + ["the sum"] * (summary(lines) not in table)
 
 
 def test_the_table_of_the_page_agrees_with_itself() -> None:

@@ -23,7 +23,7 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Status, Stock, TradeReply
 from stock_service.trading.once import RETRY_WINDOW
 from tests.conformance.running import until
-from tests.postgres import STANDBY, OfEachReplica, Postgres, begin, buy, replica, replicas
+from tests.postgres import STANDBY, Postgres, begin, buy, of_each_replica, replica, replicas
 from tests.races.history import plan, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_leaks")]
@@ -167,7 +167,7 @@ def test_histories_over_replicas_are_linearizable(postgres: Postgres, rng: rando
     """Clients of three replicas, with retries of each other's requests, get replies as from a sequential order."""
     asked = plan(rng, 6, rounds=8)
     with replicas(postgres.store(asked.stocks), 3) as catalogs:
-        history = record(OfEachReplica(catalogs), asked)
+        history = record(of_each_replica(catalogs), asked)
     assert violations(asked.stocks, history) == []
     assert contended(history) >= CONTENDED_MIN
 
