@@ -20,12 +20,11 @@ from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import ReplyFrame
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.kept import GRPC
-from tests.conformance.raw_http2 import RawHttp2, framed, headers, message
+from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
 from tests.conformance.running import (
     BLOCK,
     ECHO,
-    KINDS,
     PROBE,
     WAIT_S,
     Kind,
@@ -143,8 +142,7 @@ def test_a_stop_lets_an_old_connection_take_its_reply() -> None:
     """Whose window had no room for it: its client widens the window once the server is stopping."""
     with maker(Kind("grpc_static", "leader-followers"))(Probe().service, aging()) as running:
         with RawHttp2(running.address) as slow:
-            no_room = (http2.INITIAL_WINDOW_SIZE.to_bytes(2)) + bytes(4)
-            slow.send(framed(http2.SETTINGS, 0, 0, no_room), headers(1, ECHO), message(1, b"long"))
+            slow.send(http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), headers(1, ECHO), message(1, b"long"))
             slow.said(http2.GOAWAY)
             slow.said(http2.GOAWAY)
             stop = stopping(running)
@@ -173,8 +171,3 @@ def pending(call: Callable[[str, bytes, float], bytes], probe: Probe) -> None:
     """Has a call begin that waits; a thread of its own hears of its end."""
     Thread(target=call, args=(BLOCK, b"", WAIT_S), name="pending").start()
     probe.entered()
-
-
-def test_every_transport_is_tried() -> None:
-    """Every transport is tried, with one executor each."""
-    assert {kind.transport for kind in LASTING} == {kind.transport for kind in KINDS}

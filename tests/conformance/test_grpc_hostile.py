@@ -3,7 +3,6 @@
 Such calls disturb no other client. ``grpc`` is the exception: there the calls hold threads, as ``kept`` says.
 """
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -39,13 +38,6 @@ def make(request: pytest.FixtureRequest) -> Maker:
 def _descriptors_that_stay() -> None:
     """Makes gRPC core open its pollers before descriptors are counted: they stay open after a cancelled call."""
     stop_with_what_never_ends(maker(PLAIN))
-
-
-@pytest.fixture(autouse=True)
-def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Clears pytest's log: a handler's error in it keeps the call, and so a whole gRPC server, in memory."""
-    yield
-    caplog.get_records("call").clear()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Promises that ``kept`` leaves out are really not kept, and a server that breaks another promise is caught."""
+"""Promises that ``kept`` leaves out are really not kept."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tests.conformance.hostile_grpc import (
     check_calls_without_a_message,
 )
 from tests.conformance.kept import NOT_KEPT, Promise
-from tests.conformance.running import ECHO, Kind, Maker, Probe, Running, maker, stopping
+from tests.conformance.running import Kind, Maker, maker
 from tests.conformance.test_transports import HELD_TOGETHER
 
 SHORT_S = 0.4
@@ -59,14 +59,3 @@ def test_what_is_not_kept_fails_its_check(
     monkeypatch.setitem(NOT_KEPT, name, left)
     with pytest.raises((AssertionError, TimeoutError, DeadlineExceeded)):
         check(maker(kind_of(name)))
-
-
-@pytest.mark.slow
-def test_a_server_that_takes_clients_while_it_stops_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that begins to stop only when no work is left fails the check."""
-    with Running(Kind("sockets", "static-pool"), Probe().service, running.Limits()) as serving:
-        assert serving.connect().call(ECHO, b"1", SHORT_S) == b"1"
-        with monkeypatch.context() as planted:
-            planted.setattr(serving, "stop", lambda _grace_s: True)
-            with pytest.raises(AssertionError, match="the server stops accepting"):
-                stopping(serving)

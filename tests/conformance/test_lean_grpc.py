@@ -1,6 +1,6 @@
 """The lean gRPC client against our grpcio server: checks of each transport's own client, and checks of gRPC alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 
@@ -55,13 +55,6 @@ CASES = [
     for check in (*transports.CHECKS, *transport_lifecycle.CHECKS)
     if check not in STAYS_IDLE
 ]
-
-
-@pytest.fixture(autouse=True)
-def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A handler's error, kept by pytest for its log, holds on to the call and so to a whole gRPC server."""
-    yield
-    caplog.get_records("call").clear()
 
 
 @pytest.mark.parametrize("check", CASES)

@@ -11,7 +11,7 @@ import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.connection import PlainStream, arrived_bytes, unacknowledged_bytes
+from stock_service.rpc.server_core.connection import PlainStream, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
@@ -24,6 +24,7 @@ from stock_service.rpc.wire.http1 import response_decoder
 from stock_service.rpc.wire.http1_status import PROTOBUF, encode_request
 from tests.conformance.raw_socket import frame
 from tests.conformance.running import ECHO, WAIT_S, Probe, until
+from tests.conformance.test_tls import SplitSocket
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, frames
 
 CALLS, PIPELINE, BYTES_MAX = 30, 8, 1000
@@ -57,44 +58,6 @@ def of_grpc(said: bytes) -> Replies:
             status = payload.partition(b"grpc-status")[2]
             replies.append((stream // 2 + 1, int(status[1 : 1 + status[0]]), bodies.get(stream, b"")[5:]))
     return replies
-
-
-class SplitStream:
-    """A plain stream: each call moves up to ``most`` bytes, and every fourth call none."""
-
-    barren, opening, unsent = 0, False, False
-
-    def __init__(self, accepted: socket.socket, peer: Address, rng: random.Random, most: int) -> None:
-        self._plain = PlainStream(accepted, peer)
-        self.peer = peer
-        self._socket = accepted
-        self._rng = rng
-        self._most = most
-        self.fileno = self._plain.fileno
-        self.keep_to_arrived = self._plain.keep_to_arrived
-        self.read_on = self._plain.read_on
-        self.drop = self._plain.drop
-        self.half_close = self._plain.half_close
-        self.unacknowledged = self._plain.unacknowledged
-        self.held = self._plain.held
-        self.close = self._plain.close
-        self.receive: Callable[[int], bytes] = self._receive
-        self.send: Callable[[bytes | bytearray], int] = self._send
-
-    def _receive(self, size: int) -> bytes:
-        """Receives a few bytes. Stalls only where epoll will report more."""
-        if arrived_bytes(self._socket) and self._stalls():
-            raise BlockingIOError
-        return self._plain.receive(min(size, self._rng.randint(1, self._most)))
-
-    def _send(self, data: bytes | bytearray) -> int:
-        """The first few."""
-        if self._stalls():
-            raise BlockingIOError
-        return self._plain.send(data[: self._rng.randint(1, self._most)])
-
-    def _stalls(self) -> bool:
-        return self._rng.random() < 0.25
 
 
 class Spoken(NamedTuple):
@@ -147,8 +110,8 @@ def served(
     pipeline_max = 1 if spoken.in_order else PIPELINE
     options = ServeOptions(requests_max=1 + queue_limit, pipeline_max=pipeline_max, frame_bytes_max=BYTES_MAX)
 
-    def carrier(accepted: socket.socket, peer: Address) -> SplitStream:
-        return SplitStream(accepted, peer, random.Random(rng.random()), most)
+    def carrier(accepted: socket.socket, peer: Address) -> PlainStream:
+        return PlainStream(SplitSocket.of(accepted, random.Random(rng.random()), most), peer)
 
     sessions = protocol.decoder if spoken.hello else None
     server = RequestServer(methods, protocol, pool, options, own, carrier, sessions)

@@ -9,13 +9,13 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pytest
 
 from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Unavailable
-from stock_service.rpc.server_core.connection import unacknowledged_bytes
+from stock_service.rpc.server_core.connection import arrived_bytes, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
@@ -31,21 +31,34 @@ T = TypeVar("T")
 
 
 class SplitSocket(socket.socket):
-    """An accepted socket: each call moves up to ``most`` bytes, and every fourth send none."""
+    """An accepted socket: each call moves up to ``most`` bytes, and every fourth call none."""
 
-    rng = random.Random(0)
-    most = 1 << 20
+    rng: random.Random
+    most: int
+
+    @classmethod
+    def of(cls, accepted: socket.socket, rng: random.Random, most: int) -> Self:
+        """Takes an accepted socket's descriptor."""
+        split = cls(fileno=accepted.detach())
+        split.setblocking(False)
+        split.rng, split.most = rng, most
+        return split
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """A few bytes."""
+        """Receives a few bytes. Stalls only where epoll will report more."""
+        if arrived_bytes(self) and self._stalls():
+            raise BlockingIOError
         return super().recv(min(size, self.rng.randint(1, self.most)), flags)
 
     def send(self, data: object, flags: int = 0) -> int:
-        """The first few."""
-        if self.rng.random() < 0.25:
-            raise BlockingIOError
+        """Sends the first few bytes."""
         assert isinstance(data, bytes | bytearray)
+        if self._stalls():
+            raise BlockingIOError
         return super().send(data[: self.rng.randint(1, self.most)], flags)
+
+    def _stalls(self) -> bool:
+        return self.rng.random() < 0.25
 
 
 @contextmanager
@@ -62,10 +75,7 @@ def tls_server(
 
     def carrier(accepted: socket.socket, peer: Address) -> TlsStream:
         assert split is not None
-        torn = SplitSocket(fileno=accepted.detach())
-        torn.setblocking(False)
-        torn.rng, torn.most = split
-        return TlsStream(torn, peer, tls, FailedHandshakes())
+        return TlsStream(SplitSocket.of(accepted, *split), peer, tls, FailedHandshakes())
 
     own = ReadOptions(read_timeout_s, 0, buffered_bytes_max)
     server = RequestServer(methods, protocol, pool, options, own, None if split is None else carrier)

@@ -1,6 +1,6 @@
 """Every transport and dispatch passes every check, with every executor that can bear on it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -52,13 +52,6 @@ CASES = [
     for check in CHECKS
     for kind in kinds_for(check)
 ]
-
-
-@pytest.fixture(autouse=True)
-def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A handler's error, kept by pytest for its log, holds on to the call and so to a whole gRPC server."""
-    yield
-    caplog.get_records("call").clear()
 
 
 @pytest.mark.parametrize(("check", "kind"), CASES)
