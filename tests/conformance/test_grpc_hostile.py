@@ -34,12 +34,6 @@ def make(request: pytest.FixtureRequest) -> Maker:
     return maker(request.param)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _descriptors_that_stay() -> None:
-    """Makes gRPC core open its pollers before descriptors are counted: they stay open after a cancelled call."""
-    stop_with_what_never_ends(maker(PLAIN))
-
-
 @pytest.mark.parametrize(
     ("kind", "path"),
     each_once(
@@ -145,11 +139,6 @@ def test_metadata_that_is_no_text_is_no_word_in_the_log(kind: Kind, caplog: pyte
 
 def test_what_never_ends_does_not_hold_up_the_stop(make: Maker) -> None:
     """The stop waits for no call without its message, no open reflection and no watch."""
-    stop_with_what_never_ends(make)
-
-
-def stop_with_what_never_ends(make: Maker) -> None:
-    """Stops a server that has calls without their message, open reflections and watches."""
     with make(Probe().service) as running, ExitStack() as clients:
         for path in (ECHO, REFLECTION, WATCH):
             client = clients.enter_context(RawHttp2(running.address))
