@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 
 import pytest
 
@@ -15,28 +14,23 @@ from tests.conformance import transport_lifecycle, transports
 from tests.conformance.running import WAIT_S, Kind, Limits, Maker, Running
 from tests.raw_service import raw_service
 
-GRPC = Kind("grpc", "thread-pool")
 LIMITS = Limits()
 
 
 class LeanRunning(Running):
-    """A grpcio server whose connections are the lean client's."""
-
-    def __init__(self, service: Service, limits: Limits = LIMITS) -> None:
-        super().__init__(GRPC, service, limits)
-        self._lean: list[Connection] = []
+    """A server whose connections are the lean client's."""
 
     def connect(self, timeout_s: float = WAIT_S) -> Connection:
         """A connection that ``with`` closes."""
         host, port = self.address
-        codec = partial(GrpcCodec, f"{host}:{port}")
-        self._lean.append(CodecConnection(self.address, codec).open(timeout_s))
-        return self._lean[-1]
+        connection = CodecConnection(self.address, partial(GrpcCodec, f"{host}:{port}")).open(timeout_s)
+        self._connections.append(connection)
+        return connection
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for connection in self._lean:
-            connection.close()
-        super().__exit__(kind, error, at)
+
+def lean(service: Service, limits: Limits = LIMITS) -> LeanRunning:
+    """A grpcio server, for the lean client."""
+    return LeanRunning(Kind("grpc", "thread-pool"), service, limits)
 
 
 Check = Callable[[Maker], None]
@@ -60,7 +54,7 @@ CASES = [
 @pytest.mark.parametrize("check", CASES)
 def test_transport(check: Check) -> None:
     """The check's own words, for the lean client."""
-    check(LeanRunning)
+    check(lean)
 
 
 def test_a_reply_over_the_limit_of_headers() -> None:
@@ -70,7 +64,7 @@ def test_a_reply_over_the_limit_of_headers() -> None:
         raise InternalFault("é" * 10_000)
 
     long = raw_service("tests.v1.Long", {"/tests.v1.Long/Fail": fail, "/tests.v1.Long/Echo": bytes})
-    with LeanRunning(long) as running:
+    with lean(long) as running:
         connection = running.connect()
         with pytest.raises((InternalFault, Unavailable, Overloaded)):
             connection.call("/tests.v1.Long/Fail", b"", WAIT_S)

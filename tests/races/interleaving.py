@@ -133,11 +133,16 @@ def read(store: Store, name: str) -> Version:
 def change(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """See ``Catalog``."""
     with store.lock:
-        version = store.versions[name]
-        stock, status = step(version[0])
-        if stock is not version[0]:
-            version = store.versions[name] = (stock, store.number())
-        return version, status
+        return change_unlocked(store, name, step)
+
+
+def change_unlocked(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
+    """Reads, changes and stores. The caller holds the lock."""
+    version = store.versions[name]
+    stock, status = step(version[0])
+    if stock is not version[0]:
+        version = store.versions[name] = (stock, store.number())
+    return version, status
 
 
 def replay(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:

@@ -26,6 +26,7 @@ from tests.races.interleaving import (
     Stepping,
     Store,
     change,
+    change_unlocked,
     read,
     replay,
 )
@@ -152,17 +153,7 @@ def reply_before_the_commit(store: Store, name: str, step: KnownStep) -> tuple[V
     """Writers see the commit at once, readers when the next write of any stock makes it theirs."""
     with store.lock:
         store.cache.update(store.versions)
-        done, status = change_unlocked(store, name, step)
-        return done, status
-
-
-def change_unlocked(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
-    """Reads, changes and stores. The caller holds the lock."""
-    version = store.versions[name]
-    stock, status = step(version[0])
-    if stock is not version[0]:
-        version = store.versions[name] = (stock, store.number())
-    return version, status
+        return change_unlocked(store, name, step)
 
 
 def forgets_the_cache_late(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
