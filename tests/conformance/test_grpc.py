@@ -124,7 +124,7 @@ def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(make: Maker, monk
         goes_away = running.kind.transport == "grpc_static"
         words = "failed to connect" if goes_away else "the server is stopping"
         until(lambda: words in refusal(to_server), "it is refused")
-        assert not stop.over
+        assert not stop.done()
         probe.released.set()
         assert early.result(WAIT_S) == b"early"
         assert stop.result()
@@ -142,7 +142,7 @@ def test_a_stop_without_a_descriptor_finishes_what_is_under_way(kind: Kind) -> N
         resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
         try:
             stop = stopping(running)
-            assert not stop.over
+            assert not stop.done()
             probe.released.set()
             assert early.result(WAIT_S) == b"early"
             assert stop.result()

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.server_core.connection import PlainStream, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
@@ -23,7 +22,7 @@ from stock_service.rpc.wire.framing import reply_decoder
 from stock_service.rpc.wire.http1 import response_decoder
 from stock_service.rpc.wire.http1_status import PROTOBUF, encode_request
 from tests.conformance.raw_socket import frame
-from tests.conformance.running import ECHO, WAIT_S, Probe, until
+from tests.conformance.running import ECHO, WAIT_S, Probe, core_server, until
 from tests.conformance.test_tls import SplitSocket
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, frames
 
@@ -100,29 +99,23 @@ def spoken(request: pytest.FixtureRequest) -> Spoken:
 
 
 @contextmanager
-def served(
-    spoken: Spoken, rng: random.Random, most: int, probe: Probe, queue_limit: int = 1000, own: ReadOptions = PATIENT
-) -> Iterator[tuple[RequestServer[Any], socket.socket]]:
+def served(spoken: Spoken, rng: random.Random, most: int) -> Iterator[tuple[RequestServer[Any], socket.socket]]:
     """A server whose streams move up to ``most`` bytes at a time, and a client of it."""
-    service = probe.service.with_health()
-    methods, pool = methods_of(service), StaticPool(1, queue_limit)
+    service = Probe().service.with_health()
+    methods = methods_of(service)
     protocol = spoken.protocol(service, methods)
     pipeline_max = 1 if spoken.in_order else PIPELINE
-    options = ServeOptions(requests_max=1 + queue_limit, pipeline_max=pipeline_max, frame_bytes_max=BYTES_MAX)
+    options = ServeOptions(requests_max=1001, pipeline_max=pipeline_max, frame_bytes_max=BYTES_MAX)
 
     def carrier(accepted: socket.socket, peer: Address) -> PlainStream:
         return PlainStream(SplitSocket.of(accepted, random.Random(rng.random()), most), peer)
 
     sessions = protocol.decoder if spoken.hello else None
-    server = RequestServer(methods, protocol, pool, options, own, carrier, sessions)
-    try:
-        with probe, socket.create_connection(server.address, WAIT_S) as client:
-            yield server, client
-    finally:
-        probe.released.set()
-        stopped = server.stop(WAIT_S)
-        assert pool.stop(WAIT_S)
-        assert stopped
+    with (
+        core_server(methods, protocol, options, PATIENT, carrier, sessions) as server,
+        socket.create_connection(server.address, WAIT_S) as client,
+    ):
+        yield server, client
 
 
 def rest(client: socket.socket) -> bytes:
@@ -145,7 +138,7 @@ def many(spoken: Spoken, rng: random.Random) -> tuple[bytes, Replies]:
 def test_a_client_that_half_closes_gets_every_reply(spoken: Spoken, rng: random.Random, most: int) -> None:
     """Pipelined requests are answered whole, and in order where the protocol has one; then the server ends."""
     sent, expected = many(spoken, rng)
-    with served(spoken, rng, most, Probe()) as (_, client):
+    with served(spoken, rng, most) as (_, client):
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
         replies = spoken.replies(rest(client))
@@ -156,7 +149,7 @@ def test_a_client_that_half_closes_gets_every_reply(spoken: Spoken, rng: random.
 def test_a_stop_answers_what_had_arrived(spoken: Spoken, rng: random.Random) -> None:
     """All of it, though it is read in small pieces after the stop began."""
     sent, expected = many(spoken, rng)
-    with served(spoken, rng, 50, Probe()) as (server, client):
+    with served(spoken, rng, 50) as (server, client):
         client.sendall(sent)
         until(lambda: not unacknowledged_bytes(client), "the server's kernel has it")
         assert server.stop(WAIT_S)
@@ -166,7 +159,7 @@ def test_a_stop_answers_what_had_arrived(spoken: Spoken, rng: random.Random) -> 
 
 def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None:
     """A message that is too long is refused, after the reply to the request before it."""
-    with served(spoken, rng, 20, Probe()) as (_, client):
+    with served(spoken, rng, 20) as (_, client):
         client.sendall(spoken.hello + spoken.request(1, b"good", ECHO) + spoken.request(2, bytes(BYTES_MAX + 1), ECHO))
         client.shutdown(socket.SHUT_WR)
         replies = spoken.replies(rest(client))

@@ -6,14 +6,13 @@ import random
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
 import pytest
 
-from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Unavailable
 from stock_service.rpc.process.credentials import make
 from stock_service.rpc.server_core.connection import arrived_bytes, unacknowledged_bytes
@@ -25,7 +24,7 @@ from stock_service.rpc.transports import sockets
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.wire.framing import ReplyFrame, RequestFrame
 from tests.conformance.raw_socket import RawSocket, frame
-from tests.conformance.running import ECHO, WAIT_S, Probe, until
+from tests.conformance.running import ECHO, WAIT_S, Probe, core_server, until
 from tests.tls import credentials, server_tls, trusting
 
 T = TypeVar("T")
@@ -62,30 +61,22 @@ class SplitSocket(socket.socket):
         return self.rng.random() < 0.25
 
 
-@contextmanager
 def tls_server(
     options: ServeOptions,
     read_timeout_s: float = 10.0,
     split: tuple[random.Random, int] | None = None,
     buffered_bytes_max: int = ReadOptions().buffered_bytes_max,
-) -> Iterator[RequestServer[RequestFrame]]:
+) -> AbstractContextManager[RequestServer[RequestFrame]]:
     """An echo server with two workers; ``split``: over sockets that move this number of bytes at most."""
-    methods, pool = methods_of(Probe().service), StaticPool(2, 1000)
-    protocol, tls = Frames(methods, options.frame_bytes_max), options.tls
+    methods, tls = methods_of(Probe().service), options.tls
     assert tls is not None
 
     def carrier(accepted: socket.socket, peer: Address) -> TlsStream:
         assert split is not None
         return TlsStream(SplitSocket.of(accepted, *split), peer, tls, FailedHandshakes())
 
-    own = ReadOptions(read_timeout_s, 0, buffered_bytes_max)
-    server = RequestServer(methods, protocol, pool, options, own, None if split is None else carrier)
-    try:
-        yield server
-    finally:
-        stopped = server.stop(WAIT_S)
-        assert pool.stop(WAIT_S)
-        assert stopped
+    own, protocol = ReadOptions(read_timeout_s, 0, buffered_bytes_max), Frames(methods, options.frame_bytes_max)
+    return core_server(methods, protocol, options, own, None if split is None else carrier, workers=2)
 
 
 def secured(**limits: int | float) -> ServeOptions:

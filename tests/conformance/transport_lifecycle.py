@@ -53,7 +53,7 @@ def check_accepted_is_finished(make: Maker) -> None:
         for _ in calls:
             probe.entered()
         stop = stopping(running)
-        assert not stop.over
+        assert not stop.done()
         assert not any(call.done() for call in calls)
         probe.released.set()
         assert [call.result() for call in calls] == payloads

@@ -16,7 +16,6 @@ from stock_service.trading.model import Status, Stock
 from stock_service.trading.once import Changed
 from tests.races.interleaving import (
     Change,
-    FieldCatalog,
     Handoff,
     KnownStep,
     OneLock,
@@ -27,6 +26,7 @@ from tests.races.interleaving import (
     Store,
     change,
     change_unlocked,
+    field_catalog,
     read,
     replay,
 )
@@ -314,7 +314,7 @@ def _stepping(make: Callable[[Handoff], Locking]) -> MakeCatalog:
 
 def _fields(make: Callable[[], Locking], *, writer_waits: bool = False) -> MakeCatalog:
     """A catalog that needs its readers kept out, under a strategy that does not."""
-    return lambda stocks, handoff: FieldCatalog(stocks, lambda _: make(), handoff, writer_waits=writer_waits)
+    return lambda stocks, handoff: field_catalog(stocks, lambda _: make(), handoff, writer_waits=writer_waits)
 
 
 def _planted(read: Read = read, change: Change = change, replay: Replay = replay) -> MakeCatalog:

@@ -18,7 +18,7 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import LOCKINGS
 from stock_service.trading.model import Stock
 from tests.races.history import Answering, Plan, plan, record
-from tests.races.interleaving import FieldCatalog, Handoff, OneLock, PlantedCatalog, Stepping
+from tests.races.interleaving import Handoff, OneLock, PlantedCatalog, Stepping, field_catalog
 from tests.races.planted import PLANTED, LeakyReadWriteLock
 from tests.races.planted_exchanges import PLANTED_EXCHANGES, RightExchange
 from tests.stores import unsynced
@@ -131,14 +131,14 @@ def test_a_lock_keeps_half_written_stocks_from_readers(locking: str, rng: random
     """Threads that hold the lock never see a half-written stock, even if stocks are written field by field."""
     asked = plan(rng, threads=4, rounds=15)
     assert_right_under_contention(
-        asked, lambda: Exchange(FieldCatalog(asked.stocks, LOCKINGS[locking], Handoff(0.0005)))
+        asked, lambda: Exchange(field_catalog(asked.stocks, LOCKINGS[locking], Handoff(0.0005)))
     )
 
 
 def of_fields(stocks: Iterable[Stock], handoff: Handoff) -> Exchange:
     """An exchange on a catalog of fields under a right lock."""
     lock = LeakyReadWriteLock(writers_wait=True, readers_wait=True)
-    return Exchange(FieldCatalog(stocks, lambda _: OneLock(lock.reader, lock.writer), handoff))
+    return Exchange(field_catalog(stocks, lambda _: OneLock(lock.reader, lock.writer), handoff))
 
 
 @pytest.mark.slow
