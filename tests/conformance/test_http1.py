@@ -151,16 +151,21 @@ class Raw:
         self.socket = socket.create_connection(address, WAIT_S)
         self._file = self.socket.makefile("rb")
 
-    def response(self) -> tuple[int, bytes]:
-        """The next response's status and body; 0 once the server has closed."""
+    def answer(self) -> tuple[int, dict[bytes, bytes], bytes]:
+        """The next response's status, fields by their lower-case names, and body; 0 once the server has closed."""
+        fields: dict[bytes, bytes] = {}
         line = self._file.readline()
         if not line:
-            return 0, b""
-        length = 0
+            return 0, fields, b""
         while (field := self._file.readline()) != b"\r\n":
             name, _, value = field.partition(b":")
-            length = int(value) if name.lower() == b"content-length" else length
-        return int(line.split()[1]), self._file.read(length)
+            fields[name.lower()] = value.strip()
+        return int(line.split()[1]), fields, self._file.read(int(fields.get(b"content-length", 0)))
+
+    def response(self) -> tuple[int, bytes]:
+        """The next response's status and body; 0 once the server has closed."""
+        status, _, body = self.answer()
+        return status, body
 
     def close(self) -> None:
         """Closes it."""

@@ -7,13 +7,11 @@ in ``Origin``. A site whose name comes to mean this machine (DNS rebinding) is n
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.client import HTTPResponse
 from itertools import product
 
 import pytest
 
 from experiments.services.entity import entity
-from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.server_core.options import PassedListener
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.http1 import response_decoder
@@ -21,7 +19,8 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Status
 from stock_service.trading.service import TRADE, stock_service
 from stock_service.v1.stock_pb2 import SIDE_BUY, TradeRequest
-from tests.conformance.running import WAIT_S, Kind, Limits, maker
+from tests.conformance.running import Kind, Limits, maker
+from tests.conformance.test_http1 import Raw
 from tests.conformance.transports import fresh_exchange
 
 MAKE = maker(Kind("http1", "static-pool"))
@@ -40,32 +39,23 @@ SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-dat
 """The types that a page may send to another site unasked (Fetch, CORS-safelisted request-header)."""
 
 
-class Client:
+class Client(Raw):
     """A connection that sends heads as it is told, in which ``{port}`` is the server's."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
+        super().__init__(("127.0.0.1", port))
 
     def request(self, *lines: bytes, body: bytes = BUY) -> bytes:
         """Bytes of a request. Without a body it has no length."""
         length = (b"Content-Length: %d" % len(body),) if body else ()
         return b"\r\n".join([*lines, *length, b"", b""]).replace(b"{port}", b"%d" % self.port) + body
 
-    def asks(self, *lines: bytes, body: bytes = BUY) -> tuple[int, str | None, str]:
+    def asks(self, *lines: bytes, body: bytes = BUY) -> tuple[int, str, str]:
         """The status of the response to a request, the fault that it names, and its body."""
         self.socket.sendall(self.request(*lines, body=body))
-        with closing(HTTPResponse(self.socket)) as response:
-            response.begin()
-            return response.status, response.getheader("Fault"), response.read().decode(errors="replace")
-
-    def has_ended(self) -> bool:
-        """Tell whether the server has closed the connection."""
-        return self.socket.recv(1) == b""
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self.socket.close()
+        status, fields, said = self.answer()
+        return status, fields.get(b"fault", b"").decode(), said.decode(errors="replace")
 
 
 @contextmanager
@@ -226,7 +216,7 @@ def test_what_another_site_may_have_sent_trades_nothing(
                 assert fault == ("INVALID_ARGUMENT" if status == 400 else "PERMISSION_DENIED")
                 assert said.startswith(words[0])
                 assert said.endswith(words[1])
-                assert client.has_ended()
+                assert client.response()[0] == 0
         assert exchange.lookup("GameStart") == UNTOUCHED
 
 
@@ -274,12 +264,3 @@ def test_a_name_that_was_asked_for_is_the_servers_own() -> None:
         for host, status in ((b"Stocks.Example:{port}", 200), (b"localhost", 200), (b"stocks-example", 421)):
             with stocks(options) as (client, _):
                 assert client.asks(LINE, b"Host: " + host, TYPE)[0] == status
-
-
-def test_a_foreign_request_is_counted_by_its_fault() -> None:
-    """Among the connections that were refused."""
-    metrics = Metrics()
-    with stocks(ServeOptions(metrics=metrics)) as (client, _):
-        assert client.asks(LINE, HOST, TYPE, b"Origin: null")[0] == 403
-        counted = {"what": "connection", "fault": "PERMISSION_DENIED"}
-        assert metrics.registry.get_sample_value("stock_service_refusals_total", counted) == 1

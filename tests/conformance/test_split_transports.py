@@ -155,14 +155,3 @@ def test_a_stop_answers_what_had_arrived(spoken: Spoken, rng: random.Random) -> 
         assert server.stop(WAIT_S)
         replies = [reply for reply in spoken.replies(rest(client)) if reply[0]]  # 0: a goodbye
         assert sorted(replies) == expected
-
-
-def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None:
-    """A message that is too long is refused, after the reply to the request before it."""
-    with served(spoken, rng, 20) as (_, client):
-        client.sendall(spoken.hello + spoken.request(1, b"good", ECHO) + spoken.request(2, bytes(BYTES_MAX + 1), ECHO))
-        client.shutdown(socket.SHUT_WR)
-        replies = spoken.replies(rest(client))
-    assert (1, 0, b"good") in replies
-    (code,) = [code for _, code, _ in replies if code]
-    assert code in (FaultCode.INVALID_ARGUMENT, FaultCode.RESOURCE_EXHAUSTED)
