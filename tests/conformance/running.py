@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 from stock_service.rpc.concurrency import EXECUTORS
 from stock_service.rpc.concurrency.static_pool import StaticPool
-from stock_service.rpc.errors import FAULTS
+from stock_service.rpc.errors import FAULTS, Fault, FaultCode
 from stock_service.rpc.server_core.connection import ByteStream
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.server_core.protocol import Methods, WireProtocol
@@ -116,6 +116,15 @@ class Running:
         for connection in self._connections:
             connection.close()
         assert self.stop() or error is not None, "the server had work left when its clients were gone"
+
+
+def outcome(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
+    """The fault in which a call ended: None if it was answered."""
+    try:
+        connection.call(path, payload, WAIT_S)
+    except Fault as fault:
+        return fault.code
+    return None
 
 
 class Maker(Protocol):

@@ -10,12 +10,12 @@ import pytest
 
 from experiments.results.stages import ALL, Stages, load, summary
 from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.health import CHECK
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
-from stock_service.rpc.transports import Connection, ServeOptions
+from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
@@ -36,6 +36,7 @@ from tests.conformance.running import (
     Probe,
     maker,
     one_executor_each,
+    outcome,
     until,
 )
 from tests.conformance.running import Running as RunningServer
@@ -104,15 +105,6 @@ def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> No
     assert np.array(paths(stages))[order].tolist() == [LOOKUP, TRADE] * 50
     assert (stages.waited_ns == stages.acquired_ns - stages.asked_ns).all()
     assert violations(stages) == 0
-
-
-def outcome(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
-    """The fault in which a call ended: None if it was answered."""
-    try:
-        connection.call(path, payload, WAIT_S)
-    except Fault as fault:
-        return fault.code
-    return None
 
 
 @pytest.mark.parametrize("kind", one_executor_each(0), ids=str)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.peers import PEERS, WITHOUT_GIL, Absent, Need, Peer, digest, missing, server_command
+from experiments.peers import PEERS, WITHOUT_GIL, Absent, Need, Peer, missing, server_command
 from tests.conformance.running import until
 from tests.end_to_end.process import ROOT, WAIT_S, Server
 from tests.interop.conftest import leave_out
@@ -195,19 +195,3 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing("planted") == [f"{each}, then run make peers" for each in named]
     with pytest.raises(Absent, match=r"planted is not built .*Fortran 3000"):
         server_command("planted")
-
-
-def test_a_change_is_noticed(tmp_path: Path) -> None:
-    """A folder's digest changes with a file that is changed, renamed or new, and not with a built file."""
-    (tmp_path / "a").write_text("text")
-    seen = [digest(tmp_path)]
-    (tmp_path / "a").write_text("texts")
-    seen.append(digest(tmp_path))
-    (tmp_path / "a").rename(tmp_path / "b")
-    seen.append(digest(tmp_path))
-    (tmp_path / "c").touch()
-    seen.append(digest(tmp_path))
-    assert len(set(seen)) == 4
-    (tmp_path / "target").mkdir()
-    (tmp_path / "target" / "built").touch()
-    assert digest(tmp_path) == seen[-1]
