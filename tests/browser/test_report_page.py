@@ -44,19 +44,17 @@ VIEWS = [PHONE, DESK, PAPER, View(360, dark=True), View(1280, dark=True), View(7
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
-def test_the_index_has_no_fault(browser: Chromium, index_page: Path, view: View) -> None:
-    """The index page of all studies has no fault, with folds open and closed."""
-    assert faults(browser, index_page, view) == []
-    opened = index_page.with_name("opened.html")
-    opened.write_text(index_page.read_text(encoding="utf-8").replace("<details>", "<details open>"), encoding="utf-8")
-    assert faults(browser, opened, view) == []
-
-
-@pytest.mark.parametrize("view", VIEWS, ids=str)
-def test_the_page_has_no_fault(browser: Chromium, page: Path, view: View) -> None:
-    """The page requests nothing but itself, has no error, no picture without text, no sideways scrolling, no faint
-    text."""
+@pytest.mark.parametrize("of", ["page", "index_page"])
+def test_a_page_has_no_fault(
+    browser: Chromium, of: str, view: View, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A report's page and the index page of all studies request nothing but themselves, have no error, no picture
+    without text, no sideways scrolling, no faint text, with folds open and closed."""
+    page: Path = request.getfixturevalue(of)
     assert faults(browser, page, view) == []
+    opened = tmp_path / "opened.html"
+    opened.write_text(page.read_text(encoding="utf-8").replace("<details>", "<details open>"), encoding="utf-8")
+    assert faults(browser, opened, view) == []
 
 
 @pytest.mark.parametrize("plant", PLANTED)
@@ -99,14 +97,6 @@ def test_the_list_of_sections_leads_to_each(browser: Chromium, page: Path) -> No
     browser.evaluate("[...document.querySelectorAll('nav a')].at(-2).click()")
     heading = "[...document.querySelectorAll('h2')].at(-2).getBoundingClientRect().top"
     assert browser.evaluate(f"{heading} >= -1 && {heading} < innerHeight")
-
-
-def test_folds_open_without_a_fault(browser: Chromium, page: Path, tmp_path: Path) -> None:
-    """Folded text is as readable as the rest."""
-    opened = tmp_path / "opened.html"
-    opened.write_text(page.read_text(encoding="utf-8").replace("<details>", "<details open>"), encoding="utf-8")
-    assert faults(browser, opened, PHONE) == []
-    assert faults(browser, opened, View(1280, dark=True)) == []
 
 
 def test_a_browser_that_was_closed_is_gone(executable: str, tmp_path: Path) -> None:

@@ -75,13 +75,6 @@ one = partial(traded, 1)
 STEPS = (one, one, partial(traded, 4), partial(repriced, 1599), partial(repriced, 4250), failing)
 
 
-def begins_as_it_was_made(make: MakeCatalog) -> None:
-    """A new catalog has the names it was given, in order, and every stock as it was, with the number 0."""
-    catalog = make(STOCKS, 10)
-    assert list(catalog.names()) == ["GameStart", "FishCo"]
-    assert [catalog.read(stock.name) for stock in STOCKS] == [(stock, 0) for stock in STOCKS]
-
-
 def knows_its_names_exactly(make: MakeCatalog) -> None:
     """A name that differs in case or by a space is unknown. A step gets None for an unknown name."""
     catalog = make(STOCKS, 10)
@@ -251,7 +244,7 @@ def answer(catalog: Catalog | Plainest, name: str, step: Step, once: Once | None
 
 
 def answers_as_the_plainest_catalog(make: MakeCatalog) -> None:
-    """Any row of requests of one thread gets the answers of the plainest catalog.
+    """Any row of requests of one thread gets the answers of the plainest catalog, which begins with commit number 0.
 
     A refusal and a step that raises commit nothing, and a price set to its old value is a commit. Commits of all stocks
     share one row of numbers. An id that is used again gets its first reply, even a refusal, or InvalidRequest if its
@@ -269,7 +262,6 @@ def answers_as_the_plainest_catalog(make: MakeCatalog) -> None:
 
 CHECKS: Sequence[Callable[[MakeCatalog], None]] = (
     answers_as_the_plainest_catalog,
-    begins_as_it_was_made,
     knows_its_names_exactly,
     every_concurrent_change_counts,
     changes_exclude_each_other,

@@ -8,6 +8,7 @@ from typing import Self
 from hpack import Decoder
 
 from stock_service.rpc.transports import Address
+from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.http2 import (
     ACK,
     DATA,
@@ -115,7 +116,7 @@ class RawHttp2:
             self.statuses.setdefault(stream, RESET)
         elif kind == PING and not flags & ACK:
             try:
-                self.send(framed(PING, ACK, 0, content))
+                self.send(http2.frame(PING, ACK, 0, content))
             except OSError:
                 pass  # the server has closed; what it has sent before is still read
         return kind
@@ -136,17 +137,12 @@ class RawHttp2:
 def headers(stream: int, path: str, more: Sequence[Header] = (), flags: int = 0) -> bytes:
     """The frame that begins a call."""
     block = sorted([*REQUEST, (b":path", path.encode()), *more])
-    return framed(HEADERS, END_HEADERS | flags, stream, b"".join(literal(*header) for header in block))
+    return http2.frame(HEADERS, END_HEADERS | flags, stream, b"".join(literal(*header) for header in block))
 
 
 def message(stream: int, payload: bytes) -> bytes:
     """A call's message, which ends what the client has to say."""
-    return framed(DATA, END_STREAM, stream, b"\0" + len(payload).to_bytes(4) + payload)
-
-
-def framed(kind: int, flags: int, stream: int, content: bytes) -> bytes:
-    """One frame as bytes."""
-    return len(content).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + content
+    return http2.frame(DATA, END_STREAM, stream, b"\0" + len(payload).to_bytes(4) + payload)
 
 
 def literal(name: bytes, value: bytes) -> bytes:

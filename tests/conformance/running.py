@@ -7,14 +7,21 @@ table is checked without a word here. ``Probe`` is a service whose handlers bloc
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.errors import FAULTS
+from stock_service.rpc.concurrency.static_pool import StaticPool
+from stock_service.rpc.errors import FAULTS, Fault, FaultCode
+from stock_service.rpc.server_core.connection import ByteStream
+from stock_service.rpc.server_core.options import ReadOptions
+from stock_service.rpc.server_core.protocol import Methods, WireProtocol
+from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import TRANSPORTS, Address, Connection, ServeOptions, load
 from stock_service.rpc.transports.grpc_aio import AioOptions
@@ -111,6 +118,15 @@ class Running:
         assert self.stop() or error is not None, "the server had work left when its clients were gone"
 
 
+def outcome(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
+    """The fault in which a call ended: None if it was answered."""
+    try:
+        connection.call(path, payload, WAIT_S)
+    except Fault as fault:
+        return fault.code
+    return None
+
+
 class Maker(Protocol):
     """Starts a server of one kind."""
 
@@ -125,6 +141,28 @@ def maker(kind: Kind) -> Maker:
         return Running(kind, service, limits)
 
     return make
+
+
+@contextmanager
+def core_server(
+    methods: Methods,
+    protocol: WireProtocol[Any],
+    options: ServeOptions,
+    own: ReadOptions,
+    carrier: Callable[[socket.socket, Address], ByteStream] | None = None,
+    sessions: Any = None,
+    workers: int = 1,
+) -> Iterator[RequestServer[Any]]:
+    """A server of the server core by itself, on a static pool, until ``with`` ends, which fails unless all ends in
+    time."""
+    pool = StaticPool(workers, options.requests_max - workers)
+    server = RequestServer(methods, protocol, pool, options, own, carrier, sessions)
+    try:
+        yield server
+    finally:
+        stopped = server.stop(WAIT_S)
+        assert pool.stop(WAIT_S)
+        assert stopped
 
 
 PROBE = "tests.v1.Probe"
@@ -184,27 +222,10 @@ def refuses(address: Address) -> bool:
     return False
 
 
-def stopping(running: Running, grace_s: float = WAIT_S) -> "Stopping":
-    """Starts a stop of a server on a thread. Gives the thread once the server accepts no connections."""
-    return Stopping(partial(running.stop, grace_s), partial(refuses, running.address))
-
-
-class Stopping:
-    """A stop that has begun."""
-
-    def __init__(self, stop: Callable[[], bool], begun: Callable[[], bool]) -> None:
-        self._finished: list[bool] = []
-        self._thread = threading.Thread(target=lambda: self._finished.append(stop()), name="stopping")
-        self._thread.start()
-        until(begun, "the server stops accepting")
-
-    @property
-    def over(self) -> bool:
-        """Tell whether the stop has ended."""
-        return not self._thread.is_alive()
-
-    def result(self) -> bool:
-        """The result of the stop. Blocks until the stop ends."""
-        self._thread.join(2 * WAIT_S)
-        assert self._finished, "the stop did not end"
-        return self._finished[0]
+def stopping(running: Running) -> Future[bool]:
+    """Starts a stop of a server on a thread. Gives its result to come, once the server accepts no connections."""
+    thread = ThreadPoolExecutor(1, "stopping")
+    result = thread.submit(running.stop)
+    thread.shutdown(wait=False)
+    until(partial(refuses, running.address), "the server stops accepting")
+    return result

@@ -19,10 +19,10 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.credentials import make
 from stock_service.rpc.security import Access
 from stock_service.rpc.tls import ClientCredentials, ServerTls, TlsFiles, read_token
-from stock_service.rpc.transports import TRANSPORTS, Connection, ServeOptions, load
+from stock_service.rpc.transports import TRANSPORTS, ServeOptions, load
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
 from stock_service.v1 import stock_pb2
-from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Probe, Running
+from tests.conformance.running import ECHO, WAIT_S, Kind, Limits, Probe, Running, outcome
 from tests.conformance.transports import fresh_exchange
 from tests.covering import half
 
@@ -128,7 +128,7 @@ def outcomes(running: Running, credentials: ClientCredentials) -> Outcomes:
     """For each path, the fault in which a request by a new connection ends; None: an answer."""
     try:
         with closing(load(running.kind.transport).connect(running.address, WAIT_S, credentials)) as connection:
-            return tuple(_called(connection, path, payload) for path, payload in REQUESTS.items())
+            return tuple(outcome(connection, path, payload) for path, payload in REQUESTS.items())
     except Fault as fault:
         return (fault.code,) * len(REQUESTS)
 
@@ -159,11 +159,11 @@ def test_the_lean_client_shows_what_it_is_given(kind: Kind, mode: str, folder: P
                 at, mix = running.address, {"lookup": 1.0}
                 plan = LoadPlan(kind.transport, at, 1, mix, ("FishCo",), 0, 1, credentials=shown)
                 with closing(connecting(plan)(WAIT_S)) as connection:
-                    found = tuple(_called(connection, path, payload) for path, payload in REQUESTS.items())
+                    found = tuple(outcome(connection, path, payload) for path, payload in REQUESTS.items())
                 assert (certificate, token, found) == (certificate, token, expected)
         shown = credentials_of(mode, folder, "trader" if mode == "mtls" else "", "trader")
         with closing(connecting(replace(plan, client="library", credentials=shown))(WAIT_S)) as connection:
-            assert _called(connection, LOOKUP, REQUESTS[LOOKUP]) is OK
+            assert outcome(connection, LOOKUP, REQUESTS[LOOKUP]) is OK
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.transport.startswith("grpc")], ids=str)
@@ -210,9 +210,9 @@ def test_what_only_looks_like_a_method_is_none(kind: Kind, folder: Path) -> None
             shown = credentials_of("plain", folder, "", token)
             connection = opened.enter_context(closing(load(kind.transport).connect(running.address, WAIT_S, shown)))
             for path in SLY:
-                assert (token, path, _called(connection, path, REQUESTS[UPDATE])) == (token, path, MISSING)
+                assert (token, path, outcome(connection, path, REQUESTS[UPDATE])) == (token, path, MISSING)
             is_let = kind.transport == "http1" and token == "admin"
-            assert (_called(connection, f"{UPDATE}?x=1", REQUESTS[UPDATE]) is OK) == is_let
+            assert (outcome(connection, f"{UPDATE}?x=1", REQUESTS[UPDATE]) is OK) == is_let
 
 
 def test_a_method_that_declares_no_right_needs_an_admins(folder: Path) -> None:
@@ -223,12 +223,4 @@ def test_a_method_that_declares_no_right_needs_an_admins(folder: Path) -> None:
             with closing(
                 load(kind.transport).connect(running.address, WAIT_S, credentials_of("plain", folder, "", token))
             ) as connection:
-                assert _called(connection, ECHO) == expected
-
-
-def _called(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
-    try:
-        connection.call(path, payload, WAIT_S)
-    except Fault as fault:
-        return fault.code
-    return None
+                assert outcome(connection, ECHO) == expected

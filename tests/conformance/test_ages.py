@@ -5,28 +5,23 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import pairwise
 from threading import Thread
 
 import grpc
 import pytest
 
-from stock_service.rpc.call import Call
 from stock_service.rpc.errors import NotBegun, Unavailable
-from stock_service.rpc.service import Method
+from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Connection, ServeOptions
 from stock_service.rpc.wire import http2
 from stock_service.rpc.wire.framing import ReplyFrame
-from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
 from tests.conformance.kept import GRPC
-from tests.conformance.raw_http2 import RawHttp2, framed, headers, message
+from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.conformance.raw_socket import DISPATCHES, RawSocket, frame
 from tests.conformance.running import (
     BLOCK,
     ECHO,
-    KINDS,
-    PROBE,
     WAIT_S,
     Kind,
     Limits,
@@ -36,6 +31,7 @@ from tests.conformance.running import (
     stopping,
 )
 from tests.conformance.test_http1 import ask, client
+from tests.raw_service import raw_call
 
 AGE_S = 0.06
 """Least of a connection: it is drawn from nine to eleven tenths of an age, and noticed up to 0.05 s later."""
@@ -43,7 +39,8 @@ AGE_S = 0.06
 LASTING = [kind for kind in one_executor_each(0) if kind.dispatch == "request"]
 """Kinds of servers that end a connection of a certain age."""
 
-WHO = f"/{PROBE}/Who"
+WHO = "/tests.v1.Who/Ask"
+"""Method whose reply is the address that the call came from."""
 
 
 def aging(age_s: float = AGE_S, grace_s: float = WAIT_S) -> Limits:
@@ -51,24 +48,18 @@ def aging(age_s: float = AGE_S, grace_s: float = WAIT_S) -> Limits:
     return Limits(options=ServeOptions(connection_age_s=age_s, connection_grace_s=grace_s))
 
 
-def who(_: LookupRequest, call: Call) -> LookupResponse:
-    """The port that a call came from, as a price."""
-    return LookupResponse(price_cents=int(call.peer.rpartition(":")[2]))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in LASTING if kind.transport in GRPC], ids=str)
 def test_clients_of_grpc_go_on_with_another_connection(kind: Kind) -> None:
     """A channel that is never idle has used several connections, and none of its calls failed."""
-    service = Probe().service
-    methods = {**service.methods, WHO: Method(LookupRequest, LookupResponse, who, wants_call=True)}
-    with maker(kind)(replace(service, methods=methods), aging()) as running:
+    service = Service("tests.v1.Who", {WHO: raw_call(lambda call: call.peer.encode())})
+    with maker(kind)(service, aging()) as running:
         with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
             ask_who: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(WHO)
-            ports: set[int] = set()
+            ports: set[bytes] = set()
             while len(ports) < 3:
                 calls = [ask_who.future(b"", WAIT_S) for _ in range(8)]
-                ports |= {LookupResponse.FromString(call.result()).price_cents for call in calls}
+                ports |= {call.result() for call in calls}
 
 
 def test_a_connection_of_http_ends_with_a_reply_that_says_so() -> None:
@@ -143,8 +134,7 @@ def test_a_stop_lets_an_old_connection_take_its_reply() -> None:
     """Whose window had no room for it: its client widens the window once the server is stopping."""
     with maker(Kind("grpc_static", "leader-followers"))(Probe().service, aging()) as running:
         with RawHttp2(running.address) as slow:
-            no_room = (http2.INITIAL_WINDOW_SIZE.to_bytes(2)) + bytes(4)
-            slow.send(framed(http2.SETTINGS, 0, 0, no_room), headers(1, ECHO), message(1, b"long"))
+            slow.send(http2.settings((http2.INITIAL_WINDOW_SIZE, 0)), headers(1, ECHO), message(1, b"long"))
             slow.said(http2.GOAWAY)
             slow.said(http2.GOAWAY)
             stop = stopping(running)
@@ -173,8 +163,3 @@ def pending(call: Callable[[str, bytes, float], bytes], probe: Probe) -> None:
     """Has a call begin that waits; a thread of its own hears of its end."""
     Thread(target=call, args=(BLOCK, b"", WAIT_S), name="pending").start()
     probe.entered()
-
-
-def test_every_transport_is_tried() -> None:
-    """Every transport is tried, with one executor each."""
-    assert {kind.transport for kind in LASTING} == {kind.transport for kind in KINDS}

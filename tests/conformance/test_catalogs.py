@@ -34,6 +34,10 @@ OF_THREADS = {every_concurrent_change_counts, uses_of_an_id_at_once_have_one_eff
 """Checks whose requests meet."""
 
 
+OTHERS = ("stamped", "sqlite", "shared", "shared by processes in turns")
+"""Catalogs beside those in memory under each locking."""
+
+
 def in_memory(locking: str) -> MakeCatalog:
     """A maker of catalogs in memory."""
     return lambda stocks, retry_window: MemoryCatalog(stocks, LOCKINGS[locking], retry_window)
@@ -55,25 +59,17 @@ def makers(tmp_path: Path) -> Iterator[dict[str, MakeCatalog]]:
         opened.append(SqliteCatalog(path, stocks, retry_window=retry_window))
         return opened[-1]
 
-    yield {name: in_memory(name) for name in LOCKINGS} | {"stamped": in_memory_stamped, "sqlite": sqlite}
+    with Shared() as shared:
+        others = (in_memory_stamped, sqlite, shared.alone, shared.in_turns)
+        yield {name: in_memory(name) for name in LOCKINGS} | dict(zip(OTHERS, others, strict=True))
     assert all(catalog.close() for catalog in opened)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", [*LOCKINGS, "stamped", "sqlite"])
+@pytest.mark.parametrize("name", [*LOCKINGS, *OTHERS])
 def test_catalog(makers: dict[str, MakeCatalog], name: str, check: Callable[[MakeCatalog], None]) -> None:
     """The catalog passes the check, whose docstring states the fact."""
     check(makers[name])
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("make", [Shared.alone, Shared.in_turns], ids=["one process", "several processes"])
-def test_shared_catalog(
-    make: Callable[[Shared, Sequence[Stock], int], Catalog], check: Callable[[MakeCatalog], None]
-) -> None:
-    """A catalog shared by processes keeps the promises, with requests that take its processes in turn."""
-    with Shared() as shared:
-        check(lambda stocks, retry_window: make(shared, stocks, retry_window))
 
 
 @pytest.mark.slow

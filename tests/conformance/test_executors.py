@@ -7,9 +7,9 @@ from threading import Thread
 import pytest
 
 from stock_service.rpc.concurrency import EXECUTORS, Task
-from stock_service.rpc.errors import Overloaded, Unavailable
+from stock_service.rpc.errors import Overloaded
 from tests.conformance.executor_lifecycle import takes_nothing_after_stop
-from tests.conformance.executors import CHECKS, refuses_what_is_over_the_bound, runs_tasks_on_other_threads
+from tests.conformance.executors import CHECKS, refuses_what_is_over_the_bound
 from tests.conformance.gates import MakeExecutor
 
 
@@ -18,27 +18,6 @@ from tests.conformance.gates import MakeExecutor
 def test_executor(name: str, check: Callable[[MakeExecutor], None]) -> None:
     """The executor passes the check, whose docstring states the fact."""
     check(EXECUTORS[name])
-
-
-class InPlace:
-    """No executor at all: calls every task at once, on the caller's thread."""
-
-    def __init__(self, workers: int, queue_limit: int) -> None:
-        self._stopped = False
-
-    def execute(self, task: Task) -> None:
-        if self._stopped:
-            raise Unavailable("stopped")
-        task()
-
-    def execute_all(self, tasks: Sequence[Task]) -> int:
-        for task in tasks:
-            self.execute(task)
-        return len(tasks)
-
-    def stop(self, grace_s: float) -> bool:
-        self._stopped = True
-        return True
 
 
 class Careless:
@@ -67,11 +46,10 @@ class Careless:
 @pytest.mark.parametrize(
     ("make", "check"),
     [
-        (InPlace, runs_tasks_on_other_threads),
         (Careless, refuses_what_is_over_the_bound),
         (Careless, takes_nothing_after_stop),
     ],
-    ids=["in place", "one too many", "after stop"],
+    ids=["one too many", "after stop"],
 )
 def test_a_wrong_executor_is_refused(make: MakeExecutor, check: Callable[[MakeExecutor], None]) -> None:
     """The checks can fail."""

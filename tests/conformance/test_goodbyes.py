@@ -1,12 +1,9 @@
 """The frame with which the sockets server ends a connection: once, as the last frame, and never too soon."""
 
-import socket
-
 import pytest
 
-from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.transports import ServeOptions
-from stock_service.rpc.wire.framing import ReplyFrame, encode_reply
+from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, Limits, Maker, Probe, stopping
 
@@ -54,15 +51,3 @@ def test_a_request_that_outlasts_the_grace_gets_no_goodbye(make: Maker) -> None:
             probe.released.set()
             assert client.rest() == []
             assert client.goodbyes == 0
-
-
-def test_a_frame_behind_a_goodbye_fails_a_check() -> None:
-    """A frame behind a goodbye fails the check, also a second goodbye."""
-    goodbye = encode_reply(0, FaultCode.UNAVAILABLE, b"the server ends this connection")
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        for said in (goodbye + encode_reply(1, 0, b""), goodbye + goodbye):
-            with RawSocket(listening.getsockname()) as client:
-                with listening.accept()[0] as accepted:
-                    accepted.sendall(said)
-                with pytest.raises(AssertionError, match="behind a goodbye"):
-                    client.rest()

@@ -3,17 +3,15 @@
 import asyncio
 import resource
 from collections import Counter
-from collections.abc import Callable, Iterator
 from itertools import count
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
 from stock_service.rpc.errors import InvalidRequest
 from stock_service.rpc.grpcio import draining
-from stock_service.rpc.reflection import REFLECTION
 from stock_service.rpc.service import Method, Service
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import STOCK_SERVICE, stock_service
@@ -28,12 +26,12 @@ from tests.conformance.running import (
     Limits,
     Maker,
     Probe,
-    Running,
     maker,
     one_executor_each,
     stopping,
     until,
 )
+from tests.conformance.test_grpc_static import channel
 from tests.conformance.transports import fresh_exchange
 from tests.covering import each_once
 
@@ -50,46 +48,15 @@ def make(request: pytest.FixtureRequest) -> Maker:
     return maker(request.param)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _descriptors_that_stay() -> None:
-    """Has gRPC core open, before they are counted, the pollers that a process keeps once a watch was ended."""
-    with maker(Kind("grpc", "thread-pool"))(Probe().service) as running:
-        host, port = running.address
-        with grpc.insecure_channel(f"{host}:{port}", [("grpc.use_local_subchannel_pool", 1)]) as to_server:
-            watched = health_pb2_grpc.HealthStub(to_server).Watch(health_pb2.HealthCheckRequest(), 2 * WAIT_S)
-            assert next(watched).status == SERVING
-            assert running.stop(WAIT_S)
-            watched.cancel()
-
-
-@pytest.fixture
-def channel() -> Iterator[Callable[[Running], grpc.Channel]]:
-    """Gives a channel to a server, closed after the test."""
-    channels: list[grpc.Channel] = []
-
-    def connect(running: Running) -> grpc.Channel:
-        host, port = running.address
-        channels.append(grpc.insecure_channel(f"{host}:{port}", [("grpc.use_local_subchannel_pool", 1)]))
-        return channels[-1]
-
-    yield connect
-    for each in channels:
-        each.close()
-
-
-Connect = Callable[[Running], grpc.Channel]
-
-
 def method(to_server: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
     """A method in bytes."""
     return to_server.unary_unary(path)
 
 
-def test_health_is_not_serving_once_the_stop_begins(make: Maker, channel: Connect) -> None:
+def test_health_is_not_serving_once_the_stop_begins(make: Maker) -> None:
     """A watch gets NOT_SERVING while the last requests are finished."""
     probe = Probe()
-    with make(probe.service) as running, probe:
-        to_server = channel(running)
+    with make(probe.service) as running, channel(running) as to_server, probe:
         watched = health_pb2_grpc.HealthStub(to_server).Watch(health_pb2.HealthCheckRequest(service=PROBE), 2 * WAIT_S)
         assert next(watched).status == SERVING
         held = method(to_server, BLOCK).future(b"held", WAIT_S)
@@ -111,79 +78,53 @@ FOUND = (
     "grpc.health.v1.Health",
 )
 
-
-def test_reflection_finds_what_is_there_alone(make: Maker, channel: Connect) -> None:
-    """Services, methods, messages and enums by name, as grpcurl and ghz ask for them; another symbol is NOT_FOUND."""
-    with make(stock_service(fresh_exchange())) as running:
-        to_server = channel(running)
-        for symbol in FOUND:
-            answer = reflected(to_server, reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
-            assert answer.file_descriptor_response.file_descriptor_proto, symbol
-        for symbol in ("none", f"{STOCK_SERVICE}.None", "", ".", "no.such.Service.Method"):
-            answer = reflected(to_server, reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
-            assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0], symbol
+MISSING = ("none", f"{STOCK_SERVICE}.None", "", ".", "no.such.Service.Method")
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
-def test_reflection_has_two_versions(make: Maker, channel: Connect, version: str) -> None:
-    """Questions on one stream are answered in turn, until the client ends it."""
+def test_reflection_finds_what_is_there_alone(make: Maker, version: str) -> None:
+    """Services, methods, messages and enums are found by name, as grpcurl and ghz ask for them. Another symbol or file
+    is NOT_FOUND. Questions on one stream are answered in turn, until the client ends it. Bytes that are not a question
+    are INVALID_ARGUMENT."""
     asked = [
-        reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"{STOCK_SERVICE}.Lookup"),
-        reflection_pb2.ServerReflectionRequest(file_by_filename="no such file"),
-        reflection_pb2.ServerReflectionRequest(list_services=""),
+        *(ServerReflectionRequest(file_containing_symbol=symbol) for symbol in (*FOUND, *MISSING)),
+        ServerReflectionRequest(file_by_filename="no such file"),
+        ServerReflectionRequest(list_services=""),
     ]
-    with make(stock_service(fresh_exchange())) as running:
-        ask = channel(running).stream_stream(
-            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
-            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
-            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    with make(stock_service(fresh_exchange())) as running, channel(running) as to_server:
+        ask: grpc.StreamStreamMultiCallable[bytes, bytes] = to_server.stream_stream(
+            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
         )
-        file, missing, services = ask(iter(asked), timeout=WAIT_S)
-    assert file.file_descriptor_response.file_descriptor_proto
-    assert missing.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
-    names = [service.name for service in services.list_services_response.service]
-    assert sorted(names) == ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", STOCK_SERVICE]
-
-
-def test_what_is_no_question_to_reflection_is_refused(make: Maker, channel: Connect) -> None:
-    """INVALID_ARGUMENT, as of every method; the answers before it have come."""
-    asked = reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString()
-    with make(Probe().service) as running:
-        ask: grpc.StreamStreamMultiCallable[bytes, bytes] = channel(running).stream_stream(REFLECTION[0])
-        answers = ask(iter([asked, b"\xff"]), timeout=WAIT_S)
-        assert next(answers)
+        *replies, listed = ask((each.SerializeToString() for each in asked), timeout=WAIT_S)
+        answers = [ServerReflectionResponse.FromString(reply) for reply in replies]
+        assert all(each.file_descriptor_response.file_descriptor_proto for each in answers[: len(FOUND)])
+        codes = [each.error_response.error_code for each in answers[len(FOUND) :]]
+        assert codes == [grpc.StatusCode.NOT_FOUND.value[0]] * (len(MISSING) + 1)
+        services = ServerReflectionResponse.FromString(listed).list_services_response.service
+        names = sorted(service.name for service in services)
+        assert names == ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", STOCK_SERVICE]
+        wrong = ask(iter([asked[-1].SerializeToString(), b"\xff"]), timeout=WAIT_S)
+        assert next(wrong) == listed
         with pytest.raises(grpc.RpcError) as caught:
-            next(answers)
+            next(wrong)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def reflected(
-    to_server: grpc.Channel, request: reflection_pb2.ServerReflectionRequest
-) -> reflection_pb2.ServerReflectionResponse:
-    """The answer to one question to reflection."""
-    stub = reflection_pb2_grpc.ServerReflectionStub(to_server)
-    (answer,) = stub.ServerReflectionInfo(iter([request]), timeout=WAIT_S)
-    return answer
-
-
-def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(
-    make: Maker, channel: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The call comes on a known connection while an earlier one is under way, which is finished.
 
     ``grpc_static`` refuses by GOAWAY, after which its client looks for another server, and finds none.
     """
     monkeypatch.setattr(draining, "SERVING_S", 0.0)
     probe = Probe()
-    with make(probe.service) as running, probe:
-        to_server = channel(running)
+    with make(probe.service) as running, channel(running) as to_server, probe:
         early = method(to_server, BLOCK).future(b"early", WAIT_S)
         probe.entered()
         stop = stopping(running)
         goes_away = running.kind.transport == "grpc_static"
         words = "failed to connect" if goes_away else "the server is stopping"
         until(lambda: words in refusal(to_server), "it is refused")
-        assert not stop.over
+        assert not stop.done()
         probe.released.set()
         assert early.result(WAIT_S) == b"early"
         assert stop.result()
@@ -191,17 +132,17 @@ def test_a_call_that_comes_late_in_the_stop_is_refused_by_name(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [Kind("grpc", "thread-pool"), Kind("grpc_aio", "static-pool")], ids=str)
-def test_a_stop_without_a_descriptor_finishes_what_is_under_way(channel: Connect, kind: Kind) -> None:
+def test_a_stop_without_a_descriptor_finishes_what_is_under_way(kind: Kind) -> None:
     """The server can look at no socket then: it refuses, waits for the call, and ends in time."""
     probe = Probe()
-    with maker(kind)(probe.service) as running, probe:
-        early = method(channel(running), BLOCK).future(b"early", WAIT_S)
+    with maker(kind)(probe.service) as running, channel(running) as to_server, probe:
+        early = method(to_server, BLOCK).future(b"early", WAIT_S)
         probe.entered()
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
         try:
             stop = stopping(running)
-            assert not stop.over
+            assert not stop.done()
             probe.released.set()
             assert early.result(WAIT_S) == b"early"
             assert stop.result()
@@ -225,12 +166,12 @@ def refusal(to_server: grpc.Channel) -> str:
     each_once([kind for kind in one_executor_each(3) if kind.transport in GRPC], [(1, 0), (4, 2), (1, 1), (2, 2)]),
     ids=str,
 )
-def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, room: tuple[int, int]) -> None:
+def test_a_full_executor_answers_every_call(kind: Kind, room: tuple[int, int]) -> None:
     """Of 200 calls at a time, again and again, each is OK or RESOURCE_EXHAUSTED. No call stays without an answer."""
     workers, queue_limit = room
     limits = Limits(workers, queue_limit, ServeOptions(pipeline_max=1000))
-    with maker(kind)(Probe().service, limits) as running:
-        echo = method(channel(running), ECHO)
+    with maker(kind)(Probe().service, limits) as running, channel(running) as to_server:
+        echo = method(to_server, ECHO)
         ended: Counter[grpc.StatusCode] = Counter()
         for _ in range(2):
             calls = [echo.future(b"%d" % number, WAIT_S / 2) for number in range(200)]
@@ -244,10 +185,11 @@ def test_a_full_executor_answers_every_call(channel: Connect, kind: Kind, room: 
 
 
 @pytest.mark.slow
-def test_connections_over_the_limit_are_closed(make: Maker, channel: Connect) -> None:
+def test_connections_over_the_limit_are_closed(make: Maker) -> None:
     """One connection over the limit is closed. The open connections go on."""
-    with make(Probe().service, Limits(options=ServeOptions(connections_max=1))) as running:
-        first, second = method(channel(running), ECHO), method(channel(running), ECHO)
+    limits = Limits(options=ServeOptions(connections_max=1))
+    with make(Probe().service, limits) as running, channel(running) as one, channel(running) as other:
+        first, second = method(one, ECHO), method(other, ECHO)
         assert first(b"1", WAIT_S) == b"1"
         with pytest.raises(grpc.RpcError) as caught:
             second(b"2", 1.0)
@@ -277,10 +219,10 @@ def waiting(until: int, error: type[Exception] | None = None) -> Service:
 WAITING = "/a.Waiting/Together"
 
 
-def test_a_method_that_waits_on_the_loop_holds_up_no_other(channel: Connect) -> None:
+def test_a_method_that_waits_on_the_loop_holds_up_no_other() -> None:
     """Three calls that wait for each other are all answered. A blocked loop would never see the second call."""
-    with maker(LOOP)(waiting(3)) as running:
-        together = method(channel(running), WAITING)
+    with maker(LOOP)(waiting(3)) as running, channel(running) as to_server:
+        together = method(to_server, WAITING)
         calls = [together.future(payload, WAIT_S) for payload in (b"", b"", b"")]
         assert [call.result() for call in calls] == [b"", b"", b""]
 
@@ -289,15 +231,13 @@ def test_a_method_that_waits_on_the_loop_holds_up_no_other(channel: Connect) -> 
     ("error", "code"),
     [(InvalidRequest, grpc.StatusCode.INVALID_ARGUMENT), (ValueError, grpc.StatusCode.INTERNAL)],
 )
-def test_what_a_method_raises_behind_its_wait_is_its_status(
-    error: type[Exception], code: grpc.StatusCode, channel: Connect
-) -> None:
+def test_what_a_method_raises_behind_its_wait_is_its_status(error: type[Exception], code: grpc.StatusCode) -> None:
     """A fault raised after a wait is the call's status. Any other error is INTERNAL, without its text."""
-    with maker(LOOP)(waiting(1, error)) as running:
+    with maker(LOOP)(waiting(1, error)) as running, channel(running) as to_server:
         with pytest.raises(grpc.RpcError) as caught:
-            method(channel(running), WAITING)(b"", WAIT_S)
+            method(to_server, WAITING)(b"", WAIT_S)
         assert caught.value.code() is code
         assert ("oops" in (caught.value.details() or "")) == (error is InvalidRequest)
         with pytest.raises(grpc.RpcError) as caught:
-            method(channel(running), WAITING)(b"\xff\xff", WAIT_S)
+            method(to_server, WAITING)(b"\xff\xff", WAIT_S)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -3,7 +3,6 @@
 Such calls disturb no other client. ``grpc`` is the exception: there the calls hold threads, as ``kept`` says.
 """
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -33,19 +32,6 @@ LIST_SERVICES = b"\x3a\x00"
 def make(request: pytest.FixtureRequest) -> Maker:
     """Starts a server on grpcio, of each dispatch."""
     return maker(request.param)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _descriptors_that_stay() -> None:
-    """Makes gRPC core open its pollers before descriptors are counted: they stay open after a cancelled call."""
-    stop_with_what_never_ends(maker(PLAIN))
-
-
-@pytest.fixture(autouse=True)
-def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Clears pytest's log: a handler's error in it keeps the call, and so a whole gRPC server, in memory."""
-    yield
-    caplog.get_records("call").clear()
 
 
 @pytest.mark.parametrize(
@@ -153,11 +139,6 @@ def test_metadata_that_is_no_text_is_no_word_in_the_log(kind: Kind, caplog: pyte
 
 def test_what_never_ends_does_not_hold_up_the_stop(make: Maker) -> None:
     """The stop waits for no call without its message, no open reflection and no watch."""
-    stop_with_what_never_ends(make)
-
-
-def stop_with_what_never_ends(make: Maker) -> None:
-    """Stops a server that has calls without their message, open reflections and watches."""
     with make(Probe().service) as running, ExitStack() as clients:
         for path in (ECHO, REFLECTION, WATCH):
             client = clients.enter_context(RawHttp2(running.address))

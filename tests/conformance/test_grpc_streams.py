@@ -4,7 +4,6 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -121,37 +120,56 @@ def test_metadata_that_cannot_be_sent_is_a_fault(caplog: pytest.LogCaptureFixtur
 
 
 def test_several_replies() -> None:
-    """Replies come in order, with metadata, then the end. A fault on the way ends them, and so does a time limit."""
-    with MAKE(Streams().service) as running, channel(running) as opened:
-        count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(COUNT)
-        replies = count(encoded(b"\x01\x02\x03"), WAIT_S, metadata=METADATA)
-        assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"11", b"222"]
-        assert said(replies.initial_metadata()) == list(METADATA)
-        assert said(replies.trailing_metadata()) == [("grpc-status-details-bin", b"\x08\x03")]
-        assert not list(count(encoded(b""), WAIT_S))
-        broken = count(encoded(b"\x01\x00\x01"), WAIT_S)
-        assert next(broken) == encoded(b"0")
-        with pytest.raises(grpc.RpcError) as caught:
-            next(broken)
-        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        with pytest.raises(grpc.RpcError) as caught:
-            list(count(b"\xff", WAIT_S))
-        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    """Replies come in order, with metadata, then the end. A fault ends them, and so does a time limit. Several requests
+    are answered in turn. Each call is counted by its end."""
+    streams, metrics = Streams(), Metrics()
+    with MAKE(streams.service.counted(metrics)) as running:
+        with channel(running) as opened:
+            count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(COUNT)
+            talk: grpc.StreamStreamMultiCallable[bytes, bytes] = opened.stream_stream(TALK)
+            replies = count(encoded(b"\x01\x02\x03"), WAIT_S, metadata=METADATA)
+            assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"11", b"222"]
+            assert said(replies.initial_metadata()) == list(METADATA)
+            assert said(replies.trailing_metadata()) == [("grpc-status-details-bin", b"\x08\x03")]
+            assert not list(count(encoded(b""), WAIT_S))
+            broken = count(encoded(b"\x01\x00\x01"), WAIT_S)
+            assert next(broken) == encoded(b"0")
+            with pytest.raises(grpc.RpcError) as caught:
+                next(broken)
+            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            with pytest.raises(grpc.RpcError) as caught:
+                list(count(b"\xff", WAIT_S))
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            replies = talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S)
+            assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"0", b"1"]
+        with RawHttp2(running.address) as client:
+            begun, sent = streams.begun, encoded(bytes([1, LATE, 1, 1]))
+            client.send(head(1, COUNT.encode(), grpc_timeout="50m") + data(1, message(sent)))
+            assert client.status(1) == FaultCode.DEADLINE_EXCEEDED
+            assert b"not ended within 50 ms" in client.frames[-1].payload
+            assert streams.begun <= begun + 2, "a reply was made after the client's time"
+    faults = {"RESOURCE_EXHAUSTED": 1, "INVALID_ARGUMENT": 1, "DEADLINE_EXCEEDED": 1}
+    assert counted(metrics) == {COUNT: {"OK": 2, **faults}, TALK: {"OK": 3}, SAY: {}}
 
 
 def test_replies_that_the_client_does_not_take_are_not_made() -> None:
     """With the client's window shut two replies are begun, no worker is held, and another client is served. A cancelled
-    call is closed."""
-    streams = Streams()
-    with MAKE(streams.service, Limits(workers=1)) as running, RawHttp2(running.address, window_bytes=10) as client:
+    call is closed, and counted."""
+    streams, metrics = Streams(), Metrics()
+    with (
+        MAKE(streams.service.counted(metrics), Limits(workers=1)) as running,
+        RawHttp2(running.address, window_bytes=10) as client,
+    ):
         client.send(echo(1, encoded(b"\x01" * 200), COUNT))
         assert client.until(http2.DATA, 1).payload
         assert running.connect().call(SAY, encoded(b"served"), WAIT_S) == encoded(b"served")
         assert streams.begun == 2
+        assert counted(metrics)[COUNT] == {}
         client.send(http2.rst_stream(1, http2.ErrorCode.CANCEL) + http2.frame(http2.PING, 0, 0, bytes(8)))
         client.until(http2.PING)
         gc.collect()
         assert streams.closed.wait(WAIT_S)
+        until(lambda: counted(metrics)[COUNT] == {"CANCELLED": 1}, "its end is counted")
         client.send(echo(3, encoded(b"\x01"), COUNT) + http2.window_update(3, 100))
         assert client.until(http2.DATA, 3).payload
 
@@ -183,36 +201,6 @@ def ended(opened: grpc.Channel, path: str, metadata: tuple[tuple[str, str], ...]
     except grpc.RpcError as error:
         return int(error.code().value[0])
     return 0
-
-
-def test_calls_of_several_replies_are_counted() -> None:
-    """Each ends with its last reply, a fault, its time limit, or its client. Several requests are answered in turn."""
-    streams, metrics = Streams(), Metrics()
-    with MAKE(streams.service.counted(metrics)) as running:
-        with channel(running) as opened:
-            count: grpc.UnaryStreamMultiCallable[bytes, bytes] = opened.unary_stream(COUNT)
-            talk: grpc.StreamStreamMultiCallable[bytes, bytes] = opened.stream_stream(TALK)
-            for sent in (encoded(b"\x01\x02\x03"), encoded(b""), encoded(b"\x01\x00\x01"), b"\xff"):
-                with suppress(grpc.RpcError):
-                    list(count(sent, WAIT_S))
-            replies = talk(iter([encoded(b"\x01"), encoded(b""), encoded(b"\x01\x01")]), WAIT_S)
-            assert [BytesValue.FromString(reply).value for reply in replies] == [b"0", b"0", b"1"]
-        with RawHttp2(running.address) as client:
-            begun, sent = streams.begun, encoded(bytes([1, LATE, 1, 1]))
-            client.send(head(1, COUNT.encode(), grpc_timeout="50m") + data(1, message(sent)))
-            assert client.status(1) == FaultCode.DEADLINE_EXCEEDED
-            assert b"not ended within 50 ms" in client.frames[-1].payload
-            assert streams.begun <= begun + 2, "a reply was made after the client's time"
-        with RawHttp2(running.address, window_bytes=10) as client:
-            client.send(echo(1, encoded(b"\x01" * 200), COUNT))
-            assert client.until(http2.DATA, 1).payload
-            assert metrics.meters[COUNT].outcomes().get("CANCELLED") is None
-            client.send(http2.rst_stream(1, http2.ErrorCode.CANCEL) + http2.frame(http2.PING, 0, 0, bytes(8)))
-            client.until(http2.PING)
-            gc.collect()
-            until(lambda: counted(metrics)[COUNT].get("CANCELLED") == 1, "its end is counted")
-    known = {"RESOURCE_EXHAUSTED": 1, "INVALID_ARGUMENT": 1, "DEADLINE_EXCEEDED": 1, "CANCELLED": 1}
-    assert counted(metrics) == {COUNT: {"OK": 2, **known}, TALK: {"OK": 3}, SAY: {}}
 
 
 def counted(metrics: Metrics) -> dict[str, dict[str, int]]:

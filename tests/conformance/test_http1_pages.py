@@ -7,13 +7,11 @@ in ``Origin``. A site whose name comes to mean this machine (DNS rebinding) is n
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.client import HTTPResponse
 from itertools import product
 
 import pytest
 
 from experiments.services.entity import entity
-from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.server_core.options import PassedListener
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.http1 import response_decoder
@@ -21,7 +19,8 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.model import LookupReply, Status
 from stock_service.trading.service import TRADE, stock_service
 from stock_service.v1.stock_pb2 import SIDE_BUY, TradeRequest
-from tests.conformance.running import WAIT_S, Kind, Limits, maker
+from tests.conformance.running import Kind, Limits, maker
+from tests.conformance.test_http1 import Raw
 from tests.conformance.transports import fresh_exchange
 
 MAKE = maker(Kind("http1", "static-pool"))
@@ -40,32 +39,23 @@ SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-dat
 """The types that a page may send to another site unasked (Fetch, CORS-safelisted request-header)."""
 
 
-class Client:
+class Client(Raw):
     """A connection that sends heads as it is told, in which ``{port}`` is the server's."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
+        super().__init__(("127.0.0.1", port))
 
     def request(self, *lines: bytes, body: bytes = BUY) -> bytes:
         """Bytes of a request. Without a body it has no length."""
         length = (b"Content-Length: %d" % len(body),) if body else ()
         return b"\r\n".join([*lines, *length, b"", b""]).replace(b"{port}", b"%d" % self.port) + body
 
-    def asks(self, *lines: bytes, body: bytes = BUY) -> tuple[int, str | None, str]:
+    def asks(self, *lines: bytes, body: bytes = BUY) -> tuple[int, str, str]:
         """The status of the response to a request, the fault that it names, and its body."""
         self.socket.sendall(self.request(*lines, body=body))
-        with closing(HTTPResponse(self.socket)) as response:
-            response.begin()
-            return response.status, response.getheader("Fault"), response.read().decode(errors="replace")
-
-    def has_ended(self) -> bool:
-        """Tell whether the server has closed the connection."""
-        return self.socket.recv(1) == b""
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self.socket.close()
+        status, fields, said = self.answer()
+        return status, fields.get(b"fault", b"").decode(), said.decode(errors="replace")
 
 
 @contextmanager
@@ -105,13 +95,6 @@ def test_a_message_of_another_type_trades_nothing(body: bytes) -> None:
         assert exchange.lookup("GameStart").volume == 1
 
 
-def test_two_types_of_one_message_are_refused() -> None:
-    """Two types of one message can be read in two ways: the answer is 400, and no trade happens."""
-    with stocks() as (client, exchange):
-        assert client.asks(LINE, HOST, b"Content-Type: application/json;a=b", b"Content-Type: text/plain")[0] == 400
-        assert exchange.lookup("GameStart") == UNTOUCHED
-
-
 @pytest.mark.parametrize("kind", [None, *SIMPLE, "application/protobuf"])
 def test_a_routes_body_is_json_by_its_type(kind: str | None) -> None:
     """A route's body without the type of JSON is 415, with a length or in chunks, and is not stored. A request without
@@ -146,31 +129,6 @@ FOREIGN_ORIGINS = (
 )
 
 
-def test_a_page_of_another_site_trades_nothing() -> None:
-    """The answer is 403 and the connection's end, even if all else is right, and the same head without Origin is
-    kept."""
-    with stocks() as (first, exchange):
-        for origin in FOREIGN_ORIGINS:
-            with closing(Client(first.port)) as client:
-                assert client.asks(LINE, HOST, TYPE, body=b"")[0] == 200
-                status, fault, said = client.asks(LINE, HOST, TYPE, b"Origin: " + origin.encode())
-                assert (origin, status, fault) == (origin, 403, "PERMISSION_DENIED")
-                assert said.startswith("Origin: got '")
-                assert said.endswith(
-                    "allowed: none, or the address that the request is for; call from a page of that address"
-                )
-                assert client.has_ended()
-        assert exchange.lookup("GameStart") == UNTOUCHED
-
-
-def test_a_second_origin_is_a_foreign_one() -> None:
-    """Though the first is the server's own."""
-    own = b"Origin: http://127.0.0.1:{port}"
-    with stocks() as (client, exchange):
-        assert client.asks(LINE, HOST, TYPE, own, own)[0] == 403
-        assert exchange.lookup("GameStart") == UNTOUCHED
-
-
 def test_a_page_of_the_same_address_trades() -> None:
     """A page of the same address may trade, by any name of this machine, and with the port of a tunnel to the
     server."""
@@ -183,33 +141,17 @@ def test_a_page_of_the_same_address_trades() -> None:
 
 
 FOREIGN_HOSTS = (
-    "evil.example",
-    "evil.example:{port}",
-    "127.0.0.1.evil.example",
-    "localhost.evil.example:{port}",
-    "evil-localhost",
-    "192.168.1.1:{port}",
-    "0.0.0.0:{port}",
-    "[::2]:{port}",
-    "",
-    ":{port}",
+    b"evil.example",
+    b"evil.example:{port}",
+    b"127.0.0.1.evil.example",
+    b"localhost.evil.example:{port}",
+    b"evil-localhost",
+    b"192.168.1.1:{port}",
+    b"0.0.0.0:{port}",
+    b"[::2]:{port}",
+    b"",
+    b":{port}",
 )
-
-
-def test_a_name_that_was_led_here_trades_nothing() -> None:
-    """On loopback a foreign Host is 421 and the connection's end, also in the request's first line."""
-    allowed = "allowed on loopback: localhost, 127.0.0.0/8, [::1] or --host, with any port; call by one of these"
-    with stocks() as (first, exchange):
-        for host in map(str.encode, FOREIGN_HOSTS):
-            for fields in ((), (b"Origin: http://" + host,)):
-                with closing(Client(first.port)) as client:
-                    status, fault, said = client.asks(LINE, b"Host: " + host, TYPE, *fields)
-                    assert (host, status, fault) == (host, 421, "PERMISSION_DENIED")
-                    assert (said[:10], said.partition("', ")[2]) == ("Host: got ", allowed)
-                    assert client.has_ended()
-            with closing(Client(first.port)) as client:
-                assert client.asks(LINE.replace(b" /", b" http://%s/" % host, 1), HOST, TYPE)[0] == 421, host
-        assert exchange.lookup("GameStart") == UNTOUCHED
 
 
 def test_this_machine_is_called_by_any_name_of_its_own() -> None:
@@ -238,13 +180,43 @@ NO_ONE_HOST: tuple[tuple[bytes, ...], ...] = (
 )
 
 
-def test_a_request_for_no_one_host_is_refused() -> None:
-    """An HTTP/1.1 request with no Host, two Hosts or an invalid one is 400 (RFC 9112, 3.2), and no trade happens."""
+NO_PAGE = "Origin: got '", "allowed: none, or the address that the request is for; call from a page of that address"
+NO_NAME = (
+    "Host: got ",
+    "allowed on loopback: localhost, 127.0.0.0/8, [::1] or --host, with any port; call by one of these",
+)
+
+OWN = b"Origin: http://127.0.0.1:{port}"
+
+REFUSED: list[tuple[int, tuple[str, str], list[tuple[bytes, ...]]]] = [
+    (403, NO_PAGE, [(LINE, HOST, TYPE, b"Origin: " + each.encode()) for each in FOREIGN_ORIGINS]),
+    (403, NO_PAGE, [(LINE, HOST, TYPE, OWN, OWN)]),
+    (421, NO_NAME, [(LINE, b"Host: " + host, TYPE) for host in FOREIGN_HOSTS]),
+    (421, NO_NAME, [(LINE, b"Host: " + host, TYPE, b"Origin: http://" + host) for host in FOREIGN_HOSTS]),
+    (421, NO_NAME, [(LINE.replace(b" /", b" http://%s/" % host, 1), HOST, TYPE) for host in FOREIGN_HOSTS]),
+    (400, ("", ""), [(LINE, *fields, TYPE) for fields in NO_ONE_HOST]),
+    (400, ("", ""), [(LINE, HOST, b"Content-Type: application/json;a=b", b"Content-Type: text/plain")]),
+]
+"""Status of the response, its first and last words, and heads that get this response: with a foreign Origin or a second
+Origin; with a foreign Host, also in the first line; with no Host, two Hosts or an invalid one (RFC 9112, 3.2); with two
+types."""
+
+
+@pytest.mark.parametrize(("status", "words", "heads"), REFUSED)
+def test_what_another_site_may_have_sent_trades_nothing(
+    status: int, words: tuple[str, str], heads: list[tuple[bytes, ...]]
+) -> None:
+    """The answer is the table's and the connection's end, though the connection's request before was answered."""
     with stocks() as (first, exchange):
-        for fields in NO_ONE_HOST:
+        for head in heads:
             with closing(Client(first.port)) as client:
-                assert (fields, *client.asks(LINE, *fields, TYPE)[:2]) == (fields, 400, "INVALID_ARGUMENT")
-                assert client.has_ended()
+                assert client.asks(LINE, HOST, TYPE, body=b"")[0] == 200
+                found, fault, said = client.asks(*head)
+                assert (head, found) == (head, status)
+                assert fault == ("INVALID_ARGUMENT" if status == 400 else "PERMISSION_DENIED")
+                assert said.startswith(words[0])
+                assert said.endswith(words[1])
+                assert client.response()[0] == 0
         assert exchange.lookup("GameStart") == UNTOUCHED
 
 
@@ -292,12 +264,3 @@ def test_a_name_that_was_asked_for_is_the_servers_own() -> None:
         for host, status in ((b"Stocks.Example:{port}", 200), (b"localhost", 200), (b"stocks-example", 421)):
             with stocks(options) as (client, _):
                 assert client.asks(LINE, b"Host: " + host, TYPE)[0] == status
-
-
-def test_a_foreign_request_is_counted_by_its_fault() -> None:
-    """Among the connections that were refused."""
-    metrics = Metrics()
-    with stocks(ServeOptions(metrics=metrics)) as (client, _):
-        assert client.asks(LINE, HOST, TYPE, b"Origin: null")[0] == 403
-        counted = {"what": "connection", "fault": "PERMISSION_DENIED"}
-        assert metrics.registry.get_sample_value("stock_service_refusals_total", counted) == 1

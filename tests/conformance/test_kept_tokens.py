@@ -16,7 +16,7 @@ from stock_service.rpc.call import Call
 from stock_service.rpc.errors import Unauthenticated
 from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.security import Access
-from stock_service.rpc.service import Method, Service
+from stock_service.rpc.service import Service
 from stock_service.rpc.tls import ClientCredentials, read_token
 from stock_service.rpc.transports import ServeOptions
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, stock_service
@@ -25,6 +25,7 @@ from tests.conformance.kept import GRPC
 from tests.conformance.running import KINDS, WAIT_S, Kind, Limits, Running, one_executor_each, until
 from tests.conformance.transports import fresh_exchange
 from tests.covering import half
+from tests.raw_service import raw_call
 from tests.tls import credentials
 
 SERVERS = [kind for kind in KINDS if kind.transport in ("sockets", "http1", "grpc_static")]
@@ -81,12 +82,11 @@ def test_a_handler_is_given_no_token(kind: Kind) -> None:
     """All other metadata is given to the handler."""
     given: list[Call] = []
 
-    def function(_: stock_pb2.LookupRequest, call: Call) -> stock_pb2.LookupResponse:
+    def keep(call: Call) -> bytes:
         given.append(call)
-        return stock_pb2.LookupResponse()
+        return b""
 
-    method = Method(stock_pb2.LookupRequest, stock_pb2.LookupResponse, function, wants_call=True)
-    with Running(kind, Service(STOCK_SERVICE, {LOOKUP: method}), Limits()) as running:
+    with Running(kind, Service(STOCK_SERVICE, {LOOKUP: raw_call(keep)}), Limits()) as running:
         with grpc.insecure_channel(shown_address(running.address)) as channel:
             call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(LOOKUP)
             for _ in range(3):

@@ -5,20 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import Fault, Overloaded
 from stock_service.rpc.metrics import Metrics
 from stock_service.rpc.server_core.guarding import guarded
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.server_core.protocol import methods_of
-from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Method
 from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.transports.http1.requests import Http
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.trading.service import LOOKUP, STOCK_SERVICE, TRADE, UPDATE, stock_service
 from stock_service.v1 import stock_pb2
-from tests.conformance.running import WAIT_S, Kind, Limits, maker, one_executor_each
+from tests.conformance.running import WAIT_S, Kind, Limits, core_server, maker, one_executor_each
 from tests.conformance.transports import fresh_exchange
 
 FULL, AWAITED, NOTHING = (f"/{STOCK_SERVICE}/{name}" for name in ("Full", "Awaited", "Nothing"))
@@ -96,12 +94,7 @@ def test_without_metrics_and_callers_the_parts_are_the_bare_ones() -> None:
 
 def are_bare(metrics: Metrics | None) -> tuple[bool, bool]:
     """Tell whether a server refuses and dispatches by the very parts that it was given."""
-    methods, pool = methods_of(stock_service(fresh_exchange())), StaticPool(1, 1)
+    methods = methods_of(stock_service(fresh_exchange()))
     protocol = Frames(methods, 1000)
-    server = RequestServer(methods, protocol, pool, ServeOptions(requests_max=2, metrics=metrics), ReadOptions())
-    try:
-        bare = server._queue._samples is None
-        return server._protocol is protocol, bare
-    finally:
-        assert server.stop(WAIT_S)
-        assert pool.stop(WAIT_S)
+    with core_server(methods, protocol, ServeOptions(requests_max=2, metrics=metrics), ReadOptions()) as server:
+        return server._protocol is protocol, server._queue._samples is None

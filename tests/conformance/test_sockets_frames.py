@@ -5,25 +5,11 @@ import struct
 import pytest
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from tests.conformance.raw_socket import DISPATCH_IDS, DISPATCHES, RawSocket, frame
 from tests.conformance.running import BLOCK, Limits, Maker, Probe
 
 both = pytest.mark.parametrize("make", DISPATCHES, ids=DISPATCH_IDS)
-
-
-@pytest.mark.parametrize("pipeline_max", [1, 64])
-@both
-def test_pipelined_requests_are_all_answered(make: Maker, pipeline_max: int) -> None:
-    """Each of 300 pipelined requests gets its own reply, for any limit of the pipeline."""
-    calls = range(1, 301)
-    with make(Probe().service, Limits(options=ServeOptions(pipeline_max=pipeline_max))) as running:
-        with RawSocket(running.address) as client:
-            client.send(b"".join(frame(call, payload=b"%d" % call) for call in calls))
-            replies = [client.reply() for _ in calls]
-            assert sorted(filter(None, replies)) == [ReplyFrame(call, 0, b"%d" % call) for call in calls]
-            assert client.echo()
 
 
 def test_connection_dispatch_keeps_the_order() -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core import closing
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.transports import ServeOptions
@@ -62,20 +61,6 @@ def test_in_an_open_loop_every_request_is_answered_or_refused_by_name(transport:
         assert offered.refused_s
         assert set(offered.codes) <= {FaultCode.RESOURCE_EXHAUSTED, FaultCode.DEADLINE_EXCEEDED}
         assert called(transport, address, 1, 1, 0.1, path, b"").failed == 0
-
-
-def test_the_longest_idle_connection_yields_to_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit the longest idle connection is closed, with a goodbye. A connection that was active since stays."""
-    monkeypatch.setattr(closing, "EVICT_AFTER_S", 0.05)
-    with REQUEST_DISPATCH(Probe().service, Limits(options=ServeOptions(connections_max=2))) as running:
-        with RawSocket(running.address) as idle, RawSocket(running.address) as active:
-            assert idle.echo()
-            assert idle.silent(0.1)
-            assert active.echo()
-            with RawSocket(running.address) as newcomer:
-                assert newcomer.echo()
-                assert (idle.reply(), idle.goodbyes, active.goodbyes) == (None, 1, 0)
-                assert active.echo()
 
 
 def test_the_longest_request_is_within_any_budget() -> None:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.errors import FaultCode
-from stock_service.rpc.server_core.connection import PlainStream, arrived_bytes, unacknowledged_bytes
+from stock_service.rpc.server_core.connection import PlainStream, unacknowledged_bytes
 from stock_service.rpc.server_core.options import Address, ReadOptions, ServeOptions
 from stock_service.rpc.server_core.protocol import methods_of
 from stock_service.rpc.server_core.reactor import RequestServer
@@ -23,7 +22,8 @@ from stock_service.rpc.wire.framing import reply_decoder
 from stock_service.rpc.wire.http1 import response_decoder
 from stock_service.rpc.wire.http1_status import PROTOBUF, encode_request
 from tests.conformance.raw_socket import frame
-from tests.conformance.running import ECHO, WAIT_S, Probe, until
+from tests.conformance.running import ECHO, WAIT_S, Probe, core_server, until
+from tests.conformance.test_tls import SplitSocket
 from tests.unit.stock_service.rpc.wire.grpc_client_bytes import HELLO, call, frames
 
 CALLS, PIPELINE, BYTES_MAX = 30, 8, 1000
@@ -57,44 +57,6 @@ def of_grpc(said: bytes) -> Replies:
             status = payload.partition(b"grpc-status")[2]
             replies.append((stream // 2 + 1, int(status[1 : 1 + status[0]]), bodies.get(stream, b"")[5:]))
     return replies
-
-
-class SplitStream:
-    """A plain stream: each call moves up to ``most`` bytes, and every fourth call none."""
-
-    barren, opening, unsent = 0, False, False
-
-    def __init__(self, accepted: socket.socket, peer: Address, rng: random.Random, most: int) -> None:
-        self._plain = PlainStream(accepted, peer)
-        self.peer = peer
-        self._socket = accepted
-        self._rng = rng
-        self._most = most
-        self.fileno = self._plain.fileno
-        self.keep_to_arrived = self._plain.keep_to_arrived
-        self.read_on = self._plain.read_on
-        self.drop = self._plain.drop
-        self.half_close = self._plain.half_close
-        self.unacknowledged = self._plain.unacknowledged
-        self.held = self._plain.held
-        self.close = self._plain.close
-        self.receive: Callable[[int], bytes] = self._receive
-        self.send: Callable[[bytes | bytearray], int] = self._send
-
-    def _receive(self, size: int) -> bytes:
-        """Receives a few bytes. Stalls only where epoll will report more."""
-        if arrived_bytes(self._socket) and self._stalls():
-            raise BlockingIOError
-        return self._plain.receive(min(size, self._rng.randint(1, self._most)))
-
-    def _send(self, data: bytes | bytearray) -> int:
-        """The first few."""
-        if self._stalls():
-            raise BlockingIOError
-        return self._plain.send(data[: self._rng.randint(1, self._most)])
-
-    def _stalls(self) -> bool:
-        return self._rng.random() < 0.25
 
 
 class Spoken(NamedTuple):
@@ -137,29 +99,23 @@ def spoken(request: pytest.FixtureRequest) -> Spoken:
 
 
 @contextmanager
-def served(
-    spoken: Spoken, rng: random.Random, most: int, probe: Probe, queue_limit: int = 1000, own: ReadOptions = PATIENT
-) -> Iterator[tuple[RequestServer[Any], socket.socket]]:
+def served(spoken: Spoken, rng: random.Random, most: int) -> Iterator[tuple[RequestServer[Any], socket.socket]]:
     """A server whose streams move up to ``most`` bytes at a time, and a client of it."""
-    service = probe.service.with_health()
-    methods, pool = methods_of(service), StaticPool(1, queue_limit)
+    service = Probe().service.with_health()
+    methods = methods_of(service)
     protocol = spoken.protocol(service, methods)
     pipeline_max = 1 if spoken.in_order else PIPELINE
-    options = ServeOptions(requests_max=1 + queue_limit, pipeline_max=pipeline_max, frame_bytes_max=BYTES_MAX)
+    options = ServeOptions(requests_max=1001, pipeline_max=pipeline_max, frame_bytes_max=BYTES_MAX)
 
-    def carrier(accepted: socket.socket, peer: Address) -> SplitStream:
-        return SplitStream(accepted, peer, random.Random(rng.random()), most)
+    def carrier(accepted: socket.socket, peer: Address) -> PlainStream:
+        return PlainStream(SplitSocket.of(accepted, random.Random(rng.random()), most), peer)
 
     sessions = protocol.decoder if spoken.hello else None
-    server = RequestServer(methods, protocol, pool, options, own, carrier, sessions)
-    try:
-        with probe, socket.create_connection(server.address, WAIT_S) as client:
-            yield server, client
-    finally:
-        probe.released.set()
-        stopped = server.stop(WAIT_S)
-        assert pool.stop(WAIT_S)
-        assert stopped
+    with (
+        core_server(methods, protocol, options, PATIENT, carrier, sessions) as server,
+        socket.create_connection(server.address, WAIT_S) as client,
+    ):
+        yield server, client
 
 
 def rest(client: socket.socket) -> bytes:
@@ -182,7 +138,7 @@ def many(spoken: Spoken, rng: random.Random) -> tuple[bytes, Replies]:
 def test_a_client_that_half_closes_gets_every_reply(spoken: Spoken, rng: random.Random, most: int) -> None:
     """Pipelined requests are answered whole, and in order where the protocol has one; then the server ends."""
     sent, expected = many(spoken, rng)
-    with served(spoken, rng, most, Probe()) as (_, client):
+    with served(spoken, rng, most) as (_, client):
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
         replies = spoken.replies(rest(client))
@@ -193,20 +149,9 @@ def test_a_client_that_half_closes_gets_every_reply(spoken: Spoken, rng: random.
 def test_a_stop_answers_what_had_arrived(spoken: Spoken, rng: random.Random) -> None:
     """All of it, though it is read in small pieces after the stop began."""
     sent, expected = many(spoken, rng)
-    with served(spoken, rng, 50, Probe()) as (server, client):
+    with served(spoken, rng, 50) as (server, client):
         client.sendall(sent)
         until(lambda: not unacknowledged_bytes(client), "the server's kernel has it")
         assert server.stop(WAIT_S)
         replies = [reply for reply in spoken.replies(rest(client)) if reply[0]]  # 0: a goodbye
         assert sorted(replies) == expected
-
-
-def test_what_is_too_long_is_refused(spoken: Spoken, rng: random.Random) -> None:
-    """A message that is too long is refused, after the reply to the request before it."""
-    with served(spoken, rng, 20, Probe()) as (_, client):
-        client.sendall(spoken.hello + spoken.request(1, b"good", ECHO) + spoken.request(2, bytes(BYTES_MAX + 1), ECHO))
-        client.shutdown(socket.SHUT_WR)
-        replies = spoken.replies(rest(client))
-    assert (1, 0, b"good") in replies
-    (code,) = [code for _, code, _ in replies if code]
-    assert code in (FaultCode.INVALID_ARGUMENT, FaultCode.RESOURCE_EXHAUSTED)

@@ -1,21 +1,21 @@
 """The timeline of every server: each request has its own stamps in their order, on every transport and executor."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import grpc
 import numpy as np
 import pytest
 
 from experiments.results.stages import ALL, Stages, load, summary
 from stock_service.rpc.concurrency import EXECUTORS
-from stock_service.rpc.errors import Fault, FaultCode
+from stock_service.rpc.errors import FaultCode
+from stock_service.rpc.health import CHECK
 from stock_service.rpc.server_core.reactor import RequestServer
 from stock_service.rpc.service import Service
 from stock_service.rpc.timeline import NO_METHOD, Timeline
-from stock_service.rpc.transports import Connection, ServeOptions
+from stock_service.rpc.transports import ServeOptions
 from stock_service.rpc.wire.framing import ReplyFrame
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
@@ -36,6 +36,7 @@ from tests.conformance.running import (
     Probe,
     maker,
     one_executor_each,
+    outcome,
     until,
 )
 from tests.conformance.running import Running as RunningServer
@@ -49,13 +50,6 @@ TRADE_ONE = stock_pb2.TradeRequest(name="FishCo", quantity=1, side=stock_pb2.SID
 
 POOLS = [name for name in EXECUTORS if name != "thread-per-task"]
 """The executors where a request may wait for a thread."""
-
-
-@pytest.fixture(autouse=True)
-def forget_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A handler's error, kept by pytest for its log, holds on to the call and so to a whole gRPC server."""
-    yield
-    caplog.get_records("call").clear()
 
 
 def timed(make: Maker, service: Service, timeline: Timeline, workers: int = 4, pipeline_max: int = 64) -> RunningServer:
@@ -113,24 +107,17 @@ def test_the_clients_times_enclose_the_servers(kind: Kind, tmp_path: Path) -> No
     assert violations(stages) == 0
 
 
-def outcome(connection: Connection, path: str, payload: bytes = b"") -> FaultCode | None:
-    """The fault in which a call ended: None if it was answered."""
-    try:
-        connection.call(path, payload, WAIT_S)
-    except Fault as fault:
-        return fault.code
-    return None
-
-
 @pytest.mark.parametrize("kind", one_executor_each(0), ids=str)
 def test_a_fault_has_its_stamps(kind: Kind, tmp_path: Path) -> None:
-    """A handler's fault and its bug have all stamps, and on sockets a request for an unknown method."""
+    """A handler's fault and its bug have all stamps, and on sockets a request for an unknown method. gRPC's
+    own health is left out."""
     probe, timeline = Probe(), Timeline(100)
     with timed(maker(kind), probe.service, timeline) as running, probe:
         connection = running.connect()
         assert outcome(connection, FAIL, b"8") is FaultCode.RESOURCE_EXHAUSTED
         assert outcome(connection, FAIL, b"exit") is FaultCode.INTERNAL
         assert outcome(connection, ECHO) is None
+        assert kind.transport not in GRPC or outcome(connection, CHECK) is None
         if kind.transport == "sockets":  # elsewhere no thread answers a request for an unknown method
             assert outcome(connection, "/tests.v1.Probe/None") is FaultCode.UNIMPLEMENTED
     stages = stages_of(timeline, tmp_path)
@@ -139,57 +126,24 @@ def test_a_fault_has_its_stamps(kind: Kind, tmp_path: Path) -> None:
     assert violations(stages) == 0
 
 
-@pytest.mark.parametrize("transport", GRPC)
-def test_grpcs_own_services_are_left_out(transport: str, tmp_path: Path) -> None:
-    """Health is asked on the threads that answer the service, and is not among its requests."""
-    timeline = Timeline(100)
-    with timed(maker(Kind(transport, "static-pool")), Probe().service, timeline) as running:
-        connection = running.connect()
-        assert outcome(connection, "/grpc.health.v1.Health/Check") is None
-        assert outcome(connection, ECHO) is None
-    assert paths(stages_of(timeline, tmp_path)) == [ECHO]
-
-
-@pytest.mark.parametrize("executor", POOLS)
-def test_a_wait_for_a_thread_is_seen_on_sockets(executor: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("transport", "executor"), [*(("sockets", executor) for executor in POOLS), *each_once(GRPC, POOLS)]
+)
+def test_a_wait_for_a_thread_is_seen(transport: str, executor: str, tmp_path: Path) -> None:
     """With one busy thread, a request is accepted before the thread is free, and dequeued after."""
     probe, timeline = Probe(), Timeline(100)
-    with timed(maker(Kind("sockets", executor)), probe.service, timeline, workers=1) as running, probe:
-        with (
-            RawSocket(running.address) as first,
-            RawSocket(running.address) as second,
-            RawSocket(running.address) as bad,
-        ):
-            first.send(frame(1, BLOCK))
-            probe.entered()
-            second.send(frame(1, ECHO))
-            bad.send(frame(0))
-            assert bad.reply() is not None  # said by the thread that reads, behind the second request
-            released_ns = release(probe)
-            assert first.reply() == second.reply() == ReplyFrame(1, 0, b"")
+    with (
+        timed(maker(Kind(transport, executor)), probe.service, timeline, workers=1) as running,
+        ThreadPoolExecutor(2) as threads,
+        probe,
+    ):
+        first = threads.submit(outcome, running.connect(), BLOCK)
+        probe.entered()
+        second = threads.submit(outcome, running.connect(), ECHO)
+        until(lambda: running._executor.under_way == 2, "the second request waits for the thread")
+        released_ns = release(probe)
+        assert first.result(WAIT_S) is second.result(WAIT_S) is None
     check_wait_for_a_thread(stages_of(timeline, tmp_path), released_ns)
-
-
-@pytest.mark.parametrize(("transport", "executor"), each_once(GRPC, POOLS))
-def test_a_wait_for_a_thread_is_seen_on_grpc(transport: str, executor: str, tmp_path: Path) -> None:
-    """With grpcio's pool and with ours, a wait for a thread is seen as on sockets."""
-    probe, timeline = Probe(), Timeline(100)
-    with timed(maker(Kind(transport, executor)), probe.service, timeline, workers=1) as running, probe:
-        with grpc.insecure_channel("{}:{}".format(*running.address)) as channel:
-            first = call_on(channel, BLOCK).future(b"")
-            probe.entered()
-            second = call_on(channel, ECHO).future(b"")
-            for _ in range(20):  # said by what takes calls, behind the second one; an event loop may take some at once
-                with pytest.raises(grpc.RpcError):
-                    call_on(channel, "/tests.v1.Probe/None")(b"", WAIT_S)
-            released_ns = release(probe)
-            assert first.result(WAIT_S) == second.result(WAIT_S) == b""
-    check_wait_for_a_thread(stages_of(timeline, tmp_path), released_ns)
-
-
-def call_on(channel: grpc.Channel, path: str) -> "grpc.UnaryUnaryMultiCallable[bytes, bytes]":
-    """A callable of a method in bytes."""
-    return channel.unary_unary(path)
 
 
 def release(probe: Probe) -> int:

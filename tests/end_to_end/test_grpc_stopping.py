@@ -11,9 +11,9 @@ import pytest
 
 from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.grpcio.draining import REFUSING_S, SERVING_S
-from stock_service.rpc.wire.http2 import PREFACE, SETTINGS
+from stock_service.rpc.wire.http2 import PREFACE, settings
 from stock_service.trading.service import TRADE
-from tests.conformance.raw_http2 import RawHttp2, framed, headers, message
+from tests.conformance.raw_http2 import RawHttp2, headers, message
 from tests.covering import half
 from tests.end_to_end.process import STARTS, TRADE_ONE, Ended, Server, serve
 
@@ -37,7 +37,7 @@ CANCELLED = 1
 def test_who_never_speaks_does_not_hold_up_the_stop(start: tuple[str, ...]) -> None:
     """Port probes and a silent client do not delay the stop: exit code 0, long before the grace ends."""
     with Server(start, "--grace-s", "3600") as server, ExitStack() as opened:
-        for said in (b"", PREFACE[:10], PREFACE + framed(SETTINGS, 0, 0, b"")):
+        for said in (b"", PREFACE[:10], PREFACE + settings()):
             opened.enter_context(socket.create_connection(server.address)).sendall(said)
         with RawHttp2(server.address) as speaking:
             speaking.send(headers(1, TRADE), message(1, TRADE_ONE))

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -19,13 +20,29 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TOOLS = ROOT / ".tools" / "bin"
 
+OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
+"""Environment in which the go command never reaches for the network."""
 
-def absent(what: str, remedy: str = "make go-tools") -> None:
+
+def leave_out(why: str) -> NoReturn:
     """Ends the test: skipped, or failed where nothing may be skipped."""
-    message = f"{what} is absent: run {remedy}"
     if os.environ.get("INTEROP_REQUIRED"):
-        pytest.fail(message)
-    pytest.skip(message)
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def absent(what: str, remedy: str = "make go-tools") -> NoReturn:
+    """Ends the test, as ``leave_out`` does, with the command to get what is absent."""
+    leave_out(f"{what} is absent: run {remedy}")
+
+
+def run(*command: str, cwd: Path | None = None, **environment: str) -> str:
+    """The output of a command; fails the test, with the command's words, where it failed."""
+    done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
+    if done.returncode and "GOPROXY=off" in done.stderr:
+        absent("a Go module")
+    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
+    return done.stdout
 
 
 CPP_PACKAGES = "libgrpc++-dev protobuf-compiler-grpc g++ pkg-config make"
@@ -45,11 +62,9 @@ def build_cpp() -> Callable[[str], Path]:
                 absent(program, f"apt-get install {CPP_PACKAGES}")
         out = TOOLS.parent / "interop"
         out.mkdir(parents=True, exist_ok=True)
-        command = ["make", "--silent", f"OUT={out}", name]
         with (out / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            done = subprocess.run(command, cwd=HERE / "cpp", capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+            run("make", "--silent", f"OUT={out}", name, cwd=HERE / "cpp")
         return out / name
 
     return build
@@ -74,17 +89,10 @@ def go() -> Callable[..., str]:
     if shutil.which("go") is None:
         absent("go")
 
-    def run(folder: Path, *arguments: str) -> str:
-        environment = os.environ | {"GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
-        done = subprocess.run(
-            ["go", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode and "GOPROXY=off" in done.stderr:
-            absent("a Go module")
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def run_go(folder: Path, *arguments: str) -> str:
+        return run("go", *arguments, cwd=folder, **OFFLINE)
 
-    return run
+    return run_go
 
 
 @pytest.fixture(params=["grpc", "grpc_static"])

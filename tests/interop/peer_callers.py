@@ -1,7 +1,8 @@
 """Callers of the peers' servers: one for each service, and the results of a load of many callers.
 
-A caller makes one call after another on a connection of its own and checks every reply. ``Gone`` says that the
-server's end was an orderly one: it closed between two replies, and not within one.
+A caller is a context manager: it opens a connection of its own, and gives a function that makes a call and checks its
+reply. The function raises ``Gone`` where the server's end was an orderly one: it closed between two replies, and not
+within one. It raises AssertionError where a reply is wrong or not whole.
 """
 
 import http.client
@@ -9,8 +10,8 @@ import json
 import subprocess
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Protocol
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import count
 
 import grpc
 import psutil
@@ -43,95 +44,78 @@ class Gone(Exception):
     """The server has closed the connection between two replies."""
 
 
-class Caller(Protocol):
-    """Calls a server."""
+Call = Callable[[], None]
 
-    def call(self) -> None:
-        """Makes a call and checks its reply. Raises Gone; AssertionError where the reply is wrong or not whole."""
-
-    def close(self) -> None:
-        """Closes the connection."""
+Caller = Callable[[Server, int], AbstractContextManager[Call]]
+"""Makes a caller of a server, from the caller's number."""
 
 
-class EntityCaller:
+@contextmanager
+def storing(server: Server, number: int) -> Iterator[Call]:
     """Stores an entity and reads it back, by turns."""
+    stored = count()
 
-    def __init__(self, server: Server, number: int) -> None:
-        self._connection = http.client.HTTPConnection(*server.address, timeout=WAIT_S)
-        self._path, self._id, self._stored = f"/entities/{number}", number, 0
-
-    def request(self, method: str, body: dict[str, object] | None = None) -> tuple[int, dict[str, object]]:
+    def request(method: str, body: dict[str, object] | None = None) -> tuple[int, dict[str, object]]:
         """A reply's status and its body. Raises Gone."""
         try:
             sent, fields = (None, {}) if body is None else (json.dumps(body), {"Content-Type": "application/json"})
-            self._connection.request(method, self._path, sent, fields)
-            reply = self._connection.getresponse()
+            connection.request(method, f"/entities/{number}", sent, fields)
+            reply = connection.getresponse()
         except (ConnectionError, http.client.RemoteDisconnected) as error:
             raise Gone from error
         said = reply.read()
         assert reply.headers["Content-Type"] == "application/json", said
         return reply.status, json.loads(said)
 
-    def call(self) -> None:
-        """See ``Caller``."""
-        entity = {"id": self._id, "description": "größer \n", "value": self._stored + 0.5}
-        assert self.request("PUT", entity) == (200, {"created": self._stored == 0})
-        self._stored += 1
-        assert self.request("GET") == (200, entity)
+    def call() -> None:
+        before = next(stored)
+        entity = {"id": number, "description": "größer \n", "value": before + 0.5}
+        assert request("PUT", entity) == (200, {"created": before == 0})
+        assert request("GET") == (200, entity)
 
-    def close(self) -> None:
-        """See ``Caller``."""
-        self._connection.close()
+    with closing(http.client.HTTPConnection(*server.address, timeout=WAIT_S)) as connection:
+        yield call
 
 
-class GrpcCaller:
+def of_grpc(
+    calls: Callable[[grpc.Channel], Call], refusals: Collection[grpc.StatusCode] = (grpc.StatusCode.UNAVAILABLE,)
+) -> Caller:
     """Makes the calls of a service that has grpcio stubs. ``refusals``: how a stopping server refuses a call."""
 
-    def __init__(
-        self,
-        server: Server,
-        calls: Callable[[grpc.Channel], Callable[[], None]],
-        refusals: Collection[grpc.StatusCode] = (grpc.StatusCode.UNAVAILABLE,),
-    ) -> None:
-        self._refusals = refusals
-        self._channel = grpc.insecure_channel(server.at)
-        self._call = calls(self._channel)
+    @contextmanager
+    def caller(server: Server, _: int) -> Iterator[Call]:
+        def checked() -> None:
+            try:
+                call()
+            except grpc.RpcError as error:
+                if error.code() in refusals:
+                    raise Gone from error
+                raise
 
-    def call(self) -> None:
-        """See ``Caller``."""
-        try:
-            self._call()
-        except grpc.RpcError as error:
-            if error.code() in self._refusals:
-                raise Gone from error
-            raise
+        with grpc.insecure_channel(server.at) as channel:
+            call = calls(channel)
+            yield checked
 
-    def close(self) -> None:
-        """See ``Caller``."""
-        self._channel.close()
+    return caller
 
 
-class StockCaller:
+@contextmanager
+def looking_up(server: Server, _: int) -> Iterator[Call]:
     """Looks a stock up."""
 
-    def __init__(self, server: Server, _: int) -> None:
-        self._connection = load("sockets").connect(server.address, WAIT_S)
-        self._exchange = RemoteExchange(self._connection, WAIT_S)
-
-    def call(self) -> None:
-        """See ``Caller``."""
+    def call() -> None:
         try:
-            reply = self._exchange.lookup("GameStart")
+            reply = exchange.lookup("GameStart")
         except Unavailable as error:
             raise Gone from error
         assert (reply.status, reply.volume) == (Status.OK, 0)
 
-    def close(self) -> None:
-        """See ``Caller``."""
-        self._connection.close()
+    with closing(load("sockets").connect(server.address, WAIT_S)) as connection:
+        exchange = RemoteExchange(connection, WAIT_S)
+        yield call
 
 
-def sorting(channel: grpc.Channel) -> Callable[[], None]:
+def sorting(channel: grpc.Channel) -> Call:
     """Calls of both methods of the sorting service."""
     stub = SortServiceStub(channel)
 
@@ -143,7 +127,7 @@ def sorting(channel: grpc.Channel) -> Callable[[], None]:
     return call
 
 
-def greeting(channel: grpc.Channel) -> Callable[[], None]:
+def greeting(channel: grpc.Channel) -> Call:
     """The greeter's one method."""
     stub = GreeterStub(channel)
 
@@ -153,7 +137,7 @@ def greeting(channel: grpc.Channel) -> Callable[[], None]:
     return call
 
 
-def trading(channel: grpc.Channel) -> Callable[[], None]:
+def trading(channel: grpc.Channel) -> Call:
     """Calls of the three methods of the stock service, while other callers change the same stock."""
     stub = StockServiceStub(channel)
 
@@ -169,21 +153,20 @@ def trading(channel: grpc.Channel) -> Callable[[], None]:
     return call
 
 
-CALLER: dict[str, Callable[[Server, int], Caller]] = {
-    "go-sort-grpc": lambda server, _: GrpcCaller(server, sorting),
-    "cpp-greeter": lambda server, _: GrpcCaller(
-        server,
+CALLER: dict[str, Caller] = {
+    "go-sort-grpc": of_grpc(sorting),
+    "cpp-greeter": of_grpc(
         greeting,
         (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED),  # the latter to calls that no handler has yet
     ),
-    "go-stock": lambda server, _: GrpcCaller(server, trading),
-    "rust-stock": lambda server, _: GrpcCaller(server, trading),
-    "c-stock": StockCaller,
-    "go-entity": EntityCaller,
-    "rust-entity": EntityCaller,
-    "rust-entity-debug": EntityCaller,
-    WITHOUT_GIL: StockCaller,
-    PYTHON_EPOLL: StockCaller,
+    "go-stock": of_grpc(trading),
+    "rust-stock": of_grpc(trading),
+    "c-stock": looking_up,
+    "go-entity": storing,
+    "rust-entity": storing,
+    "rust-entity-debug": storing,
+    WITHOUT_GIL: looking_up,
+    PYTHON_EPOLL: looking_up,
 }
 """Callers by the peer's name. Other peers are called by their own client."""
 
@@ -208,12 +191,9 @@ CLIENT_OPTIONS: dict[str, Sequence[str]] = {
 def check_answers(name: str, server: Server) -> None:
     """A few calls have the right replies."""
     if name in CALLER:
-        caller = CALLER[name](server, 1)
-        try:
+        with CALLER[name](server, 1) as call:
             for _ in range(3):
-                caller.call()
-        finally:
-            caller.close()
+                call()
     else:
         lines = run_client(name, server, 20).stdout.splitlines()
         assert len(lines) == 21, "connecting, and twenty calls"
@@ -236,22 +216,18 @@ def under_load(name: str, server: Server) -> Iterator[None]:
 
 
 @contextmanager
-def _load_of_callers(connect: Callable[[Server, int], Caller], server: Server) -> Iterator[None]:
+def _load_of_callers(caller: Caller, server: Server) -> Iterator[None]:
     answered = [0] * CALLERS
     wrong: list[BaseException] = []
 
     def load(number: int) -> None:
-        caller = connect(server, number)
         try:
-            while True:
-                caller.call()
-                answered[number] += 1
-        except Gone:
-            pass
+            with caller(server, number) as call, suppress(Gone):
+                while True:
+                    call()
+                    answered[number] += 1
         except BaseException as error:
             wrong.append(error)
-        finally:
-            caller.close()
 
     threads = [threading.Thread(target=load, args=(number,), name=f"caller-{number}") for number in range(CALLERS)]
     for thread in threads:

@@ -8,18 +8,16 @@ test here uses the network.
 """
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from experiments.peers import missing
-from tests.interop.conftest import ROOT, TOOLS, absent
+from tests.interop.conftest import HERE, ROOT, TOOLS, absent, run
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
-
-HERE = Path(__file__).resolve().parent
 
 EXPECTED = [
     "lookup 1 10120 0 0",
@@ -33,7 +31,7 @@ EXPECTED = [
 ]
 
 
-def _absent(what: str, remedy: str, lacks: list[str]) -> None:
+def _absent(what: str, remedy: str, lacks: list[str]) -> NoReturn:
     """Skips the test where this machine lacks a tool for the client; ends it as ``absent`` does where all tools are
     there."""
     if lacks:
@@ -41,33 +39,25 @@ def _absent(what: str, remedy: str, lacks: list[str]) -> None:
     absent(what, remedy)
 
 
-def run(*command: str, cwd: Path) -> str:
-    """The output of a command; fails the test, with the command's words, where it failed."""
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def test_node(server: str, tmp_path: Path) -> None:
+def test_node(server: str) -> None:
     """@grpc/grpc-js, in Node."""
     node, modules = shutil.which("node"), TOOLS.parent / "node" / "node_modules"
     if node is None or not modules.exists():
         _absent("the client in Node", "make node-client", [] if shutil.which("npm") else ["npm is missing"])
-    assert node is not None
-    lines = run(node, str(HERE / "node_client" / "main.js"), str(modules), str(ROOT / "protos"), server, cwd=tmp_path)
+    lines = run(node, str(HERE / "node_client" / "main.js"), str(modules), str(ROOT / "protos"), server)
     assert lines.splitlines() == EXPECTED
 
 
-def test_tonic(server: str, tmp_path: Path) -> None:
+def test_tonic(server: str) -> None:
     """tonic, in Rust."""
     if not (TOOLS / "tonic-client").exists():
         _absent("the client on tonic", "make tonic-client", missing("rust-stock"))
-    assert run(str(TOOLS / "tonic-client"), server, cwd=tmp_path).splitlines() == EXPECTED
+    assert run(str(TOOLS / "tonic-client"), server).splitlines() == EXPECTED
 
 
-def test_cpp(server: str, build_cpp: Callable[[str], Path], tmp_path: Path) -> None:
+def test_cpp(server: str, build_cpp: Callable[[str], Path]) -> None:
     """gRPC's C++."""
-    assert run(str(build_cpp("client")), server, cwd=tmp_path).splitlines() == EXPECTED
+    assert run(str(build_cpp("client")), server).splitlines() == EXPECTED
 
 
 def test_h2load(server: str, tmp_path: Path) -> None:
@@ -75,10 +65,9 @@ def test_h2load(server: str, tmp_path: Path) -> None:
     h2load = shutil.which("h2load")
     if h2load is None:
         absent("h2load", "apt-get install nghttp2-client")
-    assert h2load is not None
     lookup = tmp_path / "lookup"
     lookup.write_bytes(b"\0\0\0\0\x08\x0a\x06FishCo")  # as gRPC frames it
     headers = [f"-H{header}" for header in ("content-type: application/grpc", "te: trailers")]
     url = f"http://{server}/stock_service.v1.StockService/Lookup"
-    said = run(h2load, "-n2000", "-c4", "-m16", f"-d{lookup}", *headers, url, cwd=tmp_path)
+    said = run(h2load, "-n2000", "-c4", "-m16", f"-d{lookup}", *headers, url)
     assert "2000 succeeded, 0 failed" in said, said

@@ -4,11 +4,8 @@ Both are built here, from ``go_server`` and ``cpp``: the Go one with the modules
 one with Debian's libgrpc++-dev, protobuf-compiler-grpc and g++. A server that cannot be built skips its tests.
 """
 
-import os
-import shutil
 import signal
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -23,41 +20,24 @@ from stock_service.rpc.wire.grpc_codec import GrpcCodec
 from stock_service.trading.service import LOOKUP
 from stock_service.v1 import stock_pb2
 from tests.end_to_end.process import Running
-from tests.interop.conftest import absent
+from tests.interop.conftest import HERE
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
-HERE = Path(__file__).resolve().parent
 WAIT_S = 10.0
 
 FAIL, LARGE, ECHO, LATE = (f"/interop.Trial/{name}" for name in ("Fail", "Large", "Echo", "Late"))
 DETAIL = "Kurs über 100 % – ß"
 
 
-def run(*command: str, cwd: Path, **environment: str) -> str:
-    """The output of a command; fails the test, with the command's words, where it failed."""
-    done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
-    if "GOPROXY=off" in done.stderr:
-        absent("a Go module", "make go-tools")
-    assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def build_go(folder: Path) -> Path:
-    """The Go server. Never reaches for the network."""
-    if shutil.which("go") is None:
-        absent("go", "make go-tools")
-    source = HERE / "go_server"
-    run("go", "build", "-o", str(folder / "server"), ".", cwd=source, GOPROXY="off", GOTOOLCHAIN="local")
-    return folder / "server"
-
-
 @pytest.fixture(scope="module", params=["go", "cpp"])
-def program(
-    request: pytest.FixtureRequest, build_cpp: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A server, built once for all tests."""
-    return build_cpp("server") if request.param == "cpp" else build_go(tmp_path_factory.mktemp("go"))
+    if request.param == "cpp":
+        return Path(request.getfixturevalue("build_cpp")("server"))
+    server = tmp_path_factory.mktemp("go") / "server"
+    request.getfixturevalue("go")(HERE / "go_server", "build", "-o", str(server), ".")
+    return server
 
 
 @pytest.fixture

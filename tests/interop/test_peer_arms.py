@@ -1,7 +1,5 @@
 """Peers as arms of a sweep: started by their language, loaded by their own client. ``make peers`` builds them."""
 
-import os
-
 import pytest
 
 from experiments.design.arms import Arm, Group
@@ -11,6 +9,7 @@ from experiments.measure.bench import CATALOG, bench
 from experiments.measure.runner import measure_block
 from experiments.peers import is_built, peer_of, why_absent
 from experiments.results.observed import ALL, KEPT
+from tests.interop.conftest import leave_out
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -35,9 +34,7 @@ def test_a_peer_is_an_arm(of: Setting) -> None:
     """Every call of its client is counted but each client's first, and the server's processor time is read."""
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     if not is_built(name):
-        if os.environ.get("INTEROP_REQUIRED"):
-            pytest.fail(why_absent(name))
-        pytest.skip(why_absent(name))
+        leave_out(why_absent(name))
     sweep = Sweep("study", "part", (Group((Arm(of),)),), (), 1, (1,), turns=Windows(calls=20))
     block = measure_block(sweep, 1, 1, bench(CATALOG))
     clients = of.whole("clients")

@@ -1,13 +1,11 @@
 """The peers' own tests, in their own languages, and their compilers' warnings."""
 
-import os
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from experiments.peers import BUILT, PEERS, PYTHON, SOURCES, Absent, server_command
+from tests.interop.conftest import OFFLINE, leave_out, run
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -25,8 +23,6 @@ once more. Rust's tests are built as the peer is, so that what both depend on is
 check-reliability-overnight`` runs Go's tests again with race detection, which compiles gRPC anew: two minutes of two
 cores."""
 
-OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"}
-
 
 def test_every_language_is_tested() -> None:
     """No peer that is built is without tests of its own; one in Python is tested like all of Python."""
@@ -40,18 +36,9 @@ def test_its_own_tests_pass(language: str) -> None:
         try:
             server_command(name)
         except Absent as absent:
-            if os.environ.get("INTEROP_REQUIRED"):
-                pytest.fail(str(absent))
-            pytest.skip(str(absent))
+            leave_out(str(absent))
     for command in COMMANDS[language]:
-        assert ended_well(command, SOURCES / language) == ""
-
-
-def ended_well(command: tuple[str, ...], folder: Path) -> str:
-    """Fail the test with a command's words where it failed."""
-    environment = os.environ | OFFLINE
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    return f"{done.stdout}{done.stderr}" if done.returncode else ""
+        run(*command, cwd=SOURCES / language, **OFFLINE)
 
 
 STEPS = ["create", "bind", "connect", "send", "receive", "close"]

@@ -1,7 +1,7 @@
 """Catalogs taken apart, so that a bad interleaving can be forced instead of hoped for.
 
 ``Handoff`` stops a thread at the point where another one would do harm, until another did something. ``PlantedCatalog``
-is a catalog whose three methods can be replaced one by one. ``FieldCatalog`` stores price, volume and number apart and
+is a catalog whose three methods can be replaced one by one. ``field_catalog`` stores price, volume and number apart and
 hands over between them. So it is right only under a lock that excludes.
 """
 
@@ -133,11 +133,16 @@ def read(store: Store, name: str) -> Version:
 def change(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
     """See ``Catalog``."""
     with store.lock:
-        version = store.versions[name]
-        stock, status = step(version[0])
-        if stock is not version[0]:
-            version = store.versions[name] = (stock, store.number())
-        return version, status
+        return change_unlocked(store, name, step)
+
+
+def change_unlocked(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
+    """Reads, changes and stores. The caller holds the lock."""
+    version = store.versions[name]
+    stock, status = step(version[0])
+    if stock is not version[0]:
+        version = store.versions[name] = (stock, store.number())
+    return version, status
 
 
 def replay(store: Store, request_id: str, answer: Callable[[], Changed]) -> Changed:
@@ -196,54 +201,39 @@ class PlantedCatalog:
         return _told(self._store.handoff, name, changed)
 
 
-class FieldCatalog:
+def field_catalog(
+    stocks: Iterable[Stock], locking: Lockings, handoff: Handoff, *, writer_waits: bool = False
+) -> PlantedCatalog:
     """A catalog that stores a stock field by field, and reads the fields in an order that shows it.
 
     For strategies that keep readers out while a writer writes, and writers while a reader reads. A reader half-way
     waits for a writer to come, or, where ``writer_waits``, a writer half-way for a reader.
     """
+    reader_share, writer_share = (0.0, 1.0) if writer_waits else (1.0, 0.0)
+    first = {stock.name: stock for stock in stocks}
+    prices = {name: stock.price_cents for name, stock in first.items()}
+    volumes = {name: stock.volume for name, stock in first.items()}
+    sequences = dict.fromkeys(first, 0)
+    locks = locking(first)
 
-    def __init__(
-        self, stocks: Iterable[Stock], locking: Lockings, handoff: Handoff, *, writer_waits: bool = False
-    ) -> None:
-        self._reader_share, self._writer_share = (0.0, 1.0) if writer_waits else (1.0, 0.0)
-        self._stocks = {stock.name: stock for stock in stocks}
-        self._prices = {name: stock.price_cents for name, stock in self._stocks.items()}
-        self._volumes = {name: stock.volume for name, stock in self._stocks.items()}
-        self._sequences = dict.fromkeys(self._stocks, 0)
-        self._commits = count(1)
-        self._locking = locking(self._stocks)
-        self._handoff = handoff
-        self._store = Store({}, handoff)
+    def read_fields(store: Store, name: str) -> Version:
+        with locks.reading[name] or nullcontext():
+            volume = volumes[name]
+            store.handoff.tell(f"reading {name}")
+            store.handoff.wait(name, reader_share)
+            return Stock(name, prices[name], first[name].volume_limit, volume), sequences[name]
 
-    def names(self) -> Iterable[str]:
-        return self._stocks.keys()
-
-    def read(self, name: str) -> Version | None:
-        if name not in self._stocks:
-            return None
-        with self._locking.reading[name] or nullcontext():
-            volume = self._volumes[name]
-            self._handoff.tell(f"reading {name}")
-            self._handoff.wait(name, self._reader_share)
-            price_cents, sequence = self._prices[name], self._sequences[name]
-        return Stock(name, price_cents, self._stocks[name].volume_limit, volume), sequence
-
-    def change(self, name: str, step: Step, once: Once | None = None) -> Changed:
-        if once is not None:
-            return replay(self._store, once.request_id, lambda: self.change(name, step))
-        if name not in self._stocks:
-            return step(None)[1], 0, 0
-        sequence = 0
-        with self._locking.writing[name]:
-            before = Stock(name, self._prices[name], self._stocks[name].volume_limit, self._volumes[name])
-            stock, status = known(step)(before)
+    def change_fields(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
+        with locks.writing[name]:
+            before = Stock(name, prices[name], first[name].volume_limit, volumes[name])
+            stock, status = step(before)
             if stock is not before:
-                sequence = self._sequences[name] = next(self._commits)
-                self._handoff.wait(f"reading {name}", self._writer_share)
-                self._prices[name] = stock.price_cents
-                self._volumes[name] = stock.volume
-        return _told(self._handoff, name, (status, stock.volume, sequence))
+                sequences[name] = store.number()
+                store.handoff.wait(f"reading {name}", writer_share)
+                prices[name], volumes[name] = stock.price_cents, stock.volume
+            return (stock, sequences[name]), status
+
+    return PlantedCatalog(first.values(), handoff, read=read_fields, change=change_fields)
 
 
 def _told(handoff: Handoff, name: str, changed: Changed) -> Changed:

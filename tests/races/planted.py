@@ -16,7 +16,6 @@ from stock_service.trading.model import Status, Stock
 from stock_service.trading.once import Changed
 from tests.races.interleaving import (
     Change,
-    FieldCatalog,
     Handoff,
     KnownStep,
     OneLock,
@@ -26,6 +25,8 @@ from tests.races.interleaving import (
     Stepping,
     Store,
     change,
+    change_unlocked,
+    field_catalog,
     read,
     replay,
 )
@@ -152,17 +153,7 @@ def reply_before_the_commit(store: Store, name: str, step: KnownStep) -> tuple[V
     """Writers see the commit at once, readers when the next write of any stock makes it theirs."""
     with store.lock:
         store.cache.update(store.versions)
-        done, status = change_unlocked(store, name, step)
-        return done, status
-
-
-def change_unlocked(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
-    """Reads, changes and stores. The caller holds the lock."""
-    version = store.versions[name]
-    stock, status = step(version[0])
-    if stock is not version[0]:
-        version = store.versions[name] = (stock, store.number())
-    return version, status
+        return change_unlocked(store, name, step)
 
 
 def forgets_the_cache_late(store: Store, name: str, step: KnownStep) -> tuple[Version, Status]:
@@ -323,7 +314,7 @@ def _stepping(make: Callable[[Handoff], Locking]) -> MakeCatalog:
 
 def _fields(make: Callable[[], Locking], *, writer_waits: bool = False) -> MakeCatalog:
     """A catalog that needs its readers kept out, under a strategy that does not."""
-    return lambda stocks, handoff: FieldCatalog(stocks, lambda _: make(), handoff, writer_waits=writer_waits)
+    return lambda stocks, handoff: field_catalog(stocks, lambda _: make(), handoff, writer_waits=writer_waits)
 
 
 def _planted(read: Read = read, change: Change = change, replay: Replay = replay) -> MakeCatalog:

@@ -2,7 +2,6 @@
 
 import pickle
 import random
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,7 +104,6 @@ STOCKS = (Stock("A", 100, 10**9), Stock("B", 200, 10**9))
 
 OPEN = """
 import os, signal, sys
-from stock_service.trading import rules
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.once import Once
 from stock_service.trading.shared.catalog import SharedCatalog
@@ -113,32 +111,12 @@ from stock_service.trading.shared.memory import Memory
 
 catalog = SharedCatalog(Memory(int(sys.argv[1])))
 exchange = Exchange(catalog)
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def killed(descriptor: int, source: str) -> None:
-    """Runs a process that kills itself where the source says so."""
-    with started(descriptor, "-c", OPEN + source, str(descriptor)) as process:
-        assert process.wait(WAIT_S) == -signal.SIGKILL
-
-
-def test_a_process_killed_in_a_change_leaves_the_old_stock_and_no_lock() -> None:
-    """A process is killed in the middle of a step, which has the memory to itself: others read and change it at
-    once."""
-    with Shared() as shared:
-        descriptor = shared.memory(STOCKS)
-        exchange = Exchange(shared.catalog(descriptor))
-        assert exchange.trade("A", 1, Side.BUY).sequence == 1
-        killed(descriptor, 'catalog.change("A", lambda stock: (die(), rules.trade(stock, 5))[1])')
-        assert exchange.lookup("A").volume == 1
-        assert exchange.trade("A", 1, Side.BUY) == TradeReply(Status.OK, 2, 2)
-
-
 def test_who_waits_for_a_killed_process_goes_on() -> None:
-    """A second use that waits for a first one in another process takes its place when that process is killed."""
+    """A second use that waits for a first one in another process takes its place when that process is killed in a step.
+    The step has the memory to itself: others then read and change the old stock at once."""
     with Shared() as shared, ThreadPoolExecutor(1) as threads:
         descriptor = shared.memory(STOCKS)
         exchange = Exchange(shared.catalog(descriptor))
@@ -151,6 +129,7 @@ def test_who_waits_for_a_killed_process_goes_on() -> None:
                 second.result(BARELY_S)
             process.kill()
             assert second.result(WAIT_S) == TradeReply(Status.OK, 5, 1)
+        assert exchange.lookup("A").volume == 5
 
 
 TRADE_ON = """
