@@ -205,7 +205,6 @@ FULL: dict[str, Callable[[], Picture]] = {
     "costs, side by side": lambda: _side_by_side("Waits"),
     "shares": _shares,
     "bars": lambda: _bars("Bars", Estimate(100, -math.inf, math.inf, 1), Estimate(50, 40, 400, 5)),
-    "curves": lambda: _curves("Curves"),
     "bars, each panel its own scale": lambda: _own_scales("Values"),
     "advice": lambda: advice.picture("advice", "How many workers? 8 processes of 16 threads", ADVISED),
     "starving": lambda: _starving(7, 3),
@@ -228,6 +227,7 @@ SPARSE: dict[str, Callable[[], Picture]] = {
     "offered": lambda: _offered("Offered", refused=True),
     "heat": lambda: _heat_map("Heat", _sparse(_points())),
     "advice": _endless,
+    "curves": lambda: _curves("Curves"),
 }
 
 

@@ -21,11 +21,13 @@ WITHOUT_VERDICTS = ("offered_load", "lock_waits", "stages")
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_answers(part: str) -> None:
-    """Every answer of every part has a sentence: without blocks, unfinished, and judged. Equal arms show no
-    difference."""
+    """Every answer of every part has a sentence, and every figure has words: without blocks, unfinished, and judged.
+    Equal arms show no difference."""
     for blocks in (0, 3, 10):
-        found = PARTS[part].answers(seen(PARTS[part].sweep, blocks))
+        given = seen(PARTS[part].sweep, blocks)
+        found = PARTS[part].answers(given)
         assert found
+        assert all(each.alternative for each in PARTS[part].pictures(given))
         for answer in found:
             assert answer.sentence.endswith(".")
             if answer.deciding:
@@ -82,6 +84,11 @@ def offered(reached_hz: float, sent_share: float = 1.0, unsent_hz: float | None 
         for rate, sent in sent_hz.items()
     }
     return extensions.offered_load(seen(sweeps.offered_load, 10, planted(windows=windows)))[0]
+
+
+def test_a_rate_that_was_not_kept_up_with_has_no_percentile() -> None:
+    """For rates above the highest kept rate the answer has the rate of replies, and no percentile."""
+    assert "Of 4,000 requests due a second, 2,500 were answered." in offered(2500.0).details
 
 
 @pytest.mark.parametrize(

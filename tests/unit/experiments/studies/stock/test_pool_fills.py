@@ -1,5 +1,6 @@
 """A pool that fills: every number of clients is measured, drawn and told, and starved clients are counted."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -74,6 +75,16 @@ def test_clients_that_starve_elsewhere_are_counted_in_a_window() -> None:
     """One starved client in each of ten windows counts as one client, and not as ten."""
     _, second, _ = pool_fills.answers(seen([CONNECTION, REQUEST], starved={arm(REQUEST, 10): 1}))
     assert "1 of 10 clients get no reply" in second.sentence
+
+
+def test_flat_then_rising_is_said_in_a_sentence_to_be_repeated() -> None:
+    """Flat then rising is one sentence with its latencies and the ratio."""
+    first, *_ = pool_fills.answers(seen([REQUEST]))
+    assert re.fullmatch(
+        r"A Lookup on sockets that waits 10 ms takes 10\.0 ms with 1 client and with 5\. "
+        r"With 10 clients it takes 20\.0 ms, 2\.0\d* times as long as with 5 \(.*\): 5 are served, and 5 wait\.",
+        first.sentence,
+    )
 
 
 @pytest.mark.parametrize("at", [dict.fromkeys(range(6, 11), 0.5), {5: 1.2}])
