@@ -212,12 +212,13 @@ def test_a_folder_of_another_study_is_refused(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_notebook_shows_figures_and_refuses_unknown_names(folder: Path) -> None:
-    """A figure is a PNG, with equal bytes each time. A refusal lists the known names."""
+    """A figure is a PNG, with equal bytes each time. The points are a table. A refusal lists the known names."""
     book = notebook.Notebook(read(folder, {"part": FakePart()}))
     figure = book.figure("answers")
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert figure == book.figure("answers"), "the same bytes"
     assert str(figure) == book.content.pictures[0].alternative
+    assert "| gRPC |" in str(book.points())
     with pytest.raises(UsageError, match="answers, latency"):
         book.figure("none")
     with pytest.raises(UsageError, match="1 to 1"):
