@@ -6,7 +6,6 @@ A notebook measures and computes nothing. A ``Drawn`` or ``Told`` as the last li
 
 from dataclasses import dataclass
 
-from experiments.judge.points import points
 from experiments.show import content, tables
 from experiments.show.content import card
 from experiments.show.figures.style import small_png
@@ -81,5 +80,4 @@ class Notebook:
 
     def points(self) -> Told:
         """Table of the points of every arm; an arm is a server under a load."""
-        judgement = self.content.judgement
-        return Told(tables.points(tuple(points(judgement.sweep, judgement.blocks).values())).markdown)
+        return Told(tables.points(self.content.judgement).markdown)

@@ -17,6 +17,7 @@ from experiments.design.setting import Setting
 from experiments.judge import gates, ratios
 from experiments.judge.gates import Refusal
 from experiments.judge.points import Point
+from experiments.judge.points import points as measured
 from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.results import observed
@@ -136,13 +137,14 @@ def bounded(judgement: Judgement, judged: Judged) -> str:
     return f"{bound}{ratio_with_ends(judged.typical)}" + f" {LIMITED_MARK}" * (above and below)
 
 
-def points(shown: Sequence[Point]) -> Table:
+def points(judgement: Judgement) -> Table:
     """Table of the points: the factors with several levels, the mean, percentiles and processor time of each arm.
 
     An arm whose requests are all of one type has only the line of this type.
     """
-    types = Counter(point.arm for point in shown)
-    shown = [point for point in shown if point.request != ALL or types[point.arm] != 2]
+    found = measured(judgement.sweep, judgement.blocks).values()
+    types = Counter(point.arm for point in found)
+    shown = [point for point in found if point.request != ALL or types[point.arm] != 2]
     varied = [name for name in FACTORS if len({point.arm.setting[name] for point in shown}) > 1]
     unit, factor = time_unit(point.mean_us.value for point in shown if point.mean_us)
     twins = {point.arm.setting for point in shown if point.arm.copy}

@@ -4,13 +4,18 @@ A row shows a number with its 95 % interval, in the colour of the transport. Pan
 by side. Other panels are one below the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from experiments.design.arms import Arm
+from experiments.judge.points import Point, points
 from experiments.judge.stats import Estimate
+from experiments.judge.verdicts import Judgement
+from experiments.results.observed import ALL
 from experiments.show.figures import style
 from experiments.show.figures.panels import even_axis, highest, log_axis, mark, pictured, rows, say
 from experiments.show.numbers import number
@@ -46,6 +51,19 @@ class Panel:
     def words(self) -> str:
         """Title and quantity as one text."""
         return ": ".join(filter(None, (self.title, self.quantity)))
+
+
+def rows_of(
+    judgement: Judgement,
+    arms: Iterable[Arm],
+    name: Callable[[Arm], str],
+    cost: Callable[[Point], Estimate | None] = attrgetter("server_cpu_us"),
+) -> list[Row]:
+    """Rows of a figure, one for each arm with a measured cost. ``name``: gives the label of an arm. ``cost``: gives the
+    cost at a point, by default the processor time of a request."""
+    found = points(judgement.sweep, judgement.blocks)
+    measured = ((arm, cost(found[arm, ALL])) for arm in arms if (arm, ALL) in found)
+    return [Row(name(arm), arm.setting.text("transport"), value) for arm, value in measured if value]
 
 
 def picture(name: str, title: str, panels: Sequence[Panel], shared: bool = False, log: bool = False) -> style.Picture:

@@ -7,10 +7,9 @@ within a panel. Equal data give equal bytes, since files have no dates and no ra
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from itertools import cycle
 from pathlib import Path
@@ -113,11 +112,8 @@ class Picture:
     draw: Callable[[], Figure]
 
 
-@contextmanager
-def house() -> Iterator[None]:
-    """Context in which new figures have the style sheet ``HOUSE``. Also usable as a decorator."""
-    with style.context(HOUSE):
-        yield
+house = partial(style.context, HOUSE)
+"""Context in which new figures have the style sheet ``HOUSE``. Also usable as a decorator."""
 
 
 @cache

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments.design.sweep import Slices, Sweep
-from experiments.judge.points import points
 from experiments.judge.verdicts import Judged, Judgement
 from experiments.peers import PEER_CLIENT
 from experiments.results.files import write_at_once
@@ -113,8 +112,7 @@ def _others(content: Content) -> Iterator[tuple[str, str]]:
 def _points(content: Content) -> Iterator[tuple[str, str]]:
     """Name and table of points of each sweep: the part's sweep, and the sweeps before or after the part's sweep."""
     for name, judgement in (("All arms", content.judgement), *content.seen.after.items()):
-        found = tuple(points(judgement.sweep, judgement.blocks).values())
-        yield name.replace("_", " ").capitalize(), tables.points(found).markdown
+        yield name.replace("_", " ").capitalize(), tables.points(judgement).markdown
 
 
 def _compared(judgement: Judgement, judged: Sequence[Judged]) -> str:

@@ -133,18 +133,10 @@ def memory(judgement: Judgement) -> str:
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:
     """Figure of the processor time of a call on every server, with a panel for each load program, on one scale."""
-    found = points(seen.main.sweep, seen.main.blocks)
-    panels = [
-        costs.Panel(
-            "Processor time of the server for each call, µs",
-            [
-                costs.Row(server, SERVERS[server].text("transport"), point.server_cpu_us)
-                for server in SERVERS
-                if (point := found.get((arm_of(server, DECIDING[0], client), ALL))) and point.server_cpu_us
-            ],
-            f"Client {client}: {BLOCKS[client]}",
-        )
-        for client in CLIENTS
-    ]
+    quantity, panels = "Processor time of the server for each call, µs", []
+    for client, calls in BLOCKS.items():
+        names = {arm_of(server, DECIDING[0], client): server for server in SERVERS}
+        rows = costs.rows_of(seen.main, names, names.__getitem__)
+        panels.append(costs.Panel(quantity, rows, f"Client {client}: {calls}"))
     title = f"What a call costs gRPC servers in Python, {DECIDING[0]} connections"
     return (costs.picture(STUDY, title, panels, shared=True),)

@@ -5,6 +5,7 @@ Modules of other parts also use the tables, and the functions that make rows and
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from experiments.design.arms import Arm
 from experiments.judge.points import points
@@ -72,14 +73,6 @@ def arms(seen: Seen) -> tuple[Section, ...]:
     return (Section("Arms", arm_table(seen.main)),)
 
 
-def rows(judgement: Judgement, arms: Iterable[Arm], name: Callable[[Arm], str]) -> list[costs.Row]:
-    """Rows of a figure, one for each arm on which the processor time of a request was measured. ``name``: gives the
-    label of an arm."""
-    found = points(judgement.sweep, judgement.blocks)
-    measured = ((arm, found[arm, ALL].server_cpu_us) for arm in arms if (arm, ALL) in found)
-    return [costs.Row(name(arm), arm.setting.text("transport"), value) for arm, value in measured if value]
-
-
 def panels_of_times(
     judgement: Judgement, arms: Sequence[Arm], quantity: str, titles: Mapping[int, str], name: Callable[[Arm], str]
 ) -> list[costs.Panel]:
@@ -88,19 +81,15 @@ def panels_of_times(
     ``quantity``: label of the axis. ``titles``: titles of the panels, by the number of connections. ``name``: gives the
     label of an arm.
     """
-    found, panels = points(judgement.sweep, judgement.blocks), []
-    for number, title in titles.items():
-        own = (found[arm, ALL] for arm in arms if arm.connections == number and (arm, ALL) in found)
-        shown = [(each.arm, each.mean_us) for each in own if each.mean_us]
-        drawn = [costs.Row(name(arm), arm.setting.text("transport"), mean_us) for arm, mean_us in shown]
-        panels.append(costs.Panel(quantity, drawn, title))
-    return panels
+    own = {number: [arm for arm in arms if arm.connections == number] for number in titles}
+    times = {number: costs.rows_of(judgement, of, name, attrgetter("mean_us")) for number, of in own.items()}
+    return [costs.Panel(quantity, times[number], title) for number, title in titles.items()]
 
 
 def _panel(seen: Seen, quantity: str, name: Callable[[Arm], str]) -> costs.Panel:
     """Panel of a figure: the processor time of a request on every arm."""
     arms = (arm for arm in seen.main.sweep.arms if not arm.copy)
-    return costs.Panel(quantity, rows(seen.main, arms, name), CLIENT + speed(seen.environment))
+    return costs.Panel(quantity, costs.rows_of(seen.main, arms, name), CLIENT + speed(seen.environment))
 
 
 def pictures(seen: Seen) -> tuple[Picture, ...]:

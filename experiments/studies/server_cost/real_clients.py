@@ -30,7 +30,7 @@ from experiments.show.figures.style import Picture
 from experiments.show.numbers import NOTHING, counted, number, ratio_with_ends
 from experiments.show.sentences import to_decide
 from experiments.show.tables import LIMITED_MARK, LIMITED_NOTE, NO_BOUND, Table, bounded
-from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section, rows
+from experiments.studies.server_cost.answers import NOT_MEASURED, goal_section
 from experiments.studies.server_cost.goals import ratio_goals
 from experiments.studies.server_cost.sweeps import HEADLINE, in_windows
 from experiments.studies.study import Scale
@@ -265,6 +265,5 @@ def _panels(judgement: Judgement) -> Iterator[costs.Panel]:
         }
         connections, calls_at_once = LOADS[load]
         at_once = f"{connections} connections × {counted(calls_at_once, 'call')} at once"
-        yield costs.Panel(
-            f"Processor time of the server for each call, {at_once}, µs", rows(judgement, words, words.__getitem__)
-        )
+        rows = costs.rows_of(judgement, words, words.__getitem__)
+        yield costs.Panel(f"Processor time of the server for each call, {at_once}, µs", rows)

@@ -21,7 +21,7 @@ from experiments.judge.verdicts import Judged, Judgement, Verdict
 from experiments.show.content import Claim, ClaimVerdict, Entry, Finding, Seen, not_measured
 from experiments.show.numbers import INTERVAL_BLOCKS_MIN, number, ratio_with_ends
 from experiments.show.sentences import listed, state_sentences
-from experiments.studies.stock.locks import LockWait, mutex_wait
+from experiments.studies.stock.locks import REQUESTS, mutex_wait
 from experiments.studies.stock.sweeps import FIGURES, GRPC, POOL, SOCKETS, clients_of
 from experiments.studies.stock.wording import brief, by_clients, contrary, counted_windows, found, mean_us, step_by_step
 
@@ -78,7 +78,7 @@ def _the_lock_is_why(parts: Parts) -> Finding:
     on both sides, and the ratio's interval does not lie within 5 % of 1."""
     judged = parts["stock"].judged.get("equal_executors")
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
-    wait = _mutex_wait(parts, "lookup")
+    wait = mutex_wait(parts["lock_waits"], "lookup") if "lock_waits" in parts else None
     if wait is not None:
         text += f" On gRPC with {clients_of(wait.arm.connections)} a Lookup waits for the lock {wait.numbers}."
     stays = judged is not None and judged.verdict is Verdict.FASTER and not judged.by_less_than_5
@@ -157,7 +157,7 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
     """Finding on the claim that the lock costs Lookup and Trade the same, from the waits of both for the mutex.
     CONFIRMED where the interval over the blocks shows that the waits differ by under 5 % of the latency."""
-    lookup, trade = _mutex_wait(parts, "lookup"), _mutex_wait(parts, "trade")
+    lookup, trade = (mutex_wait(parts["lock_waits"], each) for each in REQUESTS)
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "The server did not stamp lock waits of both request types."
     text = f"Under the mutex on gRPC a Lookup waits {lookup.numbers}. A Trade waits {trade.numbers}."
@@ -244,12 +244,6 @@ def _is_faster(judged: Judged | None) -> ClaimVerdict:
     if judged is None or judged.verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE"
     return "CONFIRMED" if judged.verdict is Verdict.FASTER else "CONTRADICTED"
-
-
-def _mutex_wait(parts: Parts, request: str) -> LockWait | None:
-    """Wait of a request type for the mutex on gRPC: the document's lock and transport. None where no wait was
-    measured."""
-    return mutex_wait(parts["lock_waits"], request) if "lock_waits" in parts else None
 
 
 ENTRIES: tuple[Entry[Parts], ...] = (

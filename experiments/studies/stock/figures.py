@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from experiments.design.arms import Arm
+from experiments.design.factors import FACTORS
 from experiments.judge.points import CONFIDENCE, Point, points
 from experiments.judge.stats import Estimate, mean_interval
 from experiments.judge.verdicts import Judgement
-from experiments.results.observed import ALL
 from experiments.show.content import Seen
 from experiments.show.figures import clients, costs, distributions, heat_map, offered_load, ratios
 from experiments.show.figures import stages as stacked
@@ -14,7 +14,7 @@ from experiments.show.figures.style import Picture, label
 from experiments.show.numbers import counted
 from experiments.studies.stock import pool_fills
 from experiments.studies.stock.locks import REQUESTS
-from experiments.studies.stock.sweeps import FIGURES, MIXED, POOL, POOLED, POOLS, STAGED, THREE
+from experiments.studies.stock.sweeps import FIGURES, MIXED, POOL, POOLS, STAGED, THREE
 from experiments.studies.stock.wording import (
     at_work,
     by_clients,
@@ -32,8 +32,6 @@ TITLES = {
     "figure_4": f"Figure 4: Lookup on sockets, a pool of {FIGURES['figure_4']['workers']} threads",
     "figure_5": f"Figure 5: Lookup on sockets, a pool of {POOL} threads",
 }
-
-ALL_POINTS = dict[tuple[Arm, str], Point]
 
 Painter = Callable[[Seen], Sequence[Picture]]
 
@@ -98,8 +96,8 @@ def over_clients(name: str, title: str, factor: str) -> Painter:
     level of ``factor``, and a line for each setting of the other factors."""
 
     def pictures(seen: Seen) -> Sequence[Picture]:
-        found = points(seen.main.sweep, seen.main.blocks)
-        levels = dict.fromkeys(arm.setting.text(factor) for arm in seen.main.sweep.arms)
+        arms = [arm for arm in seen.main.sweep.arms if not arm.copy]
+        found, levels = points_of(seen.main, arms), dict.fromkeys(arm.setting.text(factor) for arm in arms)
         panels = [clients.Panel(f"{factor}: {level}", list(_rest(found, factor, level))) for level in levels]
         return [clients.picture(name, title, panels)]
 
@@ -152,7 +150,7 @@ def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
     """Rows of numbers under a figure, each with a number for each number of clients: threads that ran requests, and
     threads at work at once on average. Empty where the server stamped nothing."""
-    if staged is None or figure not in POOLED:
+    if staged is None:
         return {}
     own = by_clients(staged, FIGURES[figure])
     ran = {arm.connections: threads_ran(staged, arm) for arm in own}
@@ -175,24 +173,19 @@ def _three(judgement: Judgement) -> Picture:
     return clients.picture("three", title, panels)
 
 
-def _rest(found: ALL_POINTS, factor: str, level: str) -> Iterator[clients.Line]:
+def _rest(found: Sequence[Point], factor: str, level: str) -> Iterator[clients.Line]:
     """Lines of latency over the number of clients at one level of ``factor``, one for each setting of the other
     factors. The levels of the other varying factors name a line."""
-    arms = dict.fromkeys(arm for arm, _ in found)
     varying = [
         name
-        for name in dict(next(iter(arms)).setting.levels)
-        if name not in (factor, "clients") and len({arm.setting[name] for arm in arms}) > 1
+        for name in FACTORS
+        if name not in (factor, "clients") and len({point.arm.setting[name] for point in found}) > 1
     ]
     lines: dict[tuple[str, str], list[Point]] = {}
-    for (arm, request), point in found.items():
-        alone = len(set(found) & {(arm, each) for each in REQUESTS}) == 1
-        if arm.setting.text(factor) != level or arm.copy or (request == ALL) != alone:
-            continue
-        transport = arm.setting.text("transport")
-        words = [label(transport) if name == "transport" else arm.setting.text(name) for name in varying]
-        name = ", ".join([*words, *([] if alone else [request])]) or label(transport)
-        lines.setdefault((name, transport), []).append(point)
+    for point in (each for each in found if each.arm.setting.text(factor) == level):
+        transport = point.arm.setting.text("transport")
+        words = [label(transport) if name == "transport" else point.arm.setting.text(name) for name in varying]
+        lines.setdefault((", ".join(words) or label(transport), transport), []).append(point)
     for (name, transport), line in lines.items():
         yield clients.Line(name, transport, sorted(line, key=lambda point: point.arm.connections))
 

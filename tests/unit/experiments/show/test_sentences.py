@@ -90,21 +90,8 @@ def test_a_small_difference_has_words() -> None:
         assert verdict_words(made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), ratio)) == words
 
 
-def test_where_the_load_is_the_limit_the_sentence_is_about_both() -> None:
-    """Under a limiting load, the sentence has the numbers and the reason, and no verdict on the server."""
-    one = replace(made("growth grpc", (Verdict.GROWS, Verdict.SUBLINEAR), (2.7, 2.6, 2.8)), load_share=0.9042)
-    one = replace(one, rulings=(), together=one.rulings)
-    assert ratio_sentence(one, "5 clients", "1 client") == (
-        "5 clients have 2.70 times the latency of 1 client (2.60 to 2.80). "
-        "The load took 90 % of its core. "
-        "So client and server together determine the ratio, and there is no verdict on the server."
-    )
-    assert verdict_words(one) == "no verdict on the server"
-    assert "client and server together determine the ratio, and there is no verdict on the server." in listed(one)
-    assert not any(verdict in listed(one) for verdict in ("GROWS", "SUBLINEAR", "no verdict. "))
-    judgement = judged()
-    said = list(state_sentences(replace(judgement, judged={**judgement.judged, "growth grpc": one})))
-    assert said[-1].endswith("no verdict on the server.") == (one.comparison.family == "headline")
+def test_a_load_at_its_limit_for_every_headline_leaves_no_verdict() -> None:
+    """If the load is the limit of every headline comparison, the state says so, and that no comparison is decided."""
     every = " ".join(state_sentences(judged(10, World(mean_us, client_share=lambda _: 0.9))))
     assert "3 headline comparisons have no verdict on the server." in every
     assert "is decided" not in every, "there is no other headline comparison"

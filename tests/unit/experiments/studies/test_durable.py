@@ -1,9 +1,6 @@
 """Durable trades: the sentences on planted times, and the goals that they meet."""
 
-import re
 from collections.abc import Mapping
-
-import pytest
 
 from experiments.design.arms import Arm
 from experiments.judge.verdicts import judge
@@ -28,15 +25,6 @@ def seen(times_us: Mapping[tuple[str, int], float]) -> Seen:
         return times_us[name, arm.connections]
 
     return Seen(judge(sweep, blocks(sweep, 10, World(mean_us, slice_noise=0.001))))
-
-
-def test_throughput_and_time_are_told_beside_memory_and_a_bare_fdatasync() -> None:
-    """The answer has ratios of throughput for 64 and 16 traders, and a ratio of time for one trader."""
-    (answer,), (picture,) = PART.answers(seen(GOOD)), PART.pictures(seen(GOOD))
-    told = [round(float(each), 1) for each in re.findall(r"(\d+\.\d+) \(", answer.sentence)]
-    assert told == pytest.approx([0.6, 11.0, 5.7, 1.1], abs=0.1)
-    assert len(answer.details) == 1
-    assert "an fdatasync for each request" in picture.alternative
 
 
 def test_goals_are_met_or_missed_by_their_interval() -> None:

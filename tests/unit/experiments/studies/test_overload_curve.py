@@ -44,15 +44,3 @@ def test_overload_is_told_drawn_and_tabled_in_peaks() -> None:
     assert "3.4: 0.900 (0.900 to 0.900)" in picture.alternative
     assert part.answers(Seen(judge(seen.main.sweep, [])))[0].sentence == "Not measured."
     assert part.sections(Seen(judge(seen.main.sweep, [])))[0].text.count("| – | – |")
-
-
-def test_every_call_of_an_overload_has_the_deadline() -> None:
-    """Every call of an overload has the deadline, on sockets and gRPC. Each server has every rate, and a closed
-    loop."""
-    sweep = overload_curve.sweep(SMALL)
-    assert {arm.setting["deadline_ms"] for arm in sweep.arms} == {90.0}
-    for server in overload_curve.SERVERS:
-        own = [arm for arm in sweep.arms if arm.setting["transport"] == server["transport"]]
-        assert len({arm.server for arm in own}) == 1
-        assert sorted(float(str(arm.setting["rate_hz"] or 0.0)) for arm in own)[0] == 0.0
-        assert len(own) == 1 + len(overload_curve.TIMES)

@@ -9,16 +9,14 @@ import pytest
 from experiments.design.arms import Arm
 from experiments.judge.standalone import StandaloneJudged, judged
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judgement, judge
+from experiments.judge.verdicts import Judgement, Ruling, Verdict, judge
 from experiments.kinds.standalone import HeldSeen, LoneServer, StartSeen
 from experiments.results.observed import Window
-from experiments.services import PLAIN
 from experiments.show.content import Seen
 from experiments.show.tables import NO_BOUND
-from experiments.studies.server_cost import SERVER_COST, real_clients, split
-from experiments.studies.server_cost.goals import Goal, goals, option_goals, ratio_goals
+from experiments.studies.server_cost import SERVER_COST, real_clients, split, who_runs
+from experiments.studies.server_cost.goals import Goal, goals, ratio_goals
 from experiments.studies.server_cost.sweeps import (
-    HELD,
     NULL_SERVER,
     SOCKETS,
     THREE,
@@ -30,7 +28,7 @@ from experiments.studies.server_cost.sweeps import (
     twice_of,
 )
 from experiments.studies.server_cost.sweeps import split as split_sweep
-from experiments.studies.study import Scale
+from experiments.studies.study import ProfileName, Scale
 from tests.unit.experiments.apart_seen import block_of
 from tests.unit.experiments.blocks import PAIRS_NEAR_1, SERVER_SHARE, World, blocks, pairs
 
@@ -73,19 +71,13 @@ def said(found: tuple[Goal, ...]) -> list[str]:
     return [each.said for each in found]
 
 
-@pytest.mark.parametrize("scale", SERVER_COST.scales.values(), ids=SERVER_COST.scales)
-def test_every_profile_s_sweep_can_be_judged(scale: Scale) -> None:
-    """Every profile's sweep has processor time alone, the transport on equal executors, and Lookup beside a bare echo:
-    so often that a ratio near 1 is decided."""
-    sweep = PART.sweep(scale)
-    assert {each.measure for each in sweep.comparisons} == {"cpu"}
-    transport, *echoes = sweep.comparisons[:3]
-    assert transport.differ == ("transport",)
-    assert {arm.setting["executor"] for arm in (transport.above, transport.below)} == {"static-pool"}
-    for each in echoes:
-        assert each.differ == ("service", "mix")
-        assert (each.above.setting["mix"], each.below.setting["mix"]) == ("lookup", "echo")
-        assert pairs(sweep, each) >= PAIRS_NEAR_1 * sweep.has_verdicts
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_ratios_near_1_have_pairs_enough(profile: ProfileName) -> None:
+    """A block has so many pairs of a Lookup with an echo, or with and without an option, that a ratio near 1 is
+    decided."""
+    main, with_options = (sweep(SERVER_COST.scales[profile]) for sweep in (server_cost, options))
+    assert all(pairs(main, each) >= PAIRS_NEAR_1 for each in main.comparisons if "service" in each.differ)
+    assert all(pairs(with_options, each) >= PAIRS_NEAR_1 for each in with_options.comparisons)
 
 
 def test_goals_that_are_met_and_missed_are_told_apart() -> None:
@@ -113,28 +105,9 @@ def test_nothing_is_said_of_a_goal_before_a_declared_look() -> None:
     assert set(said(found)[4:]) == {"met"}
 
 
-def test_both_questions_are_answered_with_their_numbers() -> None:
-    """The answers have the planted ratios: 105 ÷ 10.8, 1.08 and 1.05."""
-    transport, service = PART.answers(Seen(planted(GOOD)))
-    assert transport.sentence.startswith("A Lookup on gRPC with sockets' executor takes 9.7")
-    assert transport.to_decide is None
-    assert [each.comparison.name for each in transport.deciding] == ["transport"]
-    assert [each.comparison.name for each in transport.further] == ["as_started", "executor"]
-    assert [each.typical.value for each in service.deciding] == pytest.approx([1.08, 1.05], abs=0.01)
-    assert re.search(r"A Lookup on sockets takes 1\.0[78]", service.sentence)
-
-
-def test_the_sections_have_every_goal_every_arm_and_every_server() -> None:
-    """The tables have every goal, arm and server. Without measurements of servers alone their table is left out."""
-    judgement = planted(GOOD)
-    told = {each.title: each.text for each in PART.sections(Seen(judgement, runs=(lone(130, 0.0, 0.002),)))}
-    assert list(told) == ["Goals", "Arms", "Servers by themselves"]
-    arms: list[Arm] = [arm for arm in judgement.sweep.arms if arm.name in told["Arms"]]
-    assert len(arms) == 7
-    for transport, held in HELD.items():
-        for connections in held:
-            assert f"| {transport} | {connections:,} |" in told["Servers by themselves"]
-    without = PART.sections(Seen(judgement))
+def test_without_servers_alone_their_table_is_left_out() -> None:
+    """Without measurements of servers alone the goals of these servers are not measured, and no table has them."""
+    without = PART.sections(Seen(planted(GOOD)))
     assert [each.title for each in without] == ["Goals", "Arms"]
     assert "not measured" in without[0].text
 
@@ -170,17 +143,6 @@ def test_shares_are_the_planted_differences_and_add_up() -> None:
         assert sum(shares.values()) == pytest.approx(lookup_us)
 
 
-def test_the_split_is_told_drawn_and_tabled() -> None:
-    """Each of the three servers has a sentence, a bar and a row."""
-    seen, part = split_seen(), SERVER_COST.parts["split"]
-    (answer,), (picture,), (section,) = part.answers(seen), part.pictures(seen), part.sections(seen)
-    for server in ("sockets", "our own gRPC server", "grpcio"):
-        assert f"A Lookup on {server} takes" in answer.sentence
-        assert f"{server}: " in picture.alternative
-        assert f"| {server} |" in section.text
-    assert re.match(rf"{split.LOAD} A Lookup on sockets takes .* µs: kernel 40 ?%", answer.sentence)
-
-
 @pytest.mark.parametrize(("grpc_us", "number", "said"), [(140.0, 3, split.SURELY_BELOW_0), (146.9, 3, split.BELOW_0)])
 def test_a_share_under_0_is_told_with_its_reason(grpc_us: float, number: int, said: str) -> None:
     """A Lookup that takes less than an echo gives the service a negative share, which is told as it is. The reason
@@ -210,30 +172,8 @@ def test_blocks_without_every_share_are_not_counted() -> None:
     assert answer.estimand.endswith("Numbers are means over 2 blocks.")
 
 
-def test_an_option_is_held_against_its_goal() -> None:
-    """TLS at 1.25 and metrics at 1.02 meet their goals, and a token at 1.2 misses its goal. A store has no goal."""
-    sweep = options(SMALL)
-    planted_us = {"access=tls": 12.5, "access=token": 12.0, "metrics=yes": 10.2, "store=sqlite": 10.4}
-    costs = {arm: next((us for said, us in planted_us.items() if said in arm.name), 10.0) for arm in sweep.arms}
-    seen, part = Seen(judge(sweep, blocks(sweep, 10, taking(costs)))), "options"
-    assert said(option_goals(seen.main)) == ["met", "MISSED", "met"]
-    (answer,), (goal_rows, arms) = SERVER_COST.parts[part].answers(seen), SERVER_COST.parts[part].sections(seen)
-    assert answer.sentence.startswith("A Lookup over TLS takes 1.25")
-    assert len(answer.deciding) == 4
-    assert goal_rows.text.count("at most") == 3
-    assert "| sockets store=sqlite |" in arms.text.replace(" connections=16", "").replace(" client=lean", "")
-    quick = options(SERVER_COST.scales["quick"])
-    assert all(pairs(quick, each) >= PAIRS_NEAR_1 for each in quick.comparisons)
-
-
 def test_what_python_costs_is_compared_where_the_peers_are_built() -> None:
-    """Go and Rust are compared with our own gRPC server. Without these peers the sweep has our servers alone."""
-    sweep = languages(SMALL)
-    costs = {arm: 8.0 if arm.setting["language"] == "rust" else 24.0 for arm in sweep.arms}
-    seen = Seen(judge(sweep, blocks(sweep, 10, taking(costs))))
-    apart, python = SERVER_COST.parts["languages"].answers(seen)
-    assert "A Lookup on sockets" in apart.sentence
-    assert "A Lookup on tonic (Rust) takes 0.33" in python.sentence
+    """Without peers in Go and Rust the sweep has our servers alone."""
     without = replace(SMALL, peers=frozenset())
     assert {arm.setting["language"] for arm in languages(without).arms} == {"python"}
     assert SERVER_COST.parts["languages"].answers(Seen(judge(languages(without), [])))[1].sentence == "Not measured."
@@ -266,31 +206,12 @@ def clients_seen(
     return Seen(judge(sweep, blocks(sweep, number, World(mean_us, client_share=busy, windows=answered))))
 
 
-@pytest.mark.slow
-def test_clients_whose_calls_differ_are_told_drawn_and_tabled() -> None:
-    """Details, tables and figure have the planted ratio of each kind of call, with "at least" where the client was at
-    its limit."""
-    seen, part = clients_seen(OURS_US, ["same"]), SERVER_COST.parts["real_clients"]
-    (answer,), (_, section, others), (picture,) = part.answers(seen), part.sections(seen), part.pictures(seen)
-    plain = [line for line in answer.details if "a plain grpcio server" in line]
-    for sent, line in zip(("32 connections of 1 call", "4 connections of 16 calls"), plain, strict=True):
-        begun, ratios = line.removesuffix(".").split("server: ")
-        assert begun == f"With {sent} each, as a multiple of the calls of a plain grpcio "
-        of = [each.partition(" (")[0] for each in ratios.split(", ")]
-        assert of[0].startswith("at least ")
-        planted = [400 / OURS_US[each] for each in real_clients.CALLS]
-        assert [float(each.removeprefix("at least ")) for each in of] == pytest.approx(planted, rel=0.03)
-    assert (len(answer.deciding), len(answer.further)) == (10, 20)
-    tonic = [line for line in answer.details if re.search(r"of tonic: at least 0\.(49|50|51)", line)]
-    assert len(tonic) == len(real_clients.LOADS)
-    assert re.search(r"\| 4 × 16 \| all the same \| 7,500 \| (1\.9|2\.0)\d.*\| 7,500 \| 0\.(49|50|51)", others.text)
-    assert "| 4 × 16 | a deadline of 2 s | 7,500 | 7,500 | " in section.text
-    assert section.text.count("†") == 3
-    assert "plain grpcio, a new traceparent" in picture.alternative
-    assert part.answers(Seen(judge(seen.main.sweep, [])))[0].sentence == "Not measured."
-    assert {each.setting["service"] for each in seen.main.sweep.arms} == {"stock", PLAIN}
-    alone = clients_seen(OURS_US, [], replace(SMALL, peers=frozenset()), 2)
-    assert [each.title for each in part.sections(alone)] == ["Goals", section.title]
+def test_clients_on_python_s_servers_alone_have_no_table_of_others() -> None:
+    """Without the peers no table has servers in other languages. Without blocks nothing is told."""
+    sweep, part = real_clients.sweep(replace(SMALL, peers=frozenset())), SERVER_COST.parts["real_clients"]
+    seen = Seen(judge(sweep, []))
+    assert [each.title for each in part.sections(seen)] == ["Goals", "Clients whose calls differ"]
+    assert part.answers(seen)[0].sentence == "Not measured."
 
 
 @pytest.mark.slow
@@ -389,3 +310,16 @@ def test_a_limit_is_judged_over_the_blocks_that_count() -> None:
     first = replace(one, log_ratios={1: one.log_ratios[1]})
     assert mixed.limited(first) == (False, True)
     assert mixed.limited(replace(one, log_ratios=kept)) == (False, False)
+
+
+@pytest.mark.slow
+def test_an_open_pair_of_equal_servers_leaves_no_executor_open() -> None:
+    """Every executor is decided. The A/A pair is not, and no command is said to decide it."""
+    sweep = who_runs.sweep(SMALL)
+    world = World(lambda arm, _: 20.0 if arm.setting["language"] == "c" else 100.0, block_noise=0.002)
+    whole = judge(sweep, blocks(sweep, 10, world))
+    (pair,) = whole.comparisons("same")
+    judged = {**whole.judged, pair.comparison.name: replace(pair, rulings=(Ruling(1, 0.7, Verdict.INCONCLUSIVE, 224),))}
+    asked = tuple(each for each in sweep.comparisons if each.name in judged)
+    seen = Seen(replace(whole, sweep=replace(sweep, comparisons=asked), judged=judged))
+    assert SERVER_COST.parts[who_runs.PART].answers(seen)[0].to_decide is None
