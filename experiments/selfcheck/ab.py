@@ -14,7 +14,7 @@ turn. If each A/A pair is called different with a probability of 5 %, more than 
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +28,7 @@ from experiments.judge.stats import Estimate
 from experiments.judge.verdicts import Judged, Verdict, judge
 from experiments.results.observed import ALL, Block
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import LoadFailed, found, measured
+from experiments.selfcheck.load import LoadFailed, Measure, found, measured
 
 INJECTED = 1.05
 """Ratio of B's response time to A's."""
@@ -53,10 +53,6 @@ class Scale:
 
 MINUTES = Scale(triples=1, blocks=20, rounds=ROUNDS)
 OVERNIGHT = Scale(triples=30, blocks=20, rounds=ROUNDS)
-
-Measure = Callable[[Sweep, int], Block]
-"""Function that measures a block of a sweep, given the sweep and the block's number. A call blocks until the end of the
-block."""
 
 
 @dataclass(frozen=True, slots=True)
