@@ -76,18 +76,13 @@ def test_a_load_program_drives_both_sides(
     monkeypatch.setattr(sweep, "WINDOW_ROUNDS", 1)
     monkeypatch.setattr(sweep, "WINDOW_S_MAX", 0.3)
     command = ["compare", "sockets", "sockets workers=1", "--load", "c", "--connections", "4", "--blocks", "1"]
-    code = main(
-        [*command, "--out", str(tmp_path / "seen"), "--json", str(tmp_path / "o.json"), "--fail-if", "slower>5%"]
-    )
-    assert code == 5, "one block decides nothing"
+    files = ["--out", str(tmp_path / "seen"), "--json", str(tmp_path / "o.json")]
+    assert main([*command, *files, "--fail-if", "slower>5%"]) == 5, "one block decides nothing"
     found = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
     assert found["load"] == "c connections=4"
-    assert found["b"]["mean_us"] > 0
-    assert found["b"]["p50_us"] > 0
-    assert found["b"]["server_cpu_us"] > 0
-    assert {arm["levels"]["client"] for arm in json.loads((tmp_path / "seen" / "sweep.json").read_text())["arms"]} == {
-        "c"
-    }
+    assert all(found["b"][name] > 0 for name in ("mean_us", "p50_us", "server_cpu_us"))
+    arms = json.loads((tmp_path / "seen" / "sweep.json").read_text())["arms"]
+    assert {arm["levels"]["client"] for arm in arms} == {"c"}
     said = capsys.readouterr().out
     assert "Load: c connections=4." in said
     assert re.search(r"Verdict: none; brackets are the \d[\d.]* % interval", said)
@@ -117,11 +112,9 @@ def test_what_only_a_server_refuses_is_bad_usage(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as ended:
         main(["compare", server, "sockets", "--transport", "sockets", "--seed", "1"])
     assert ended.value.code == USAGE_EXIT
-    said = capsys.readouterr().err.splitlines()
-    assert said == [
-        BEGINS.format(started="both servers"),
-        f"python -m experiments: a server refused to start: {refusal}",
-    ]
+    begun, said = capsys.readouterr().err.splitlines()
+    assert begun == BEGINS.format(started="both servers")
+    assert said == f"python -m experiments: a server refused to start: {refusal}"
 
 
 WHY = {
