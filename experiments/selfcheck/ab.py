@@ -25,7 +25,7 @@ from experiments.design.setting import read
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judged, Verdict, judge
+from experiments.judge.verdicts import APART, Judged, Verdict, judge
 from experiments.results.observed import ALL, Block
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import LoadFailed, Measure, found, measured
@@ -68,7 +68,7 @@ class Triple:
     @property
     def called_different(self) -> bool:
         """True if the equal arms were called different."""
-        return self.same.verdict in (Verdict.FASTER, Verdict.SLOWER)
+        return self.same.verdict in APART
 
     @property
     def found(self) -> bool:

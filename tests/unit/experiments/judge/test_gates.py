@@ -52,11 +52,11 @@ def refused(one: Block, by: Comparison = POOLS) -> list[int]:
     return [each.gate for each in gates.block_refusals(OF, one, by)]
 
 
-def of_arm(one: Block, column: str, arm: Arm, times: float) -> Block:
-    """Block with a column of one arm's slices multiplied."""
-    values = getattr(one.slices, column)
-    changed = [round(v * times) if a == place(arm) else v for v, a in zip(values, one.slices.arm, strict=True)]
-    return with_slices(one, **{column: changed})
+def wire(times: float, arm: Arm = FOUR) -> Block:
+    """Block with the bytes on the wire of one arm's slices multiplied."""
+    one = plain()
+    slices = zip(one.slices.wire_bytes, one.slices.arm, strict=True)
+    return with_slices(one, wire_bytes=[round(v * times) if a == place(arm) else v for v, a in slices])
 
 
 def seen(one: Block, arm: Arm, **fields: Any) -> Block:
@@ -92,13 +92,8 @@ def served(arm: Arm, **fields: Any) -> Block:
 @pytest.mark.parametrize(
     ("gate", "bad", "good", "by"),
     [
-        (
-            2,
-            lambda: of_arm(plain(), "wire_bytes", FOUR, 1.06),
-            lambda: of_arm(plain(), "wire_bytes", FOUR, 1.04),
-            POOLS,
-        ),
-        (2, lambda: of_arm(plain(), "wire_bytes", FOUR, 0.94), lambda: of_arm(plain(), "wire_bytes", FOUR, 0.0), POOLS),
+        (2, lambda: wire(1.06), lambda: wire(1.04), POOLS),
+        (2, lambda: wire(0.94), lambda: wire(0.0), POOLS),
         (3, lambda: served(FIVE, connections=4), lambda: served(FIVE, connections=5), OF.comparisons[2]),
         (3, lambda: seen(plain(), UPDATED, updates=0), lambda: seen(plain(), UPDATED, updates=1), OF.comparisons[3]),
         (3, lambda: seen(plain(), UPDATED, updates=9, update_errors=9), plain, OF.comparisons[3]),
@@ -127,20 +122,16 @@ def test_a_gate_leaves_a_bad_block_out_and_no_good_one(
 
 def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
     """Transports may differ on the wire; pools of workers may not."""
-    one = of_arm(plain(), "wire_bytes", SOCKETS, 0.5)
-    assert refused(one, ratio()) == []
-    assert refused(one) == [2]
+    assert refused(wire(0.5, SOCKETS), ratio()) == []
+    assert refused(wire(0.5, SOCKETS)) == [2]
 
 
 def test_windows_may_take_more_on_the_wire_for_what_connecting_and_late_replies_take() -> None:
     """Windows may take the bytes of connecting and of late replies, and no more. Slices, whose connections exist, may
     not."""
     windows = replace(OF, turns=Windows())
-    late = of_arm(plain(), "wire_bytes", FOUR, 1.2)
-    more = of_arm(plain(), "wire_bytes", FOUR, 9.0)
-    assert [each.gate for each in gates.wire_differs(OF, late, POOLS)] == [2]
-    assert list(gates.wire_differs(windows, late, POOLS)) == []
-    assert [each.gate for each in gates.wire_differs(windows, more, POOLS)] == [2]
+    for of, times, gate in ((OF, 1.2, [2]), (windows, 1.2, []), (windows, 9.0, [2])):
+        assert [each.gate for each in gates.wire_differs(of, wire(times), POOLS)] == gate
 
 
 OTHERS: tuple[dict[str, Level], ...] = ({"service": "./server --port 0"}, {"service": "entity", "language": "go"})
