@@ -1,4 +1,4 @@
-"""A server simulated for the tests, by other means than the model's: each request is a coroutine that holds tokens.
+"""A server simulated for the tests, without code of the package: each request is a coroutine that holds tokens.
 
 A worker, the GIL and a core are tokens of pools that are served in order. A request takes a worker, then alternates
 between the GIL (with a core), waiting, and a core alone. Cores are shared by slices. A service may have further tokens,
