@@ -58,9 +58,7 @@ def check(a: Setting, b: Setting) -> None:
         _check_mix(of)
     program = a.text("client")
     for name in () if program in (GRPC_GO, PEER_CLIENT) else ("headers", "in_flight"):
-        if a[name] != FACTORS[name].default:
-            usual = shown(FACTORS[name].default_among({}))
-            raise UsageError(option(name), a.text(name), f"{usual} with --load {program}; any with --load {GRPC_GO}")
+        _check_default(a, name, f"; any with --load {GRPC_GO}")
     if program not in LOAD_PROGRAMS:
         return
     for side, of in (("A", a), ("B", b)):
@@ -73,14 +71,18 @@ def check(a: Setting, b: Setting) -> None:
     for name in _PLAIN:
         if (program, name) in (("c-http", "connection"), (GRPC_GO, "deadline_ms")):  # these programs take the level
             continue
-        if a[name] != FACTORS[name].default:
-            more = ", and --connections for more" if name == "clients" else ""
-            usual = shown(FACTORS[name].default_among({}))
-            raise UsageError(option(name), a.text(name), f"{usual} with --load {program}{more}")
+        _check_default(a, name, ", and --connections for more" if name == "clients" else "")
     if program == "c-http" and a.text("mix") not in ROUTED:
         raise UsageError("--mix", a.text("mix"), f"{' or '.join(ROUTED)} with --load c-http, which sends routes")
     if len(parsed_mix(a.text("mix"))) > 1:
         raise UsageError("--mix", a.text("mix"), f"one request type with --load {program}")
+
+
+def _check_default(of: Setting, name: str, more: str) -> None:
+    """Raises UsageError for a factor that is not at its default. ``more``: words on other levels."""
+    if of[name] != FACTORS[name].default:
+        usual = shown(FACTORS[name].default_among({}))
+        raise UsageError(option(name), of.text(name), f"{usual} with --load {of.text('client')}{more}")
 
 
 def _check_mix(of: Setting) -> None:

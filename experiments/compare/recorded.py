@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Sequence
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -54,13 +55,9 @@ def in_terminal(command: Sequence[str]) -> tuple[str, int]:
     finally:
         os.close(its)
     parts = []
-    try:
-        while part := os.read(ours, 65536):
+    with os.fdopen(ours, "rb", buffering=0) as screen, suppress(OSError):  # EIO: the other end is closed
+        while part := screen.read(65536):
             parts.append(part)
-    except OSError:  # EIO: the other end of the terminal is closed
-        pass
-    finally:
-        os.close(ours)
     return b"".join(parts).decode(), process.wait()
 
 

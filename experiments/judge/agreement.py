@@ -34,7 +34,6 @@ import numpy as np
 import scipy
 
 from experiments.design.arms import Comparison
-from experiments.design.setting import Setting
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import SPREAD_FROM, Deviation, Estimate, students
 from experiments.judge.verdicts import Judged, Judgement, contradict
@@ -108,15 +107,9 @@ def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, 
     A run without a difference has no entry. A run without fingerprints counts as different.
     """
     arms = [comparison.above.setting, comparison.below.setting]
-    first = next(iter(sources.values()))
-    found = {place: _named_apart(first, each, arms) for place, each in list(sources.items())[1:]}
-    return {place: differ for place, differ in found.items() if differ}
-
-
-def _named_apart(one: Sources, other: Sources, arms: Sequence[Setting]) -> tuple[str, ...]:
-    """Names of the sources of these arms that differ between two runs. ``NO_FINGERPRINT`` if one of the runs has no
-    fingerprint."""
-    return differing(one, other, arms) if one and other else (NO_FINGERPRINT,)
+    (_, first), *others = sources.items()
+    found = ((place, differing(first, each, arms) if first and each else (NO_FINGERPRINT,)) for place, each in others)
+    return {place: differ for place, differ in found if differ}
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:

@@ -93,25 +93,17 @@ def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> 
 
 
 def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
-    """Fits a + b ÷ N to each block. A block is given as a mean time in µs for each number N of calls. None if no block
-    has two different N."""
+    """Fits a + b ÷ N to each block by least squares. A block is given as a mean time in µs for each number N of calls.
+    None if no block has two different N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None
-    pairs = [_least_squares(block) for block in usable]
-    each = positive_interval([pair[0] for pair in pairs], CONFIDENCE)
-    once = mean_interval([pair[1] for pair in pairs], CONFIDENCE)
+    pairs = [np.polyfit([1 / calls for calls in block], [*block.values()], 1).tolist() for block in usable]
+    each = positive_interval([a for _, a in pairs], CONFIDENCE)
+    once = mean_interval([b for b, _ in pairs], CONFIDENCE)
     off = []
     for calls in sorted({calls for block in usable for calls in block}):
-        own = [(block[calls], a + b / calls) for block, (a, b) in zip(usable, pairs, strict=True) if calls in block]
+        own = [(block[calls], a + b / calls) for block, (b, a) in zip(usable, pairs, strict=True) if calls in block]
         seen, fitted = np.mean(own, axis=0).tolist()
         off.append(abs(fitted - seen) / seen)
     return OneOff(each, once, max(off))
-
-
-def _least_squares(means: Mapping[int, float]) -> tuple[float, float]:
-    """Least-squares fit of ``mean = a + b ÷ N`` in one block. Gives a and b. ``means`` has the mean time for each N."""
-    once, seen = np.array([1 / calls for calls in means]), np.array(list(means.values()))
-    spread = once - once.mean()
-    b = float((spread * (seen - seen.mean())).sum() / np.square(spread).sum())
-    return float(seen.mean()) - b * float(once.mean()), b

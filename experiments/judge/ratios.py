@@ -85,11 +85,11 @@ def is_robbed_block(limits: Limits, block: Block) -> bool:
     return 2 * sum(robbed) > len(robbed)
 
 
-def used(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices that can be in pairs: kept slices, in rounds that did not lose too much time to other
-    programs."""
-    kept: npt.NDArray[np.bool_] = (column(block.slices.fate) == KEPT) & ~_left_out(limits, block)
-    return kept
+def used(limits: Limits, block: Block, fates: tuple[int, ...] = (KEPT,)) -> npt.NDArray[np.bool_]:
+    """Mask of the slices with one of ``fates``, in rounds that did not lose too much time to other programs. By
+    default the mask has the slices that can be in pairs, which are the kept slices."""
+    counting: npt.NDArray[np.bool_] = np.isin(column(block.slices.fate), fates) & ~_left_out(limits, block)
+    return counting
 
 
 def of_arm(sweep: Sweep, block: Block, arm: int) -> npt.NDArray[np.bool_]:
@@ -102,9 +102,7 @@ def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
     """Mask of the slices that count in plain means: slices with the fate KEPT or ANSWERED_LATE, in rounds that did not
     lose too much time to other programs.
     """
-    fates = column(block.slices.fate)
-    counting: npt.NDArray[np.bool_] = ((fates == KEPT) | (fates == ANSWERED_LATE)) & ~_left_out(limits, block)
-    return counting
+    return used(limits, block, (KEPT, ANSWERED_LATE))
 
 
 def lost_share(block: Block, arm: int) -> float:

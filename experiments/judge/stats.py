@@ -181,13 +181,10 @@ def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values by Holm's method, in the order of ``p_values``."""
-    ranked = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted = [1.0] * len(p_values)
-    highest = 0.0
-    for rank, index in enumerate(ranked):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+    ranked = np.argsort(p_values, kind="stable")
+    adjusted = np.empty(len(p_values))
+    adjusted[ranked] = np.maximum.accumulate(np.sort(p_values) * np.arange(len(p_values), 0, -1)).clip(max=1.0)
+    return adjusted.tolist()
 
 
 def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float) -> float:

@@ -54,19 +54,17 @@ def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits
     right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
     for place, server in enumerate(plan.servers):
         runs = [block[place] for block in seen]
-        for number, kind in enumerate(plan.kinds):
-            rows += _row(server, kind.name, [(run.kinds[number],) for run in runs], 1 - limits.level)
-        rows += _row(server, TOTAL, [run.kinds for run in runs], 1 - limits.level)
+        kinds = {kind.name: [(run.kinds[number],) for run in runs] for number, kind in enumerate(plan.kinds)}
+        named = kinds | {TOTAL: [run.kinds for run in runs]}
+        rows += [_row(server, name, own, 1 - limits.level) for name, own in named.items() if runs]
         right[server] = sum(final.right for run in runs for final in run.final)
         wrong[server] = sum(final.wrong for run in runs for final in run.final)
     return StressJudged(plan, tuple(rows), right, wrong)
 
 
-def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> list[StressRow]:
-    """List with the row of one kind of request, or of several kinds together. Rates are over the time from the first
-    send of these kinds to the last reply. The list is empty without runs."""
-    if not runs:
-        return []
+def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> StressRow:
+    """Row of one kind of request, or of several kinds together. Rates are over the time from the first send of these
+    kinds to the last reply."""
     rates: list[list[float]] = []
     for kinds in runs:
         answered = [each for each in kinds if each.requests]  # a kind without an answer has no beginning and no end
@@ -79,4 +77,4 @@ def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confide
     errors = sum(each.errors for kinds in runs for each in kinds)
     samples = sum(each.requests for kinds in runs for each in kinds) + errors
     hz, received, sent = (positive_interval([each[column] for each in rates], confidence) for column in range(3))
-    return [StressRow(server, kind, samples, errors, hz, received, sent)]
+    return StressRow(server, kind, samples, errors, hz, received, sent)

@@ -28,6 +28,7 @@ effects.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -105,15 +106,13 @@ def predict(demands: Demands, workers: int, clients: int, cores: float = 1, proc
             raise UsageError(name, str(number), "1 or more")
     throughput_hz = _throughput_hz(demands, workers, clients, cores, processes)
     enough_hz = USEFUL_SHARE * _throughput_hz(demands, clients, clients, cores, processes)
-    low, high = 1, clients
-    while low < high:
-        middle = (low + high) // 2
-        if _throughput_hz(demands, middle, clients, cores, processes) >= enough_hz:
-            high = middle
-        else:
-            low = middle + 1
+
+    def is_enough(pool: int) -> bool:
+        return _throughput_hz(demands, pool, clients, cores, processes) >= enough_hz
+
+    useful = 1 + bisect_left(range(1, clients), True, key=is_enough)
     knee = bounds(demands, workers, cores, processes).knee_clients
-    return Prediction(throughput_hz, clients / throughput_hz, useful_workers=low, knee_clients=knee)
+    return Prediction(throughput_hz, clients / throughput_hz, useful_workers=useful, knee_clients=knee)
 
 
 def capacity_hz(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> float:

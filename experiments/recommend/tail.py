@@ -13,8 +13,7 @@ The seed is fixed, so that equal arguments give an equal result.
 
 import math
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
 from functools import lru_cache, partial
 from heapq import heappop, heappush
 from random import Random
@@ -31,16 +30,19 @@ REQUESTS = 20_000
 of this number of requests."""
 
 
-@dataclass(slots=True)
-class _Request:
-    """A request in the server. The work of a request has four parts, in order."""
+class _Tokens:
+    """Tokens, given out in order: the workers of a process, or its GIL."""
 
-    due_s: float
-    process: int
-    left_s: float = 0.0
-    """Processor time that the request still needs in its present part, in seconds."""
-    part: int = 0
-    """Number of the present part: 0 and 3 with the GIL, 1 waiting, 2 without the GIL."""
+    def __init__(self, number: int) -> None:
+        self.left = number
+        self.waiting: deque[_Request] = deque()
+
+
+_Heap = list[tuple[float, int, "_Request"]]
+"""Events: time of the event, number that orders events of equal time, and the request that goes on then."""
+
+_Request = Generator[_Tokens | tuple[_Heap, float], None, None]
+"""Request as a coroutine. It yields the tokens of which it takes one, or a heap and the time at which it goes on."""
 
 
 @lru_cache(maxsize=256)
@@ -72,24 +74,21 @@ class _Simulation:
     def __init__(self, demands: Demands, workers: int, cores: float, processes: int) -> None:
         self._cores = cores
         self._random = Random(20_041)
-        half_gil_s = self._times(demands.gil_s / 2, demands.variation)
-        waits = self._times(demands.wait_s, demands.wait_variation)
-        self._draws = (half_gil_s, waits, self._times(demands.free_s, demands.variation), half_gil_s)
-        self._idle = [workers] * processes
-        self._queues: list[deque[_Request]] = [deque() for _ in range(processes)]
-        self._wanting: list[deque[_Request]] = [deque() for _ in range(processes)]
-        self._held = [False] * processes
+        self._half_gil_s = self._times(demands.gil_s / 2, demands.variation)
+        self._wait_s = self._times(demands.wait_s, demands.wait_variation)
+        self._free_s = self._times(demands.free_s, demands.variation)
+        self._processes = [(_Tokens(workers), _Tokens(1)) for _ in range(processes)]  # workers and GIL
         self._now_s = 0.0
         self._work_s = 0.0
         """Processor time so far of a thread that was running since the start."""
-        self._running: list[tuple[float, int, _Request]] = []
-        self._waits: list[tuple[float, int, _Request]] = []
+        self._running: _Heap = []
+        self._waits: _Heap = []
         self._number = 0
         self._responses: list[float] = []
 
     def run(self, rate_hz: float) -> list[float]:
         """Response times of all requests that count, in the order of the replies."""
-        skipped, processes = REQUESTS // 10, len(self._idle)
+        skipped = REQUESTS // 10
         cores, running, waits, responses = self._cores, self._running, self._waits, self._responses
         arrival_s = self._random.expovariate(rate_hz)
         while len(responses) < REQUESTS + skipped:
@@ -103,79 +102,56 @@ class _Simulation:
             self._work_s += (next_s - self._now_s) * speed
             self._now_s = next_s
             if next_s == ends_s:
-                self._part_done(heappop(running)[2])
+                self._go_on(heappop(running)[2])
             elif next_s == wakes_s:
-                self._begin(heappop(waits)[2], 2)
+                self._go_on(heappop(waits)[2])
             else:
-                self._arrive(_Request(next_s, self._random.randrange(processes)))
+                self._go_on(self._request())
                 arrival_s = next_s + self._random.expovariate(rate_hz)
         return responses[skipped:]
 
-    def _arrive(self, request: _Request) -> None:
-        """Gives an arrived request to an idle worker of its process, or queues the request."""
-        if self._idle[request.process]:
-            self._idle[request.process] -= 1
-            self._begin(request, 0)
+    def _request(self) -> _Request:
+        """A request that arrives now, at a random process."""
+        due_s = self._now_s
+        workers, gil = self._processes[self._random.randrange(len(self._processes))]
+        yield workers
+        yield from self._holding(gil)
+        if self._wait_s is not None:
+            yield self._waits, self._now_s + self._wait_s()
+        if self._free_s is not None:
+            yield self._running, self._work_s + self._free_s()
+        yield from self._holding(gil)
+        self._responses.append(self._now_s - due_s)
+        self._give(workers)
+
+    def _holding(self, gil: _Tokens) -> _Request:
+        """Half of a request's work with the GIL, in turns of at most ``SWITCH_S``."""
+        left_s = 0.0 if self._half_gil_s is None else self._half_gil_s()
+        while left_s > 0:
+            yield gil
+            turn_s = min(left_s, SWITCH_S)
+            left_s -= turn_s
+            yield self._running, self._work_s + turn_s
+            self._give(gil)
+
+    def _go_on(self, request: _Request) -> None:
+        """Runs a request until it waits: for a token, or for a time."""
+        for step in request:
+            if isinstance(step, tuple):
+                self._number += 1
+                heappush(step[0], (step[1], self._number, request))
+                return
+            if not step.left:
+                step.waiting.append(request)
+                return
+            step.left -= 1
+
+    def _give(self, tokens: _Tokens) -> None:
+        """Gives a token back: the request that has waited longest gets the token, and goes on."""
+        if tokens.waiting:
+            self._go_on(tokens.waiting.popleft())
         else:
-            self._queues[request.process].append(request)
-
-    def _begin(self, request: _Request, part: int) -> None:
-        """Begins a part of the request; skips parts that take no time. After the last part the request leaves the
-        server."""
-        draws = self._draws
-        while part < len(draws):
-            if (drawn := draws[part]) is not None:
-                break
-            part += 1
-        else:
-            self._leave(request)
-            return
-        request.part, request.left_s = part, drawn()
-        if part == 1:
-            self._put(self._waits, self._now_s + request.left_s, request)
-        elif part == 2:
-            self._put(self._running, self._work_s + request.left_s, request)
-        else:
-            self._wanting[request.process].append(request)
-            self._next_holder(request.process)
-
-    def _part_done(self, request: _Request) -> None:
-        """Ends a request's part without the GIL, or one turn of at most ``SWITCH_S`` with the GIL."""
-        if request.part == 2:
-            self._begin(request, 3)
-            return
-        self._held[request.process] = False
-        if request.left_s > 0:
-            self._wanting[request.process].append(request)
-        self._next_holder(request.process)
-        if request.left_s <= 0:
-            self._begin(request, request.part + 1)
-
-    def _next_holder(self, process: int) -> None:
-        """If the GIL of a process is free, gives it to the thread that has waited longest, for one turn of at most
-        ``SWITCH_S``."""
-        wanting = self._wanting[process]
-        if self._held[process] or not wanting:
-            return
-        request = wanting.popleft()
-        turn_s = request.left_s if request.left_s < SWITCH_S else SWITCH_S
-        request.left_s -= turn_s
-        self._held[process] = True
-        self._put(self._running, self._work_s + turn_s, request)
-
-    def _leave(self, request: _Request) -> None:
-        """Ends a request: its worker takes the next queued request, or becomes idle."""
-        self._responses.append(self._now_s - request.due_s)
-        queue = self._queues[request.process]
-        if queue:
-            self._begin(queue.popleft(), 0)
-        else:
-            self._idle[request.process] += 1
-
-    def _put(self, heap: list[tuple[float, int, _Request]], at_s: float, request: _Request) -> None:
-        """Puts an event into a heap. Events of equal time keep their order."""
-        self._number += 1  # orders events of equal time
-        heappush(heap, (at_s, self._number, request))
+            tokens.left += 1
 
     def _times(self, mean_s: float, variation: float) -> Callable[[], float] | None:
         """Function that draws times from a gamma distribution of this mean and variation; None if all times are 0."""

@@ -78,7 +78,7 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
         within = f"with an error up to {percent(DESCRIBED_TAIL_ERROR)}" if is_known else "by a less exact model"
         yield f"At {_rate(chosen.rate_hz)}{share}, 99 of 100 replies come within {_time(chosen.p99_s)}, {within}."
     if not advice.carried:
-        yield from _not_carried(wish, chosen.highest_hz)
+        yield from _missed(wish, chosen.highest_hz, f"is not kept: no server on {_cores(wish.cores)} keeps it")
     if wish.target_p99_s is not None and advice.highest_in_target_hz is not None:
         target = _time(wish.target_p99_s)
         if advice.highest_in_target_hz:
@@ -87,13 +87,14 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
             yield f"No rate keeps a p99 of {target}."
 
 
-def _not_carried(wish: Wish, highest_hz: float) -> Iterator[str]:
-    """Sentence on a wished rate that is not carried, or otherwise on a wished p99 that is not kept."""
+def _missed(wish: Wish, highest_hz: float, kept: str) -> Iterator[str]:
+    """Sentence on a wished rate that is not carried, or otherwise on a wished p99 that is not kept. ``kept``: words
+    on this p99."""
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * highest_hz:
         most = _rate(BUSIEST * highest_hz)
         yield f"This server does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}. Up to {most} is safe."
     elif wish.target_p99_s is not None:
-        yield f"The wished p99 of {_time(wish.target_p99_s)} is not kept: no server on {_cores(wish.cores)} keeps it."
+        yield f"The wished p99 of {_time(wish.target_p99_s)} {kept}."
 
 
 def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
@@ -157,7 +158,7 @@ def measured_sentences(wish: Wish, found: Found) -> Iterator[str]:
         yield f"With {found.best.at_once} {kind} the rate was {percent(gain)} higher{_as_the_same(gain, RATE_FAIR)}."
     yield from _measured_tails(wish, found)
     if not found.carried(wish):
-        yield from _missed(wish, found)
+        yield from _missed(wish, found.highest_hz, "was not kept")
     computes = "" if found.processor_s is None else f", and {_time(found.processor_s)} of processor time under load"
     yield f"A single request takes {_time(found.alone_s)}{computes}."
 
@@ -205,14 +206,6 @@ def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
     if any(each.workers < found.workers for each in found.tails):
         longer = percent(TAIL_NEAR - 1)
         yield f"{found.workers} threads are advised, since the p99 of smaller pools is over {longer} longer."
-
-
-def _missed(wish: Wish, found: Found) -> Iterator[str]:
-    """Sentence on a wish that the measured server does not meet."""
-    if wish.rate_hz is not None and wish.rate_hz > BUSIEST * found.highest_hz:
-        yield from _not_carried(wish, found.highest_hz)
-    elif wish.target_p99_s is not None:
-        yield f"The wished p99 of {_time(wish.target_p99_s)} was not kept."
 
 
 def measured_table(found: Found) -> Iterator[str]:

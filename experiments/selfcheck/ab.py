@@ -14,7 +14,7 @@ turn. If each A/A pair is called different with a probability of 5 %, more than 
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,10 +25,10 @@ from experiments.design.setting import read
 from experiments.design.sweep import Sweep
 from experiments.judge import ratios
 from experiments.judge.stats import Estimate
-from experiments.judge.verdicts import Judged, Verdict, judge
+from experiments.judge.verdicts import APART, Judged, Verdict, judge
 from experiments.results.observed import ALL, Block
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import LoadFailed, found, measured
+from experiments.selfcheck.load import LoadFailed, Measure, found, measured
 
 INJECTED = 1.05
 """Ratio of B's response time to A's."""
@@ -54,10 +54,6 @@ class Scale:
 MINUTES = Scale(triples=1, blocks=20, rounds=ROUNDS)
 OVERNIGHT = Scale(triples=30, blocks=20, rounds=ROUNDS)
 
-Measure = Callable[[Sweep, int], Block]
-"""Function that measures a block of a sweep, given the sweep and the block's number. A call blocks until the end of the
-block."""
-
 
 @dataclass(frozen=True, slots=True)
 class Triple:
@@ -72,7 +68,7 @@ class Triple:
     @property
     def called_different(self) -> bool:
         """True if the equal arms were called different."""
-        return self.same.verdict in (Verdict.FASTER, Verdict.SLOWER)
+        return self.same.verdict in APART
 
     @property
     def found(self) -> bool:

@@ -27,11 +27,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import scipy
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.times import DIGITS, HIGHEST_NS, LOWEST_NS
+from experiments.judge.stats import ratio_interval
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.load import found, known, lookups, queue_server, run, times
 from experiments.selfcheck.queue_server import Options
@@ -176,11 +176,8 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
     ``theory``: the expected value, with the null round trip. The interval is computed from logarithms. So its lower end
     is over 0 even with few replications.
     """
-    logs = np.log(replications)
-    error = float(np.std(logs, ddof=1)) / len(logs) ** 0.5
-    half = float(scipy.special.stdtrit(len(logs) - 1, (1 + CONFIDENCE) / 2)) * error
-    middle = float(np.mean(logs))
-    return Cell(measured, math.exp(middle - half), math.exp(middle + half), theory)
+    over_all = ratio_interval([math.log(each) for each in replications], CONFIDENCE)
+    return Cell(measured, over_all.low, over_all.high, theory)
 
 
 def _null_ms(row: Row, seed: int) -> float:

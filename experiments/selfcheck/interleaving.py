@@ -11,7 +11,7 @@ uses short slices instead of such long slices.
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from experiments.design.arms import Arm, Comparison, Group
@@ -19,9 +19,8 @@ from experiments.design.setting import read
 from experiments.design.sweep import SERVERS_MAX, Slices, Sweep
 from experiments.judge import ratios
 from experiments.judge.stats import ratio_interval
-from experiments.results.observed import Block
 from experiments.selfcheck.finding import Finding
-from experiments.selfcheck.load import LoadFailed, found, measured
+from experiments.selfcheck.load import LoadFailed, Measure, found, measured
 
 WITHIN = 0.05
 """Largest allowed difference of the mean quotient from 1."""
@@ -67,10 +66,6 @@ _CONDITIONS = tuple(Condition(*length, among) for among in (False, True) for len
 
 MINUTES = Scale(5, _CONDITIONS)
 OVERNIGHT = Scale(60, (*_CONDITIONS, Condition(10.0, 1)))
-
-Measure = Callable[[Sweep, int], Block]
-"""Function that measures a block of a sweep, given the sweep and the block's number. A call blocks until the end of the
-block."""
 
 
 def check(scale: Scale, measure: Measure = measured) -> list[Finding]:

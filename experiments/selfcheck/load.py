@@ -88,6 +88,11 @@ def known(value: float | None) -> float:
     return value
 
 
+Measure = Callable[[Sweep, int], Block]
+"""Function that measures a block of a sweep, given the sweep and the block's number. A call blocks until the end of the
+block."""
+
+
 def measured(sweep: Sweep, number: int) -> Block:
     """Measures the block with this number, as in a study. Blocks. Raises ProgramFailed, or a Fault of connecting."""
     return measure_block(sweep, number, 1, bench(CATALOG))

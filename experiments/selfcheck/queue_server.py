@@ -29,6 +29,7 @@ import sys
 import time
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -227,12 +228,9 @@ class QueueServer:
                 self._drop(client)
 
     def _accept(self) -> None:
-        """Accepts all pending connections, in order."""
-        while True:
-            try:
-                accepted, _ = self._listener.accept()
-            except BlockingIOError:
-                return
+        """Accepts the next pending connection, if the connection is still there."""
+        with suppress(BlockingIOError):
+            accepted, _ = self._listener.accept()
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             accepted.setblocking(False)
             self._clients[accepted.fileno()] = Client(self._accepted, accepted)
@@ -248,7 +246,17 @@ class QueueServer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serves until SIGTERM or SIGINT. Returns the exit code. Blocks."""
-    options = _options(arguments)
+    parser = Parser(PROGRAM, "Answers Lookups after service times that are known beforehand.")
+    add = parser.add_argument
+    add("--servers", type=integer(1, 64), default=1, help="servers of each queue")
+    add("--queues", type=integer(1, 256), default=1, help="number of queues; a seeded random number chooses one")
+    add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time, in seconds")
+    add("--seed", type=integer(0, 2**31 - 1), default=1, help="seed of the service times and of the chosen queues")
+    waiting = parser.add_mutually_exclusive_group()  # both together would never give the core to another program
+    waiting.add_argument("--spin", action="store_true", help="never sleep")
+    waiting.add_argument("--real-time", action="store_true", help="run before all programs of usual priority")
+    add("--log", type=Path, metavar="FILE", help="file for the times of all requests, written at the end")
+    options = Options(**vars(parser.parse_args(arguments)))
     if options.real_time:
         take_real_time()
     server = QueueServer(options)
@@ -262,20 +270,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         server.close()
     return 0
-
-
-def _options(arguments: Sequence[str] | None) -> Options:
-    parser = Parser(PROGRAM, "Answers Lookups after service times that are known beforehand.")
-    add = parser.add_argument
-    add("--servers", type=integer(1, 64), default=1, help="servers of each queue")
-    add("--queues", type=integer(1, 256), default=1, help="number of queues; a seeded random number chooses one")
-    add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time, in seconds")
-    add("--seed", type=integer(0, 2**31 - 1), default=1, help="seed of the service times and of the chosen queues")
-    waiting = parser.add_mutually_exclusive_group()  # both together would never give the core to another program
-    waiting.add_argument("--spin", action="store_true", help="never sleep")
-    waiting.add_argument("--real-time", action="store_true", help="run before all programs of usual priority")
-    add("--log", type=Path, metavar="FILE", help="file for the times of all requests, written at the end")
-    return Options(**vars(parser.parse_args(arguments)))
 
 
 if __name__ == "__main__":

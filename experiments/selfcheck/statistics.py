@@ -30,7 +30,7 @@ from experiments.design.arms import Arm, Comparison, Group, twins
 from experiments.design.setting import read
 from experiments.design.sweep import Sweep
 from experiments.judge.stats import trimmed_mean
-from experiments.judge.verdicts import Judged, Values, Verdict, judge_values
+from experiments.judge.verdicts import APART, Judged, Values, judge_values
 from experiments.selfcheck.finding import Finding
 from experiments.selfcheck.noise import FAMILIES, Draw, Numbers, Shape, Source, recorded
 from stock_service.rpc.errors import UsageError
@@ -169,7 +169,7 @@ def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Itera
             f"at least {COVERED_WITH_LOOKS:.0%}",
             share >= COVERED_WITH_LOOKS,
         )
-    wrong = _share(any(_differs(one[each]) for each in EQUAL if each in one) for one in runs)
+    wrong = _share(any(one[each].verdict in APART for each in EQUAL if each in one) for one in runs)
     yield Finding(
         f"false differences {end}, {name}",
         f"{wrong:.1%} of {len(runs)} sweeps call equal arms different",
@@ -202,11 +202,6 @@ def _covered(of: Drawn, runs: Sequence[Mapping[str, Judged]]) -> float:
     """Share of the intervals that contain the true ratio, over all comparisons."""
     truths = {name: math.exp(truth) for name, truth in of.truths.items()}
     return _share(one[name].typical.low <= truths[name] <= one[name].typical.high for one in runs for name in truths)
-
-
-def _differs(one: Judged) -> bool:
-    """True if a comparison was called FASTER or SLOWER."""
-    return one.verdict in (Verdict.FASTER, Verdict.SLOWER)
 
 
 def _arrivals(count: int, rng: np.random.Generator) -> Iterator[Finding]:

@@ -16,10 +16,6 @@ from dataclasses import dataclass
 
 import scipy
 
-_SAME_RATE = 1e-9
-"""Relative difference of two rates. With a smaller difference the divisor of a formula is nearly 0, and the formula's
-limit is used instead."""
-
 
 @dataclass(frozen=True, slots=True)
 class Mmc:
@@ -52,15 +48,10 @@ class Mmc:
 
     def share_over(self, time_s: float) -> float:
         """Share of requests whose response time is longer than ``time_s``."""
-        service_hz, leaving_hz = 1 / self.service_s, self._leaving_hz
-        at_once = math.exp(-service_hz * time_s)
-        if abs(leaving_hz - service_hz) < _SAME_RATE * service_hz:
-            after_waiting = (1 + service_hz * time_s) * at_once
-        else:
-            after_waiting = (leaving_hz * at_once - service_hz * math.exp(-leaving_hz * time_s)) / (
-                leaving_hz - service_hz
-            )
-        return (1 - self.waiting_share) * at_once + self.waiting_share * after_waiting
+        served, left = time_s / self.service_s, time_s * self._leaving_hz
+        # a request that waits is over this time with the probability exp(-served) * (1 + served * factor)
+        factor = float(scipy.special.exprel(served - left))  # (exp(x) - 1) / x, and 1 at 0
+        return math.exp(-served) * (1 + self.waiting_share * served * factor)
 
     def quantile_s(self, share: float) -> float:
         """Quantile of response times: ``share`` of the requests, over 0 and under 1, take at most this time."""

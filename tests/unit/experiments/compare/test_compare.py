@@ -21,23 +21,29 @@ from experiments.compare.outcome import (
     undecided,
 )
 from experiments.compare.sweep import LOOKS, side, sweep
+from experiments.design.levels import Level
 from experiments.design.sweep import Slices, Sweep, Windows
 from experiments.judge.verdicts import Judgement, judge
 from experiments.measure.bench import CATALOG, bench
 from experiments.results import environment
 from experiments.results.observed import ALL
 from stock_service.rpc.errors import UsageError
-from tests.unit.experiments.judge.synthetic_blocks import answered, block, with_arm, with_slices
+from tests.unit.experiments.judge.synthetic_blocks import answered, block, blocks, with_arm, with_slices
 from tests.unit.experiments.show.test_report import MACHINE
 
 A, B = side("sockets", "grpc", {}), side("sockets workers=4", "grpc", {})
 
 
+def planned(**load: Level) -> Sweep:
+    """Plan of A and B under this load."""
+    return sweep(A.but(**load), B.but(**load), LOOKS, 1)
+
+
 def judged(ratio: float, number: int = 10, noise: float = 0.01, of: Sweep | None = None) -> Judgement:
     """Judgement on blocks in which B takes ``ratio`` times the time of A."""
-    asked = of or sweep(A, B, LOOKS, 1)
+    asked = of or planned()
     means = {arm: 100.0 * (ratio if arm.setting == B else 1.0) for arm in asked.arms}
-    return judge(asked, [block(asked, means, each, noise) for each in range(1, number + 1)])
+    return judge(asked, blocks(asked, means, number, noise))
 
 
 @pytest.mark.parametrize(
@@ -100,8 +106,7 @@ def test_one_process_is_not_compared_with_itself() -> None:
 def test_loads_that_slices_cannot_serve_take_windows() -> None:
     """Loads that slices cannot serve take windows without being asked."""
     for load in ({"rate_hz": 100.0}, {"client": "c"}, {"connections": 65}):
-        loaded = [each.but(**load) for each in (A, B)]
-        assert sweep(loaded[0], loaded[1], LOOKS, 1).turns == Windows()
+        assert planned(**load).turns == Windows()
 
 
 @pytest.mark.parametrize(
@@ -168,8 +173,8 @@ def test_processes_that_run_are_called_so() -> None:
 
 def test_table_and_verdict_are_of_the_same_blocks() -> None:
     """Table and verdict are of the same blocks. A block that a gate left out is named with the reason."""
-    asked = sweep(A, B, LOOKS, 1)
-    measured = [block(asked, dict.fromkeys(asked.arms, 100.0), each) for each in range(1, 11)]
+    asked = planned()
+    measured = blocks(asked, dict.fromkeys(asked.arms, 100.0), noise=0)
     slow = block(asked, dict.fromkeys(asked.arms, 9000.0), 4)
     measured[3] = with_arm(slow, 0, answered={ALL: answered(900, 9e6, {"timeout": 100})})
     found = outcome(judge(asked, measured), MACHINE)
@@ -184,22 +189,18 @@ def test_table_and_verdict_are_of_the_same_blocks() -> None:
 
 def test_blocks_that_are_all_left_out_show_nothing() -> None:
     """If all blocks are left out no number is shown."""
-    asked = sweep(A, B, LOOKS, 1)
+    asked = planned()
     failing = answered(900, 1e6, {"timeout": 100})
-    measured = [
-        with_arm(block(asked, dict.fromkeys(asked.arms, 100.0), each), 0, answered={ALL: failing})
-        for each in range(1, 11)
-    ]
-    found = outcome(judge(asked, measured), MACHINE)
+    measured = blocks(asked, dict.fromkeys(asked.arms, 100.0))
+    found = outcome(judge(asked, [with_arm(each, 0, answered={ALL: failing}) for each in measured]), MACHINE)
     assert found.sentence.startswith("Nothing can be compared after 10 blocks. Block 1: gate 4: ")
     assert found.a.mean_us is found.b.mean_us is found.ratio is None
 
 
 def test_what_a_load_does_not_record_is_absent_and_said() -> None:
     """A value that the load does not record is absent, and not zero. The gates that need it are named."""
-    settings = [each.but(client="c", connections=16) for each in (A, B)]
-    asked = sweep(settings[0], settings[1], LOOKS, 1)
-    measured = [block(asked, dict.fromkeys(asked.arms, 100.0), each) for each in range(1, 11)]
+    asked = planned(client="c", connections=16)
+    measured = blocks(asked, dict.fromkeys(asked.arms, 100.0))
     unread = [0] * len(measured[0].slices.arm)
     measured = [with_slices(each, server_cpu_ns=unread, client_cpu_ns=unread, wire_bytes=unread) for each in measured]
     found = outcome(judge(asked, measured), MACHINE)
@@ -255,7 +256,7 @@ def test_a_limit_that_is_not_decided_says_how_many_blocks_would(ratio: float, no
 
 def test_a_percentile_that_is_absent_says_how_many_replies_would_do() -> None:
     """An absent percentile says how many replies would do: over a thousand where replies depend on each other."""
-    asked = sweep(A, B, LOOKS, 1)
+    asked = planned()
     whole = block(asked, dict.fromkeys(asked.arms, 100.0), 1)
     few = replace(whole.arms[0].answered[ALL], effective=450.0)
     found = outcome(judge(asked, [with_arm(whole, 0, answered={ALL: few})]), MACHINE)

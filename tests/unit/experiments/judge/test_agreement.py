@@ -26,13 +26,14 @@ from experiments.judge.agreement import (
     tau_squared,
     with_deviation,
 )
-from experiments.judge.verdicts import Judgement, judge
+from experiments.judge.verdicts import Judged, Judgement, judge
 from experiments.results import environment, files
 from experiments.results.earlier import EarlierRun, Ratio, load
 from experiments.results.fingerprint import taken
 from experiments.show.sentences import listed, ratio_sentence, reach_of_all
 from stock_service.rpc.errors import UsageError
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, blocks, ratio, sweep
+from tests.unit.experiments.known import known
 from tests.unit.experiments.show.test_report import MACHINE
 
 HERE = taken()
@@ -66,9 +67,8 @@ def test_the_published_example_comes_out() -> None:
     weights = [1 / (each + 0.3181) for each in variances]
     half = 2.178813 * sum(weights) ** -0.5  # Student's t, 12 degrees of freedom
     assert math.log(found.ratio.high / found.ratio.value) == pytest.approx(half, rel=1e-3)
-    assert found.predicted is not None
     reach = 2.200985 * math.sqrt(0.3181 + 1 / sum(weights))  # 11
-    assert math.log(found.predicted[1] / found.ratio.value) == pytest.approx(reach, rel=1e-3)
+    assert math.log(known(found.predicted)[1] / found.ratio.value) == pytest.approx(reach, rel=1e-3)
 
 
 def test_runs_that_differ_by_no_more_than_their_blocks_have_no_deviation() -> None:
@@ -83,8 +83,8 @@ def test_runs_that_are_sure_differ_by_their_deviation() -> None:
     values = [math.log(0.26), math.log(0.30), math.log(0.14)]
     found = pooled(values, [0.0, 0.0, 0.0])
     assert found.tau == pytest.approx(np.std(values, ddof=1), rel=1e-6)
-    assert found.predicted is not None
-    assert found.predicted[0] < 0.14 < 0.30 < found.predicted[1]
+    low, high = known(found.predicted)
+    assert low < 0.14 < 0.30 < high
     far = [-0.8567819741873708, -1.5868002314794505, -0.544146791911042]  # rounding puts the root beyond its bound
     assert pooled(far, [0.0] * 3).tau == pytest.approx(np.std(far, ddof=1), rel=1e-6)
     two = pooled(values[:2], [0.0, 0.0])
@@ -101,11 +101,10 @@ def test_intervals_hold_what_they_are_to() -> None:
     for _ in range(trials):
         logs = rng.normal(0.3, tau, (k, 1)) + rng.normal(0, 0.06, (k, 10))
         found = pooled(logs.mean(axis=1).tolist(), (logs.var(axis=1, ddof=1) / 10).tolist())
-        assert found.predicted is not None
-        assert found.tau_high is not None
-        limited += tau <= found.tau_high
+        limited += tau <= known(found.tau_high)
         held += found.ratio.low <= math.exp(0.3) <= found.ratio.high
-        predicted += found.predicted[0] <= math.exp(rng.normal(0.3, tau)) <= found.predicted[1]
+        low, high = known(found.predicted)
+        predicted += low <= math.exp(rng.normal(0.3, tau)) <= high
     assert 0.93 <= held / trials <= 0.985
     assert 0.93 <= predicted / trials <= 0.99
     assert 0.92 <= limited / trials <= 0.97
@@ -127,9 +126,7 @@ def test_a_headline_is_said_over_all_runs() -> None:
     assert found.decided == 3
     assert found.contradictions == ((0, 2), (1, 2))
     assert [each.typical.value for each in found.judged] == pytest.approx([0.5, 0.6, 1.3, 1.0], rel=0.5)
-    assert found.pooled is not None
-    assert found.pooled.tau is not None
-    assert 0.2 < found.pooled.tau < 1.0
+    assert 0.2 < known(known(found.pooled).tau) < 1.0
     (alone,) = agreements([run(0.5)], [HERE])
     assert alone.pooled is None
 
@@ -222,67 +219,62 @@ def earlier_runs(*versions: Sequence[float], variance: float = 1e-8, minutes: in
     """Earlier runs with these log-ratios, a sequence for each version. A run begins this number of minutes after the
     last."""
     began = datetime(2026, 1, 1, tzinfo=UTC)
+    runs = [(version, place, log) for version, logs in enumerate(versions) for place, log in enumerate(logs)]
+    times = [began + timedelta(days=version, minutes=place * minutes) for version, place, _ in runs]
     return [
-        EarlierRun(
-            (began + timedelta(days=version, minutes=place * minutes)).isoformat(),
-            str(version),
-            "EPYC",
-            2,
-            {"sockets ÷ gRPC": Ratio(log, variance)},
-        )
-        for version, logs in enumerate(versions)
-        for place, log in enumerate(logs)
+        EarlierRun(at.isoformat(), str(version), "EPYC", 2, {"sockets ÷ gRPC": Ratio(log, variance)})
+        for at, (version, _, log) in zip(times, runs, strict=True)
     ]
+
+
+DIFFERING = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04))
+"""Earlier runs that differ by 2 %."""
+
+
+def after(runs: Sequence[EarlierRun], true: float = 0.5) -> Judged:
+    """Judgement of a run with this true ratio, after these earlier runs."""
+    return with_deviation(run(true, noise=0.004), runs).judged["sockets ÷ gRPC"]
 
 
 def test_the_deviation_between_runs_is_that_within_versions() -> None:
     """Only runs of one version give a deviation. A single run of a version does not count, and two pairs are too
     few."""
-    found = deviation(earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), (5.0,)), "sockets ÷ gRPC")
-    assert found is not None
+    found = known(deviation([*DIFFERING, *earlier_runs((), (), (5.0,))], "sockets ÷ gRPC"))
     assert (found.freedom, found.runs) == (4, 6)
     assert found.tau == pytest.approx(0.02, rel=1e-3)
     assert found.reach == pytest.approx(2.776445 * math.sqrt(2) * 0.02, rel=1e-3)  # Student's t, 4 degrees of freedom
     assert deviation(earlier_runs((0.0, 0.02), (1.0, 1.02)), "sockets ÷ gRPC") is None
-    alike = deviation(earlier_runs((0.0, 0.02, 0.04, 0.03), variance=0.01), "sockets ÷ gRPC")
-    assert alike is not None
+    alike = known(deviation(earlier_runs((0.0, 0.02, 0.04, 0.03), variance=0.01), "sockets ÷ gRPC"))
     assert alike.tau == 0
 
 
 @pytest.mark.parametrize(("true", "survives"), [(0.9, True), (0.96, False), (1.0, False), (2.0, True)])
 def test_a_verdict_survives_the_deviation_or_not(true: float, survives: bool) -> None:
     """Earlier runs differ by 2 %: a ratio within 8 % of 1 does not survive a further run."""
-    known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04))
-    one = with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
+    one = after(DIFFERING, true)
     assert one.decided
     assert one.survives == survives
     assert ("enough to undo the verdict" in ratio_sentence(one, "sockets", "gRPC")) != survives
     runs = "6 earlier runs on such a machine, minutes apart, show"
     said = f"In a run some minutes later, the ratio may differ by 8.2 %, as {runs}."
     assert said in listed(one)
-    assert run(true, noise=0.004).judged["sockets ÷ gRPC"].survives
+    assert after((), true).survives
 
 
 @pytest.mark.parametrize(("minutes", "is_hour"), [(29, False), (30, True)])
 def test_runs_tell_of_another_hour_where_each_version_spans_one(minutes: int, is_hour: bool) -> None:
     """The words are "another hour" only if the earlier runs of every version span an hour."""
-    known = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), minutes=minutes)
-    one = with_deviation(run(0.5, noise=0.004), known).judged["sockets ÷ gRPC"]
+    runs = earlier_runs((0.0, 0.02, 0.04), (1.0, 1.02, 1.04), minutes=minutes)
     hour = "In another hour, the ratio may differ by 8.2 %, as 6 earlier runs on such a machine show."
-    assert (hour in listed(one)) is is_hour
+    assert (hour in listed(after(runs))) is is_hour
     within = [replace(each, version="a short one") for each in earlier_runs((0.0, 0.02))]
-    one = with_deviation(run(0.5, noise=0.004), [*known, *within]).judged["sockets ÷ gRPC"]
-    assert "In a run some minutes later, the ratio may differ by" in listed(one)
+    assert "In a run some minutes later, the ratio may differ by" in listed(after([*runs, *within]))
 
 
 def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
     """Only ratios in an answer count. A second sentence is for ratios without earlier runs."""
-    wide, near = (earlier_runs((0.0, by, 2 * by), (1.0, 1 + by, 1 + 2 * by)) for by in (0.05, 0.02))
-    unseen, seen = (
-        with_deviation(run(true, noise=0.004), known).judged["sockets ÷ gRPC"]
-        for true, known in ((0.5, wide), (0.3, near))
-    )
-    unknown = run(0.7, noise=0.004).judged["sockets ÷ gRPC"]
+    unseen = after(earlier_runs((0.0, 0.05, 0.1), (1.0, 1.05, 1.1)))
+    seen, unknown = after(DIFFERING, 0.3), after((), 0.7)
     every, answers = (unseen, seen, unknown), ratio_sentence(seen, "sockets", "gRPC")
     said = "In a run some minutes later, 1 of these ratios may differ by up to 8.2 %, as 6 earlier runs show."
     assert reach_of_all(answers, every) == said
@@ -293,11 +285,9 @@ def test_the_answers_reach_is_of_the_ratios_that_they_show() -> None:
 
 def test_runs_that_show_no_deviation_leave_one_open() -> None:
     """Four equal runs, each within 10 %, have an upper limit: the squares add up to 0.352, chi-squared of 3 at 5 %."""
-    known = earlier_runs((0.0, 0.1, 0.1, 0.0), variance=0.0101)
-    one = with_deviation(run(0.5, noise=0.004), known).judged["sockets ÷ gRPC"]
-    assert one.between is not None
-    assert one.between.tau == 0
-    assert one.between.tau_high**2 == pytest.approx(0.01 / 0.351846 - 0.0101, rel=1e-4)
+    one = after(earlier_runs((0.0, 0.1, 0.1, 0.0), variance=0.0101))
+    assert known(one.between).tau == 0
+    assert known(one.between).tau_high ** 2 == pytest.approx(0.01 / 0.351846 - 0.0101, rel=1e-4)
     said = "4 earlier runs on such a machine, minutes apart, show no difference between runs; up to 14.5 % is possible."
     assert said in listed(one)
 

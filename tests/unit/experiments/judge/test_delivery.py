@@ -13,6 +13,7 @@ from experiments.kinds.block import Block
 from experiments.kinds.delivery import Delivered, DeliveryCell, DeliveryPlan, DeliveryRow
 from experiments.results.observed import RoundSeen
 from tests.unit.experiments.apart_seen import block_of, keep
+from tests.unit.experiments.known import known
 
 ONE, OTHER = (setting(service="echo", language="c", transport=each, client="peer") for each in ("nng", "zeromq"))
 PLAN = DeliveryPlan("study", "part", (DeliveryCell(ONE, 2), DeliveryCell(OTHER, 2)), 8)
@@ -49,8 +50,7 @@ def test_a_ratio_is_of_the_same_blocks() -> None:
     (of_two,) = ratios(rows, [(ONE, OTHER), (ONE, ONE.but(size=100))], hz)
     assert (of_two.p_holm, of_two.together.n) == (2 * ratio.p_holm, 7), "a pair without a block is in the family"
     assert of_two.together.high > of_two.ratio.high == ratio.ratio.high == ratio.together.high
-    alone = interval(rows, OTHER, hz)
-    assert alone is not None
+    alone = known(interval(rows, OTHER, hz))
     assert alone.value == pytest.approx(100)
     assert alone.n == 8
 

@@ -52,11 +52,11 @@ def refused(one: Block, by: Comparison = POOLS) -> list[int]:
     return [each.gate for each in gates.block_refusals(OF, one, by)]
 
 
-def of_arm(one: Block, column: str, arm: Arm, times: float) -> Block:
-    """Block with a column of one arm's slices multiplied."""
-    values = getattr(one.slices, column)
-    changed = [round(v * times) if a == place(arm) else v for v, a in zip(values, one.slices.arm, strict=True)]
-    return with_slices(one, **{column: changed})
+def wire(times: float, arm: Arm = FOUR) -> Block:
+    """Block with the bytes on the wire of one arm's slices multiplied."""
+    one = plain()
+    slices = zip(one.slices.wire_bytes, one.slices.arm, strict=True)
+    return with_slices(one, wire_bytes=[round(v * times) if a == place(arm) else v for v, a in slices])
 
 
 def seen(one: Block, arm: Arm, **fields: Any) -> Block:
@@ -82,34 +82,23 @@ def with_window(**fields: Any) -> Block:
     return seen(plain(), FOUR, windows=(usual, replace(usual, **fields)))
 
 
-def connected(number: int) -> Block:
-    """Block whose servers have this number of connections."""
-    one = plain()
-    servers = [replace(each, connections=number) for each in one.servers if each is not None]
-    return replace(one, servers=servers)
-
-
-def threaded(number: int) -> Block:
-    """Block whose server of four workers has this number of threads."""
-    one, of = plain(), OF.servers.index(FOUR.server)
-    servers = [each and replace(each, threads=number) if n == of else each for n, each in enumerate(one.servers)]
+def served(arm: Arm, **fields: Any) -> Block:
+    """Block with changed fields of the server of one arm."""
+    one, of = plain(), OF.servers.index(arm.server)
+    servers = [each and replace(each, **fields) if n == of else each for n, each in enumerate(one.servers)]
     return replace(one, servers=servers)
 
 
 @pytest.mark.parametrize(
     ("gate", "bad", "good", "by"),
     [
-        (
-            2,
-            lambda: of_arm(plain(), "wire_bytes", FOUR, 1.06),
-            lambda: of_arm(plain(), "wire_bytes", FOUR, 1.04),
-            POOLS,
-        ),
-        (2, lambda: of_arm(plain(), "wire_bytes", FOUR, 0.94), lambda: of_arm(plain(), "wire_bytes", FOUR, 0.0), POOLS),
-        (3, lambda: connected(4), lambda: connected(5), OF.comparisons[2]),
+        (2, lambda: wire(1.06), lambda: wire(1.04), POOLS),
+        (2, lambda: wire(0.94), lambda: wire(0.0), POOLS),
+        (3, lambda: served(FIVE, connections=4), lambda: served(FIVE, connections=5), OF.comparisons[2]),
         (3, lambda: seen(plain(), UPDATED, updates=0), lambda: seen(plain(), UPDATED, updates=1), OF.comparisons[3]),
         (3, lambda: seen(plain(), UPDATED, updates=9, update_errors=9), plain, OF.comparisons[3]),
-        (3, lambda: threaded(4), lambda: threaded(5), POOLS),
+        (3, lambda: served(FOUR, threads=4), lambda: served(FOUR, threads=5), POOLS),
+        (3, lambda: served(FOUR, processes=2), lambda: served(FOUR, processes=1), POOLS),
         (4, lambda: with_errors(11), lambda: with_errors(10), POOLS),
         (4, lambda: with_errors(11, "invalid_reply"), lambda: with_errors(0), POOLS),
         (6, lambda: with_think(1.03), lambda: with_think(1.01), POOLS),
@@ -133,20 +122,16 @@ def test_a_gate_leaves_a_bad_block_out_and_no_good_one(
 
 def test_arms_may_differ_on_the_wire_where_a_factor_says_so() -> None:
     """Transports may differ on the wire; pools of workers may not."""
-    one = of_arm(plain(), "wire_bytes", SOCKETS, 0.5)
-    assert refused(one, ratio()) == []
-    assert refused(one) == [2]
+    assert refused(wire(0.5, SOCKETS), ratio()) == []
+    assert refused(wire(0.5, SOCKETS)) == [2]
 
 
 def test_windows_may_take_more_on_the_wire_for_what_connecting_and_late_replies_take() -> None:
     """Windows may take the bytes of connecting and of late replies, and no more. Slices, whose connections exist, may
     not."""
     windows = replace(OF, turns=Windows())
-    late = of_arm(plain(), "wire_bytes", FOUR, 1.2)
-    more = of_arm(plain(), "wire_bytes", FOUR, 9.0)
-    assert [each.gate for each in gates.wire_differs(OF, late, POOLS)] == [2]
-    assert list(gates.wire_differs(windows, late, POOLS)) == []
-    assert [each.gate for each in gates.wire_differs(windows, more, POOLS)] == [2]
+    for of, times, gate in ((OF, 1.2, [2]), (windows, 1.2, []), (windows, 9.0, [2])):
+        assert [each.gate for each in gates.wire_differs(of, wire(times), POOLS)] == gate
 
 
 OTHERS: tuple[dict[str, Level], ...] = ({"service": "./server --port 0"}, {"service": "entity", "language": "go"})
@@ -203,22 +188,8 @@ def test_a_server_has_the_processes_that_were_declared(processes: int, whole: in
     for number in (whole - 1, whole, whole + 1):
         fault = FACTORS["processes"].fault(levels, Watched(threads=23, processes=number, connections=1, updates=0))
         assert (fault is None) == (number == whole)
-        assert fault is None or f"processes of its server: {number}, declared: {processes}" in fault
-
-
-def test_a_missing_process_refuses_a_block() -> None:
-    """A missing process refuses a block through the gate. A block that does not count processes stands."""
-    arm = Arm(read("sockets processes=3"))
-    of = sweep(ratio(arm, SOCKETS, "3 ÷ 1 processes"))
-    one = block(of, dict.fromkeys(of.arms, 100.0))
-
-    def refused_with(processes: int | None) -> list[str]:
-        seen = [each and replace(each, threads=100, processes=processes) for each in one.servers]
-        return [each.said for each in gates.nothing_changed(of, replace(one, servers=seen), arm)]
-
-    assert refused_with(4) == refused_with(None) == []
-    (reason,) = refused_with(3)
-    assert "processes of its server: 3, declared: 3 and a parent" in reason
+        declared = f"{processes} and a parent" if processes > 1 else "1"
+        assert fault is None or f"processes of its server: {number}, declared: {declared}" in fault
 
 
 @pytest.mark.parametrize(
@@ -245,7 +216,7 @@ def test_how_calls_are_made_is_the_affair_of_the_clients_that_are_told(
 def test_connections_of_windows_are_not_counted_after_them() -> None:
     """Connections of windows are not counted after them, since they are closed."""
     window = Window(None, 900.0, 900.0, 0, 0, None)
-    assert refused(seen(connected(1), FIVE, windows=(window,)), OF.comparisons[2]) == []
+    assert refused(seen(served(FIVE, connections=1), FIVE, windows=(window,)), OF.comparisons[2]) == []
 
 
 def test_a_refusal_says_what_was_seen_and_what_is_allowed() -> None:

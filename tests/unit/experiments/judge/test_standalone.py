@@ -5,6 +5,7 @@ import pytest
 from experiments.judge.standalone import judged
 from experiments.judge.stats import mean_interval, positive_interval
 from tests.unit.experiments.apart_seen import ALONE, repetition
+from tests.unit.experiments.known import known
 
 SEEN = [
     repetition(1, 120, (15.0, 17.0, 30.0), 0.0),
@@ -19,8 +20,7 @@ def test_each_figure_has_an_interval_over_the_repetitions() -> None:
     assert sockets.ready_ms == mean_interval([120, 130, 140], 0.95)
     assert grpc.ready_ms == mean_interval([240, 260, 280], 0.95)
     assert [each.connections for each in sockets.holding] == [0, 1_000, 10_000]
-    most = sockets.with_connections(10_000)
-    assert most is not None
+    most = known(sockets.with_connections(10_000))
     assert most.resident_mib == mean_interval([30, 41, 34], 0.95)
     assert grpc.with_connections(1_000) is None
 
@@ -28,8 +28,7 @@ def test_each_figure_has_an_interval_over_the_repetitions() -> None:
 def test_what_connections_add_is_taken_within_each_repetition() -> None:
     """The memory of connections is a difference within each repetition: 2 MiB within 0.3, though starts differ by
     10."""
-    held = judged(ALONE, SEEN).servers[0].with_connections(1_000)
-    assert held is not None
+    held = known(judged(ALONE, SEEN).servers[0].with_connections(1_000))
     assert held.added_mib.value == pytest.approx(2.0)
     assert 1.7 < held.added_mib.low < held.added_mib.high < 2.3
 

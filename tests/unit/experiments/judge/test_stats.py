@@ -23,6 +23,7 @@ from experiments.judge.stats import (
     trimmed_mean,
 )
 from tests.unit.experiments.judge.synthetic_blocks import sweep
+from tests.unit.experiments.known import known
 
 VALUES = st.lists(st.integers(-50, 50).map(lambda each: each / 8), min_size=2, max_size=9)
 
@@ -131,8 +132,7 @@ def test_so_many_blocks_decide_with_80_percent_power(
     pilot = [mean + deviation * each for each in (-1.0, 1.0)]  # of this mean and, once scaled, this deviation
     pilot = [mean + (value - mean) / math.sqrt(2) for value in pilot]
     assert [np.mean(pilot), np.std(pilot, ddof=1)] == pytest.approx([mean, deviation])
-    n = blocks_needed(pilot, family, level, about)
-    assert n is not None
+    n = known(blocks_needed(pilot, family, level, about))
     drawn = np.random.default_rng(rng.randrange(2**32)).normal(mean, deviation, (1500, n))
     at_n, before = (decided(drawn[:, :blocks], family, level, about) for blocks in (n, 3 * n // 4))
     assert at_n >= 0.75

@@ -7,6 +7,7 @@ import pytest
 from experiments.judge.stress import TOTAL, judged
 from experiments.kinds.stress import KindSeen, StressSeen
 from tests.unit.experiments.apart_seen import block_of
+from tests.unit.experiments.known import known
 from tests.unit.experiments.stress_seen import PLAN, SERVER, repetition
 
 
@@ -25,8 +26,7 @@ def test_rows_and_total() -> None:
 def test_errors_and_wrong_keys_add_up_over_repetitions() -> None:
     """Errors and wrong keys add up over repetitions, and an error is a sample."""
     found = judged(PLAN, [repetition(1, errors=3), repetition(2, wrong=2)])
-    total = found.row(SERVER, TOTAL)
-    assert total is not None
+    total = known(found.row(SERVER, TOTAL))
     assert (total.samples, total.errors) == (120, 3)
     assert (found.right[SERVER], found.wrong[SERVER]) == (78, 2)
     assert total.throughput_hz.n == 2
@@ -39,8 +39,6 @@ def test_a_kind_without_an_answer_has_no_time() -> None:
     late = replace(server.kinds[0], began_ns=5_000_000_000, ended_ns=6_000_000_000)
     none = KindSeen(0, 40, 0, 0, 0, 0)
     found = judged(PLAN, [block_of(1, (StressSeen((late, none), server.final),))])
-    total, update = found.row(SERVER, TOTAL), found.row(SERVER, "update")
-    assert total is not None
-    assert update is not None
+    total, update = (known(found.row(SERVER, kind)) for kind in (TOTAL, "update"))
     assert total.throughput_hz.value == pytest.approx(20)
     assert (total.errors, update.throughput_hz.value) == (40, 0)

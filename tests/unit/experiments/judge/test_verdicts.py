@@ -174,8 +174,8 @@ def test_a_sweep_is_decided_when_every_headline_is() -> None:
     """A sweep is decided when every headline comparison is. Others may be open."""
     noisy = ratio(FIVE, SOCKETS, "five", family="further")
     of = sweep(ratio(), noisy)
-    means = [{GRPC: 400.0, SOCKETS: 100.0, FIVE: 100 * math.exp(SPREAD[at] / 3)} for at in range(10)]
-    found = judge(of, [block(of, each, at + 1) for at, each in enumerate(means)])
+    means = {GRPC: 400.0, SOCKETS: 100.0}
+    found = judge(of, [block(of, means | {FIVE: 100 * math.exp(SPREAD[at] / 3)}, at + 1) for at in range(10)])
     assert found.judged["five"].verdict is Verdict.INCONCLUSIVE
     assert found.decided
     assert not judge(sweep(noisy, ratio(family="headline", name="x")), []).decided
@@ -185,10 +185,7 @@ def test_a_block_that_a_gate_refuses_is_dropped_from_its_comparison_alone() -> N
     """A block that a gate refuses is left out of its comparison alone, and named. Other comparisons have all blocks."""
     of = sweep(ratio(), growth())
     blocks = measured(of, 0.5, 0.02)
-    place = of.arms.index(GRPC)
-    blocks[3] = with_arm(
-        blocks[3], place, answered=dict(blocks[3].arms[place].answered) | {"all": answered(100, errors={"internal": 9})}
-    )
+    blocks[3] = with_arm(blocks[3], of.arms.index(GRPC), answered={"all": answered(100, errors={"internal": 9})})
     found = judge(of, blocks)
     one = found.judged["sockets ÷ gRPC"]
     assert {number: refusals[0].gate for number, refusals in one.dropped.items()} == {4: 4}
@@ -254,11 +251,10 @@ def test_where_equal_arms_differ_no_smaller_effect_is_concluded() -> None:
 def test_growth_of_two_small_effects_is_refused_once() -> None:
     """Gate 20 refuses both effects of a growth with one refusal, which is one line of the report."""
     same, first, again = twins(read("sockets"), "same")
-    of, found = sweep(same, growth()), []
-    for at in range(10):
-        noise = math.exp(0.004 * SPREAD[at])
-        found.append(block(of, {first: 100.0, again: 600 * noise, FIVE: 200 * noise}, at + 1))
-    one = judge(of, found).judged["growth"]
+    of = sweep(same, growth())
+    noise = [math.exp(0.004 * each) for each in SPREAD[:10]]
+    means = [{first: 100.0, again: 600 * each, FIVE: 200 * each} for each in noise]
+    one = judge(of, [block(of, each, number) for number, each in enumerate(means, 1)]).judged["growth"]
     assert [each.verdict for each in one.rulings] == [Verdict.INCONCLUSIVE] * 2
     assert [each.gate for each in one.refusals] == [20]
 

@@ -1,7 +1,8 @@
-"""A server simulated for the tests, by other means than the model's: each request is a coroutine that holds tokens.
+"""A server simulated for the tests, without code of the package: each request is a coroutine that holds tokens.
 
 A worker, the GIL and a core are tokens of pools that are served in order. A request takes a worker, then alternates
-between the GIL (with a core), waiting, and a core alone. Cores are shared by slices.
+between the GIL (with a core), waiting, and a core alone. Cores are shared by slices. A service may have further tokens,
+such as the connections of a pool: after the wait a request takes one of them for a time.
 """
 
 import heapq
@@ -76,19 +77,26 @@ class Simulated:
     workers: int
     cores: int
     seed: int = 7
+    shared: int = 0
+    """Requests that are admitted inside at once; 0 where nothing is shared."""
+    held_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
         self.clock = Clock()
         self.pool, self.gil, self.core = Tokens(self.workers), Tokens(1), Tokens(self.cores)
+        self.inside = Tokens(self.shared)
         self.responses: list[tuple[float, float]] = []
 
-    def closed_hz(self, clients: int, end_s: float) -> float:
-        """Replies a second to clients that each wait for their reply, in the last three quarters of the time."""
+    def closed_hz(self, clients: int, replies: int) -> float:
+        """Replies a second to clients that each wait for their reply, without the first quarter of the replies."""
         for _ in range(clients):
             self.clock.start(self._client(), self.random.random() * self.demands.response_s)
-        self.clock.run_until(end_s)
-        return sum(at_s > end_s / 4 for at_s, _ in self.responses) / (end_s * 3 / 4)
+        end_s, first = 0.0, replies // 4
+        while len(self.responses) <= replies:
+            end_s += 0.1
+            self.clock.run_until(end_s)
+        return (replies - first) / (self.responses[replies][0] - self.responses[first][0])
 
     def open_s(self, rate_hz: float, end_s: float) -> tuple[float, float]:
         """Mean and 99th percentile of response times in an open loop, in the last three quarters of the time."""
@@ -110,6 +118,10 @@ class Simulated:
         yield "take", self.pool
         yield from self._held(needs.gil_s / 2)
         yield "sleep", self._drawn(needs.wait_s, needs.wait_variation)
+        if self.shared:
+            yield "take", self.inside
+            yield "sleep", self.held_s
+            yield "give", self.inside
         yield from self._computing(self._drawn(needs.free_s, needs.variation))
         yield from self._held(needs.gil_s / 2)
         yield "give", self.pool

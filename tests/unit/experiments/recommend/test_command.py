@@ -50,12 +50,10 @@ def test_a_full_disk_loses_no_advice(capsys: pytest.CaptureFixture[str]) -> None
     [
         [],
         ["--service-ms", "4", "--address", "127.0.0.1:1"],
-        ["--service-ms", "nan"],
         ["--service-ms", "4", "--io-share", "1.5"],
         ["--service-ms", "4", "--call", "a.B/C"],
         ["--address", "127.0.0.1:1", "--io-share", "0.5"],
         ["--address", "127.0.0.1:1", "--cores", "2"],
-        ["--address", "nowhere"],
         ["--address", "127.0.0.1:1", "--data", "{}"],
         ["--address", "127.0.0.1:1", "--call", "a.B/C", "--transport", "sockets"],
         ["--service-ms", "4", "--tls-ca", "ca.pem"],
@@ -140,14 +138,11 @@ def test_a_server_is_started_measured_checked_and_gone(
 ) -> None:
     """A start command of our server that computes for a millisecond gives an advice with a measured rate. Afterwards
     the servers are gone."""
-    monkeypatch.setattr(asking, "WINDOW_S", 0.2)
-    monkeypatch.setattr(asking, "ROUNDS", 2)
-    monkeypatch.setattr(asking, "TRIES", 1)
-    monkeypatch.setattr(asking, "RESPONSES", 10)
+    for name, short in (("WINDOW_S", 0.2), ("ROUNDS", 2), ("TRIES", 1), ("RESPONSES", 10)):
+        monkeypatch.setattr(asking, name, short)
+    for name, small in (("POOLS", (1, 64)), ("TAIL_S", 0.5), ("TAIL_CONNECTIONS", 16)):
+        monkeypatch.setattr(measured, name, small)
     monkeypatch.setattr(started, "CONNECTIONS", 16)
-    monkeypatch.setattr(measured, "POOLS", (1, 64))
-    monkeypatch.setattr(measured, "TAIL_S", 0.5)
-    monkeypatch.setattr(measured, "TAIL_CONNECTIONS", 16)
     serve = f"{sys.executable} -m experiments.services serve greeter --transport grpc --cpu-ms 1"
     start = [f"{serve} --workers {{workers}} --port {{port}}", "--call", "helloworld.Greeter/SayHello"]
     assert main(["recommend", "--start", *start, "--json", str(tmp_path / "a.json")]) == 0

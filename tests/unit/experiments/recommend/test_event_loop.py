@@ -71,21 +71,17 @@ def asyncios_hz(demands: Demands, clients: int) -> float:
     return (replies - skipped) / (replied_at[-1] - replied_at[skipped - 1])
 
 
-@pytest.mark.parametrize("clients", [4, 16, 64])
-def test_waves_are_those_of_asyncios_own_loop(clients: int) -> None:
-    """The waves are those of asyncio's own loop: few requests, a wave with gaps, and one that nearly fills the loop."""
-    assert event_loop_hz(WAITS, clients) == pytest.approx(asyncios_hz(WAITS, clients), rel=0.08)
+@pytest.mark.parametrize(("clients", "off"), [(1, 0.02), (4, 0.08), (16, 0.08), (64, 0.08)])
+def test_waves_are_those_of_asyncios_own_loop(clients: int, off: float) -> None:
+    """The waves are those of asyncio's own loop: one or few requests, a wave with gaps, and one that nearly
+    fills the loop."""
+    assert event_loop_hz(WAITS, clients) == pytest.approx(asyncios_hz(WAITS, clients), rel=off)
 
 
 def test_a_wave_leaves_the_processor_idle() -> None:
     """Sixteen requests that wait together answer a fifth less than the model of independent waits has."""
     independent_hz = predict(WAITS, 16, 16).throughput_hz
     assert 0.70 < event_loop_hz(WAITS, 16) / independent_hz < 0.85
-
-
-def test_one_client_has_no_wave() -> None:
-    """One client's rate is 1 ÷ its response time, without the clean-up after its reply."""
-    assert event_loop_hz(WAITS, 1) == pytest.approx(1 / WAITS.response_s, rel=0.02)
 
 
 def test_nothing_goes_beyond_the_processor() -> None:

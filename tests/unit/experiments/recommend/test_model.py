@@ -60,20 +60,16 @@ def test_processes_multiply_what_one_does(workers: int) -> None:
     assert capacity_hz(demands, workers, 4, 4) == pytest.approx(4 * capacity_hz(demands, workers))
 
 
-@pytest.mark.parametrize(("workers", "clients"), [(1, 1), (1, 6), (4, 3), (4, 20), (16, 64)])
-def test_a_pool_that_only_waits_is_the_machine_repairman(workers: int, clients: int) -> None:
-    """Workers are repairers, and clients that are outside are machines that run."""
-    demands = Demands(gil_s=0, free_s=0, wait_s=10 * MS, overhead_s=3 * MS, variation=1)
-    known_hz = machine_repairman(clients, 3 * MS, 10 * MS, workers)
-    assert predict(demands, workers, clients).throughput_hz == pytest.approx(known_hz, rel=SAME)
-
-
-@pytest.mark.parametrize(("cores", "clients"), [(1, 5), (2, 5), (4, 20)])
-def test_work_without_the_gil_has_all_cores(cores: int, clients: int) -> None:
-    """Processor time that releases the GIL is served on as many cores as there are."""
-    demands = Demands(gil_s=0, free_s=5 * MS, wait_s=0, overhead_s=2 * MS, variation=1)
-    known_hz = machine_repairman(clients, 2 * MS, 5 * MS, cores)
-    assert predict(demands, clients, clients, cores).throughput_hz == pytest.approx(known_hz, rel=SAME)
+@pytest.mark.parametrize(("repairers", "clients"), [(1, 1), (1, 6), (4, 3), (4, 20), (16, 64)])
+def test_a_pool_that_only_waits_and_work_without_the_gil_are_the_machine_repairman(
+    repairers: int, clients: int
+) -> None:
+    """Clients that are outside are machines that run. Repairers are the workers for waits, and the cores for processor
+    time that releases the GIL."""
+    known_hz = machine_repairman(clients, 3 * MS, 10 * MS, repairers)
+    waits, computes = (Demands(0, free_s, 10 * MS - free_s, 3 * MS, variation=1) for free_s in (0, 10 * MS))
+    assert predict(waits, repairers, clients).throughput_hz == pytest.approx(known_hz, rel=SAME)
+    assert predict(computes, clients, clients, repairers).throughput_hz == pytest.approx(known_hz, rel=SAME)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +107,10 @@ def test_the_busiest_resource_is_named(demands: Demands, processes: int, limit: 
     assert bounds(demands, workers=8, cores=2, processes=processes).limit == limit
 
 
-def test_more_workers_are_of_no_use_under_the_gil_alone() -> None:
-    """A request that only computes in Python gains nothing from a second thread."""
-    demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=0, overhead_s=0.2 * MS)
-    assert predict(demands, 1, 64).useful_workers == 1
-    assert predict(demands, 1, 64).throughput_hz == pytest.approx(predict(demands, 64, 64).throughput_hz)
-
-
 def test_useful_workers_is_the_least() -> None:
-    """The useful pool reaches 95 % of the best throughput, and a pool with one worker less does not."""
+    """The useful pool reaches 95 % of the best throughput, and a pool with one worker less does not. A request that
+    only computes in Python gains nothing from a second thread."""
+    assert predict(Demands(0.3 * MS, 0, 0, 0.2 * MS), 1, 64).useful_workers == 1
     demands = Demands(gil_s=0.3 * MS, free_s=0, wait_s=10 * MS, overhead_s=0.2 * MS)
     useful = predict(demands, 1, 64).useful_workers
     best_hz = predict(demands, 64, 64).throughput_hz

@@ -1,54 +1,74 @@
 """Advice on simulated services, from pools and from connections: a lock, a pool of connections, other limits."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from experiments.design.demands import Demands
 from experiments.recommend.advice import POOLS, Wish
 from experiments.recommend.asking import CONNECTIONS
 from experiments.recommend.seen import Found, Level, Limit, Load, Program, enough, limit, of_connections, of_pools
-from tests.unit.experiments.recommend.synthetic import FLOOR_S, Synthetic
+from tests.unit.experiments.recommend.simulated import Simulated
 
 MS = 0.001
 WISH = Wish(cores=2)
 PYTHON = Program(has_gil=True, cores=2)
 
-LOCK = Synthetic(gil_s=0.1 * MS, shared=1, held_s=2 * MS)
-FIVE = Synthetic(gil_s=0.1 * MS, shared=5, held_s=20 * MS)
-COMPUTES = Synthetic(gil_s=1 * MS)
-WAITS = Synthetic(gil_s=0.5 * MS, wait_s=lambda _: 10 * MS)
-BIMODAL = Synthetic(gil_s=0.5 * MS, wait_s=lambda draw: 20 * MS if draw.random() < 0.2 else 2 * MS)
-WAITS_LONG = Synthetic(gil_s=0.1 * MS, wait_s=lambda _: 200 * MS)
+Service = Callable[[int, int], Simulated]
+"""Function that makes a server with a number of workers and a seed."""
+
+
+def service(gil_s: float, wait_s: float = 0, wait_variation: float = 0, shared: int = 0, held_s: float = 0) -> Service:
+    """A service, by the seconds that a request needs. The client's own time for a request is ``FLOOR_S``."""
+    demands = Demands(gil_s, 0, wait_s, FLOOR_S, wait_variation=wait_variation)
+    return lambda workers, seed: Simulated(demands, workers, 2, seed, shared, held_s)
+
+
+FLOOR_S = 0.1 * MS
+LOCK = service(0.1 * MS, shared=1, held_s=2 * MS)
+FIVE = service(0.1 * MS, shared=5, held_s=20 * MS)
+COMPUTES = service(1 * MS)
+WAITS = service(0.5 * MS, 10 * MS)
+WAITS_OF_ALL_LENGTHS = service(0.5 * MS, 6 * MS, wait_variation=1.3)
+WAITS_LONG = service(0.1 * MS, 200 * MS)
+
+
+def level(of: Service, at_once: int, workers: int, connections: int) -> Level:
+    """Two rounds of a server under a number of connections."""
+    servers = [of(workers, seed) for seed in (1, 2)]
+    loads = (Load(connections, each.closed_hz(connections, 1_200), 0.1, each.demands.gil_s, 0.1) for each in servers)
+    return Level(at_once, tuple(loads))
 
 
 @cache
-def pools(service: Synthetic) -> Found:
+def pools(of: Service) -> Found:
     """Findings of ``--start``."""
-    return of_pools([service.level(size, size, 128) for size in POOLS], PYTHON, WISH)
+    return of_pools([level(of, size, size, 128) for size in POOLS], PYTHON, WISH)
 
 
 @cache
-def connections(service: Synthetic, workers: int) -> Found:
+def connections(of: Service, workers: int) -> Found:
     """Findings of ``--address`` on a server with this number of workers."""
-    return of_connections([service.level(each, workers, each) for each in CONNECTIONS], PYTHON, FLOOR_S, WISH)
+    return of_connections([level(of, each, workers, each) for each in CONNECTIONS], PYTHON, FLOOR_S, WISH)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("service", "smallest", "best_hz", "limited_by"),
+    ("of", "smallest", "best_hz", "limited_by"),
     [
         (LOCK, 1, 500, Limit.INSIDE),
         (FIVE, 8, 250, Limit.INSIDE),
         (COMPUTES, 1, 1000, Limit.GIL),
         (WAITS, 32, 2000, Limit.GIL),
-        (BIMODAL, 16, 2000, Limit.GIL),
+        (WAITS_OF_ALL_LENGTHS, 16, 2000, Limit.GIL),
     ],
 )
-def test_both_forms_advise_what_is_enough(service: Synthetic, smallest: int, best_hz: float, limited_by: Limit) -> None:
+def test_both_forms_advise_what_is_enough(of: Service, smallest: int, best_hz: float, limited_by: Limit) -> None:
     """The advised pool is at most twice the smallest that is enough. The limit is named, and every stated rate was
     measured. The running server has 64 workers."""
-    for found in (pools(service), connections(service, 64)):
+    for found in (pools(of), connections(of, 64)):
         assert smallest <= found.workers <= 2 * smallest, found
         assert found.limit is limited_by
         assert found.highest_hz == pytest.approx(best_hz, rel=0.1)

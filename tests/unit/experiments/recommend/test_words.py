@@ -107,10 +107,7 @@ def test_a_running_server_may_be_held_back_by_its_own_pool() -> None:
         (Limit.CLIENT, "Our client was at its limit"),
         (Limit.CORES, "all cores are busy"),
         (Limit.GIL, "The limit is the GIL"),
-        (
-            Limit.WORKERS,
-            "The rate grew up to the largest number tried, 16. More threads may raise the rate, and so may asyncio",
-        ),
+        (Limit.WORKERS, "The rate grew up to the largest number tried, 16. More threads may raise the rate, and so"),
         (Limit.UNREAD, "The server's processor time cannot be read here"),
     ],
 )

@@ -33,14 +33,10 @@ def test_a_cell_may_be_off_by_the_sum_of_both(measured: float, within: bool) -> 
 
 
 @pytest.mark.parametrize("row", MINUTES.rows + OVERNIGHT.rows, ids=lambda row: row.name)
-def test_every_row_has_the_requests_that_it_needs(row: Row) -> None:
-    """Every row has the requests that three standard errors need, and no more than six times that."""
+def test_every_row_has_the_requests_and_the_warm_up_that_it_needs(row: Row) -> None:
+    """Every row has the requests that three standard errors need, and no more than six times that. The warm-up is
+    eight relaxation times or more: 1 ÷ (μ (1 - √ρ)²)."""
     requests = row.queue.rate_hz * row.side_by_side * row.duration_s * MINUTES.replications / 1000
     needed = NEEDED[row.queue.servers, row.queue.utilisation]
     assert needed < requests < 6 * needed
-
-
-@pytest.mark.parametrize("row", MINUTES.rows + OVERNIGHT.rows, ids=lambda row: row.name)
-def test_every_queue_has_forgotten_its_beginning(row: Row) -> None:
-    """The warm-up is eight relaxation times or more: 1 ÷ (μ (1 - √ρ)²)."""
     assert row.warm_up_s > 8 * row.queue.service_s / (1 - math.sqrt(row.queue.utilisation)) ** 2

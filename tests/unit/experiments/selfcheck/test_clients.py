@@ -1,17 +1,15 @@
 """Verdicts of the check that compares clients: ratios within turns, bounds, absent clients."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
-from experiments.measure.load_programs import Ask, Reading
+from experiments.measure.load_programs import Ask, LoadProgram, Reading
 from experiments.measure.programs import ProgramFailed
 from experiments.peers import Absent
 from experiments.selfcheck import clients
 from experiments.selfcheck.clients import MINUTES, judge
-from stock_service.rpc.transports import Address
 
 
 def readings(*p50_us: float) -> list[Reading]:
@@ -55,30 +53,16 @@ def test_clients_take_turns_and_one_failure_keeps_what_the_others_showed(monkeyp
     fails, the readings of the others are kept."""
     loads: list[tuple[str, int]] = []
 
-    @dataclass
-    class Program:
-        name: str
+    def read(program: Path, ask: Ask) -> Reading:
+        loads.append((program.name, ask.connections))
+        if (program.name, ask.connections) == ("h2load", 64):
+            raise ProgramFailed(["h2load"], "exit code 1", "")
+        return Reading(4000, 1000.0, 200.0, 400.0, errors=int((program.name, ask.connections) == ("c", 64)))
 
-        def load(self, ask: Ask) -> Reading:
-            loads.append((self.name, ask.connections))
-            if self.name == "h2load" and ask.connections == 64:
-                raise ProgramFailed(["h2load"], "exit code 1", "")
-            return Reading(4000, 1000.0, 200.0, 400.0, errors=int(self.name == "c" and ask.connections == 64))
-
-    def own(_: str, ask: Ask) -> Reading:
-        loads.append(("ours", ask.connections))
-        return Reading(4000, 1000.0, 200.0, 400.0)
-
-    @contextmanager
-    def server(_: str) -> Iterator[tuple[None, Address]]:
-        yield None, ("127.0.0.1", 1)
-
-    @contextmanager
-    def programs() -> Iterator[dict[str, Program | Absent]]:
-        yield {"h2load": Program("h2load"), "ghz": Absent("ghz is absent"), "go": Program("go"), "c": Program("c")}
-
-    for name, fake in (("load_programs", programs), ("stock_server", server), ("_own", own)):
-        monkeypatch.setattr(clients, name, fake)
+    programs = {name: LoadProgram(Path(name), read) for name in ("h2load", "go", "c")} | {"ghz": Absent("absent")}
+    monkeypatch.setattr(clients, "load_programs", lambda: nullcontext(programs))
+    monkeypatch.setattr(clients, "stock_server", lambda _: nullcontext((None, ("127.0.0.1", 1))))
+    monkeypatch.setattr(clients, "_own", lambda _, ask: read(Path("ours"), ask))
     passed = {finding.name: finding.passed for finding in clients.check(MINUTES)}
     assert passed == {
         "clients, grpc, 1 connection, p50": True,

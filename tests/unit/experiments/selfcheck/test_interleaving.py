@@ -7,8 +7,8 @@ import pytest
 from experiments.design.slots import draw
 from experiments.design.sweep import SERVERS_MAX, Slices, Sweep
 from experiments.results.observed import ANSWERED_LATE, Block
-from experiments.selfcheck import interleaving
 from experiments.selfcheck.interleaving import MINUTES, OVERNIGHT, Condition, check, design
+from experiments.selfcheck.load import Measure
 from tests.unit.experiments.blocks import pairs
 from tests.unit.experiments.judge.synthetic_blocks import block, with_slices
 
@@ -28,7 +28,7 @@ def test_conditions_differ_in_length_and_company_alone(condition: Condition) -> 
     assert {(turn.last_ns - turn.first_ns) / 1e9 for turn in turns} == {condition.counted_s}
 
 
-def machine(slow_in_long: float = 1.0, slow_in_company: float = 1.0) -> interleaving.Measure:
+def machine(slow_in_long: float = 1.0, slow_in_company: float = 1.0) -> Measure:
     """A machine on which the sockets' ratio may depend on how it is measured."""
 
     def measure(sweep: Sweep, number: int) -> Block:
@@ -54,9 +54,7 @@ def machine(slow_in_long: float = 1.0, slow_in_company: float = 1.0) -> interlea
         ),
     ],
 )
-def test_a_ratio_that_depends_on_how_it_is_measured_does_not_pass(
-    measure: interleaving.Measure, failed: list[str]
-) -> None:
+def test_a_ratio_that_depends_on_how_it_is_measured_does_not_pass(measure: Measure, failed: list[str]) -> None:
     """A ratio that depends on its condition does not pass, with any drift over the turns."""
     found = check(MINUTES, measure)
     assert len(found) == len(MINUTES.conditions) - 1

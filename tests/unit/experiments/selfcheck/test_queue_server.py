@@ -14,8 +14,7 @@ import pytest
 
 from clients.load.run import priority
 from experiments.selfcheck.load import queue_server
-from experiments.selfcheck.queue_server import Log, Options, QueueServer, read_log, service_times_ns
-from experiments.selfcheck.queue_server import _options as options_of
+from experiments.selfcheck.queue_server import Log, Options, QueueServer, main, read_log, service_times_ns
 from experiments.selfcheck.theory import lindley
 from stock_service.rpc.wire.framing import ReplyFrame, encode_request, reply_decoder
 from stock_service.trading.service import LOOKUP
@@ -145,7 +144,7 @@ def test_it_has_real_time_priority_where_it_is_asked_for(real_time: bool) -> Non
 def test_who_never_sleeps_gets_no_real_time_priority(capsys: pytest.CaptureFixture[str]) -> None:
     """A spinning server gets no real-time priority, which would keep all other programs off its core."""
     with pytest.raises(SystemExit):
-        options_of(["--spin", "--real-time"])
+        main(["--spin", "--real-time"])
     assert "--real-time: not allowed with argument --spin" in capsys.readouterr().err
 
 

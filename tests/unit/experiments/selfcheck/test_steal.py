@@ -36,15 +36,11 @@ def test_a_rise_is_a_moment() -> None:
 
 def test_steal_is_the_eighth_number_of_each_core_s_line(tmp_path: Path) -> None:
     """Steal is the eighth number of each core's line in proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
-    Only the asked cores count."""
+    Only the asked cores count. Steal is 0 without the file, and with a shorter line."""
     stat = tmp_path / "stat"
     stat.write_text("cpu  1 2 3 4 5 6 7 50 9 10\ncpu0 1 2 3 4 5 6 7 42 9 10\ncpu1 0 0 0 0 0 0 0 8 0 0\n")
     assert stolen_ticks([0], stat) == 42
     assert stolen_ticks([0, 1], stat) == 50
-
-
-def test_a_system_that_does_not_say_has_no_steal(tmp_path: Path) -> None:
-    """Without the file, and with a shorter line, steal is 0."""
     assert stolen_ticks([0], tmp_path / "absent") == 0
-    (tmp_path / "short").write_text("cpu0 1 2\n")
-    assert stolen_ticks([0], tmp_path / "short") == 0
+    stat.write_text("cpu0 1 2\n")
+    assert stolen_ticks([0], stat) == 0
