@@ -10,6 +10,7 @@ from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Fault, InvalidReq
 from stock_service.trading.model import LookupReply, Side, Status, TradeReply, UpdateReply
 from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
+from tests.raw_service import answered
 from tests.unit.clients.fakes import FakeConnection, service
 
 PASSING = (Unavailable, DeadlineExceeded, Overloaded)
@@ -34,7 +35,7 @@ class Faulty:
         self.waits: list[float] = []
 
     def connect(self) -> FakeConnection:
-        self.connections.append(_Failing(self._service, self._faults, self._after))
+        self.connections.append(FakeConnection(self._service, self._fails))
         return self.connections[-1]
 
     @property
@@ -46,21 +47,11 @@ class Faulty:
         """A retrying exchange on this server, with waits that take no time."""
         return RetryingExchange(self.connect, 1.0, retries, rng=random.Random(1), sleep=self.waits.append)
 
-
-class _Failing(FakeConnection):
-    def __init__(self, stocks: object, faults: list[Fault], after: bool) -> None:
-        super().__init__(stocks)  # type: ignore[arg-type]
-        self._faults = faults
-        self._after = after
-
-    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        if not self._faults:
-            return super().call(path, payload, timeout_s)
-        if self._after:
-            super().call(path, payload, timeout_s)
-        else:
-            self.calls.append((path, payload, timeout_s))
-        raise self._faults.pop(0)
+    def _fails(self, _: int) -> None:
+        if self._faults:
+            if self._after:
+                answered(self._service, *self.calls[-1][:2])
+            raise self._faults.pop(0)
 
 
 @pytest.mark.parametrize("path", ASKED)

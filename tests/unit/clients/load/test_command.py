@@ -5,10 +5,9 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,14 +21,13 @@ from clients.load.run import fleet
 from stock_service.rpc.option_types import shown_address
 from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
+from tests.end_to_end.process import Ended, Running
 from tests.raw_service import raw_service
 from tests.unit.clients.fakes import service
 from tests.unit.clients.load.reports import open_run
 from tests.unit.clients.load.run.fleet_bench import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def run(server: str, *options: str) -> int:
@@ -198,62 +196,35 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
 # ---- as a process
 
 
-class Program:
+class Program(Running):
     """The program in a new process group, as a terminal's foreground job has."""
 
     def __init__(self, server: str, *options: str) -> None:
-        words = ["--transport", "sockets", "--address", server, *options]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "clients.load", *words],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        words = ("--transport", "sockets", "--address", server, *options)
+        super().__init__("clients.load", *words, program=("setsid", sys.executable, "-m"))
 
-    def wait_for(self, said: str) -> None:
-        """Waits until the program's standard error has a line with this text."""
-        assert self._process.stderr is not None
-        while said not in self._process.stderr.readline():
-            assert self._process.poll() is None
-
-    def has_loaded(self, library: str) -> bool:
-        """True if the program has loaded this library."""
-        return library in Path(f"/proc/{self._process.pid}/maps").read_text()
-
-    def children(self) -> int:
-        """Number of processes that the program and its children have started."""
-        return len(psutil.Process(self._process.pid).children(recursive=True))
-
-    def press(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Ctrl-C: the whole group gets it, as from a terminal. Any other signal is for the program alone."""
+    def press(self) -> None:
+        """Ctrl-C: the whole group gets it, as from a terminal."""
         with suppress(ProcessLookupError):
-            (os.killpg if number is signal.SIGINT else os.kill)(self._process.pid, number)
+            os.killpg(self.pid, signal.SIGINT)
 
     def press_on(self) -> None:
-        """Sends the signal until the program has ended."""
-        while self._process.poll() is None:
+        """Sends Ctrl-C until the program has ended."""
+        while self.runs():
             self.press()
 
-    def ended(self) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error. Waits until no process of the group runs."""
-        out, err = self._process.communicate(timeout=40)
+    def ended(self) -> Ended:
+        """The end of the program, when no process of the group runs."""
+        ended = super().ended()
         until(self._gone, "every process of the group has ended")
-        return self._process.returncode, out, err
-
-    def kill(self) -> None:
-        """Kills the remaining processes of the group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
+        return ended
 
     def _gone(self) -> bool:
         """True if no process of the group runs. A zombie counts as ended: the system's first process may reap it some
         seconds later."""
         for process in psutil.process_iter():
             with suppress(psutil.NoSuchProcess, ProcessLookupError):
-                if os.getpgid(process.pid) == self._process.pid and process.status() != psutil.STATUS_ZOMBIE:
+                if os.getpgid(process.pid) == self.pid and process.status() != psutil.STATUS_ZOMBIE:
                     return False
         return True
 
@@ -263,16 +234,14 @@ Start = Callable[..., Program]
 
 @pytest.fixture
 def start(server: str) -> Iterator[Start]:
-    """Starts the program with some options; after a test that failed it is killed."""
-    started: list[Program] = []
+    """Starts the program with some options."""
+    with ExitStack() as started:
+        yield lambda *options: started.enter_context(Program(server, *options))
 
-    def begin(*options: str) -> Program:
-        started.append(Program(server, *options))
-        return started[-1]
 
-    yield begin
-    for program in started:
-        program.kill()
+def until_measuring(program: Program) -> None:
+    """Waits for the line at the begin of the window."""
+    until(lambda: "measuring" in program.said(), "the measuring")
 
 
 LONG = ("--clients", "2", "3", "--connections-per-client", "2", "--duration-s", "60", "--warm-up-s", ".1", "--no-floor")
@@ -283,14 +252,15 @@ def test_an_interrupt_keeps_what_was_measured(start: Start, tmp_path: Path, how:
     """Any number of interrupts leave the summary and the file, no lost request, no traceback, and exit code 130."""
     file = tmp_path / "results.json"
     program = start(*LONG, "--json", str(file))
-    program.wait_for("measuring")
-    program.press(signal.SIGTERM if how == "SIGTERM" else signal.SIGINT)
-    if how != "SIGTERM":
+    until_measuring(program)
+    if how == "SIGTERM":
+        program.signal(signal.SIGTERM)
+    else:
         program.press_on()
-    code, out, err = program.ended()
-    assert "Traceback" not in err
-    assert code == 130 or (how != "SIGTERM" and code == -signal.SIGINT)  # Ctrl-C after the files were written
-    assert "interrupted" in out
+    ended = program.ended()
+    assert "Traceback" not in ended.stderr
+    assert ended.code == 130 or (how != "SIGTERM" and ended.code == -signal.SIGINT)  # after the files were written
+    assert "interrupted" in ended.stdout
     (result,) = json.loads(file.read_text())["results"]
     assert result["interrupted"]
     assert 0 <= result["unanswered"] == result["counted"]["unanswered"] <= 8
@@ -302,22 +272,22 @@ def test_an_interrupt_keeps_what_was_measured(start: Start, tmp_path: Path, how:
 def test_a_killed_program_leaves_no_process(start: Start) -> None:
     """After SIGKILL its clients and the fork server end, with a minute's load before them."""
     program = start(*LONG)
-    program.wait_for("measuring")
-    program.press(signal.SIGKILL)
-    assert program.ended()[0] == -signal.SIGKILL
+    until_measuring(program)
+    program.signal(signal.SIGKILL)
+    assert program.ended().code == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("when", ["it is loaded", "clients start"])
 def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
     """Ctrl-C in the first second leaves no traceback of any process, and no process."""
     program = start("--clients", "8")
-    moments = {"it is loaded": lambda: program.has_loaded("numpy"), "clients start": lambda: program.children() >= 4}
-    until(moments[when], when)
+    maps, process = Path(f"/proc/{program.pid}/maps"), psutil.Process(program.pid)
+    until(lambda: "numpy" in maps.read_text() if when == "it is loaded" else len(process.children(True)) >= 4, when)
     program.press()
-    code, out, err = program.ended()
-    assert code in (130, -signal.SIGINT)
-    assert set(err.splitlines()) <= {"python -m clients.load: interrupted"}
-    assert out == "" or "interrupted" in out
+    ended = program.ended()
+    assert ended.code in (130, -signal.SIGINT)
+    assert set(ended.stderr.splitlines()) <= {"python -m clients.load: interrupted"}
+    assert ended.stdout == "" or "interrupted" in ended.stdout
 
 
 def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> None:
@@ -328,7 +298,7 @@ def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> N
     program = start(*options, "--csv", str(pipe), "--json", str(file))
     until(file.exists, "it has measured and written")
     program.press_on()
-    code, out, err = program.ended()
-    assert (code, err.count("Traceback")) == (-signal.SIGINT, 0)
-    assert "1 client" in out
+    ended = program.ended()
+    assert (ended.code, ended.stderr.count("Traceback")) == (-signal.SIGINT, 0)
+    assert "1 client" in ended.stdout
     assert len(json.loads(file.read_text())["results"]) == 1
