@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clients.load import command, summary
+from clients.load import command
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult, from_json
 from clients.load.run import fleet
@@ -104,39 +104,32 @@ def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
 
 
 def test_the_highest_rate_is_found(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], canned: Callable[..., None]
 ) -> None:
-    """A search prints a line for each trial, then the answer. The file has every trial. Here the range of rates ends
-    below the server's highest rate."""
-    monkeypatch.setattr(command, "SEARCH_TO_HZ", 400.0)
-    monkeypatch.setattr(command, "ENOUGH", 0.0)
-    monkeypatch.setattr(command, "LATE_US", 1e9)
-    monkeypatch.setattr(command, "KEPT_UP", 0.5)  # other tests have the cores too; its own is in test_trials.py
+    """A search prints a line for each trial, then the answer. The file has every trial."""
     file = tmp_path / "trials.json"
-    limit = ["--find-rate", "--p99-ms", "60000", "--json", str(file)]
-    assert run(server, *limit, "--fail-if", "starved>0") == 4  # too few replies for a percentile
+    words = f"--transport sockets --duration-s 2 --find-rate --p99-ms 60000 --fail-if starved>0 --json {file}".split()
+    canned(open_run(count=200))
+    assert command.main(words) == 4  # too few replies for a percentile
     said = capsys.readouterr()
-    assert "no rate was shown to have a p99 of at most 60000 ms in 1 trials, from 10/s to 10/s; allow more" in said.out
-    assert said.err.startswith("first rate 10/s, at which 0.2 s have the 1,000 replies")
+    assert "no rate was shown to have a p99 of at most 60000 ms in 5 trials, from 38/s to 600/s; allow more" in said.out
+    assert said.err.startswith("first rate 600/s, at which 2 s have the 1,000 replies")
     assert "cannot be told from" in said.err
-    monkeypatch.setattr(summary, "BEYOND_MIN", 1)  # a p99 needs 100 replies
-    monkeypatch.setattr(command, "SEARCH_FROM_HZ", 1200.0)
-    monkeypatch.setattr(command, "SEARCH_TO_HZ", 1200.0)
-    assert run(server, *limit, "--connections-per-client", "2") == 0
+    canned(open_run())
+    assert command.main(words) == 0
     said = capsys.readouterr()
-    assert "at least 1200/s, the highest rate that is tried, with a p99 of at most 60000 ms" in said.out
-    assert said.err.count("1,200/s  p99") == 2
+    assert "at least 1000000/s, the highest rate that is tried, with a p99 of at most 60000 ms" in said.out
+    assert said.err.count(" 1,000,000/s  p99") == 2
     rates = [result["plan"]["rate_hz"] for result in json.loads(file.read_text())["results"]]
-    assert rates == [1200.0, 1200.0]
+    assert rates == [*(600.0 * 2**number for number in range(11)), 1e6, 1e6]
 
 
 def test_an_interrupt_ends_a_search(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], canned: Callable[..., None]
 ) -> None:
     """The trial that was under way is in the file, and no other trial follows."""
-    results, file = [replace(open_run(), interrupted=True)], tmp_path / "trials.json"
-    monkeypatch.setattr(command, "_knock", lambda _: None)
-    monkeypatch.setattr(fleet, "run", lambda *_: results.pop())
+    file = tmp_path / "trials.json"
+    canned(replace(open_run(), interrupted=True))
     words = f"--transport sockets --duration-s 60 --find-rate --p99-ms 60000 --json {file}"
     assert command.main(words.split()) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "python -m clients.load: interrupted"

@@ -1,13 +1,12 @@
 """Verdicts of ``--fail-if`` on a run under the requested load, and on a run under a different load."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from clients.load import command
 from clients.load.record.result import LoadResult
-from clients.load.run import fleet
 from clients.load.thresholds import parse
 from tests.unit.clients.load.reports import bad_arrivals, closed_records, closed_run, open_run
 
@@ -33,13 +32,11 @@ def test_a_limit_kept_under_another_load_is_exit_code_4(
     words: str,
     code: int,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    canned: Callable[..., None],
 ) -> None:
     """A limit that was kept under a different load is exit code 4, at any place in the command's runs. One line has the
     possible causes, and advice. A limit kept under the asked load is exit code 0."""
-    left = iter(results)
-    monkeypatch.setattr(command, "_knock", lambda _: None)
-    monkeypatch.setattr(fleet, "run", lambda *_: next(left))
+    canned(*results)
     assert command.main(["--transport", "sockets", "--no-floor", *words.split()]) == code
     said = [line for line in capsys.readouterr().err.splitlines() if "--fail-if" in line]
     assert len(said) == (code == 4)

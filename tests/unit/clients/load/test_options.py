@@ -114,20 +114,14 @@ def test_the_options_make_the_plan() -> None:
     assert (full.choice, full.zipf_s, full.seed, full.timeout_s, full.clients) == ("zipf", 0.8, 7, 2.0, 3)
 
 
-@pytest.mark.parametrize("name", ["new", "there", "link", "dangling"])
+@pytest.mark.parametrize("name", ["new", "there", "link", "dangling", "/dev/stdout", "/dev/null", "pipe"])
 def test_a_file_that_can_be_written_is_taken(tmp_path: Path, name: str) -> None:
-    """A file that can be written is accepted, existing or not, and through a link."""
+    """A file or a stream that can be written is accepted, existing or not, and through a link."""
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "there").touch()
     (tmp_path / "link").symlink_to("there")
     (tmp_path / "dangling").symlink_to("nowhere")
     assert options.output_file(str(tmp_path / name)) == tmp_path / name
-
-
-@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null", "pipe"])
-def test_a_stream_is_taken(tmp_path: Path, path: str) -> None:
-    """A stream that can be written to is accepted."""
-    os.mkfifo(tmp_path / "pipe")
-    assert options.output_file(str(tmp_path / path)) == tmp_path / path
 
 
 @pytest.mark.parametrize("name", ["folder", "no/file", "file/file", "astray", ""])
