@@ -202,18 +202,17 @@ def _quantity(text: str) -> int:
 
 def _price_cents(text: str) -> int | None:
     """Parses a price in dollars, and gives the price in cents. None for NaN and infinity, which are no prices."""
-    exact = None
     try:
         exact = Decimal(text.strip().removeprefix("$"))
         if not exact.is_finite():
             return None
         price_cents = cents(text)
+        if exact == Decimal(price_cents).scaleb(-2):
+            return price_cents
     except (InvalidOperation, ValueError):
-        price_cents = None
-    if exact is None or price_cents is None or exact != Decimal(price_cents).scaleb(-2):
-        allowed = f"dollars with at most two decimals, such as 15.99, up to {dollars(INT64_MAX)}"
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
-    return price_cents
+        pass  # refused below
+    allowed = f"dollars with at most two decimals, such as 15.99, up to {dollars(INT64_MAX)}"
+    raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
 
 
 if __name__ == "__main__":

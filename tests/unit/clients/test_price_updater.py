@@ -1,5 +1,6 @@
 """The price updater: its times, its counts, and its end."""
 
+import math
 import random
 from collections import Counter
 
@@ -40,7 +41,7 @@ def test_it_updates_between_waits_and_counts_outcomes() -> None:
     """One update follows each wait, except the wait that says stop. An unknown stock is counted as such. The last line
     has the number of updates, and the number of each outcome."""
     connection = FakeConnection(service())
-    outcomes = updated(Updates(("GameStart", "Nope"), 0.5, None), Waits(40), connection)
+    outcomes = updated(Updates(("GameStart", "Nope"), 0.5, math.inf), Waits(40), connection)
     assert [path for path, _, _ in connection.calls] == [UPDATE] * 40
     ok, unknown = outcomes[Status.OK], outcomes[Status.UNKNOWN_STOCK]
     assert (ok > 0, unknown > 0, ok + unknown) == (True, True, 40)
@@ -53,7 +54,7 @@ def test_times_stocks_and_prices_come_from_the_seed() -> None:
     runs = []
     for seed in (1, 1, 2):
         connection, waits = FakeConnection(service()), Waits(2000)
-        updated(Updates(("GameStart", "FishCo"), 0.02, None), waits, connection, seed)
+        updated(Updates(("GameStart", "FishCo"), 0.02, math.inf), waits, connection, seed)
         runs.append((waits.asked_s, [payload for _, payload, _ in connection.calls]))
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
@@ -85,5 +86,5 @@ def test_a_fault_ends_it_with_what_it_had_counted() -> None:
     outcomes: Counter[Status] = Counter()
     exchange = RemoteExchange(FakeConnection(service(), third_is_late), 1.0)
     with pytest.raises(DeadlineExceeded):
-        run(exchange, Updates(("FishCo",), 0.1, None), random.Random(1), Waits(9), outcomes)
+        run(exchange, Updates(("FishCo",), 0.1, math.inf), random.Random(1), Waits(9), outcomes)
     assert outcomes == {Status.OK: 2}
