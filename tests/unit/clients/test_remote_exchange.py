@@ -10,7 +10,7 @@ from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex
 from stock_service.trading.model import INT64_MAX, Side, Status, Stock
 from stock_service.v1 import stock_pb2
-from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
+from tests.unit.clients.fakes import FakeConnection, service
 
 STOCKS = (Stock("GameStart", 1599, 100), Stock("FishCo", 4250, 1_000_000))
 
@@ -75,7 +75,7 @@ def test_a_reply_that_the_method_never_gives_is_a_fault(method: str, fields: dic
 def test_an_unknown_status_is_named() -> None:
     """The fault has the number of the unknown status, which points to a server of another version."""
     with pytest.raises(InternalFault, match="unknown status 99"):
-        RemoteExchange(CannedConnection([b"\x08\x63"]), 1.0).lookup("GameStart")
+        replies.lookup(b"\x08\x63")
 
 
 @pytest.mark.parametrize("method", ["lookup", "trade", "update"])

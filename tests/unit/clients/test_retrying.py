@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from clients.retrying import FIRST_WAIT_S, WAIT_MAX_S, RetryingExchange
-from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Fault, InvalidRequest, NotBegun, Overloaded, Unavailable
+from stock_service.rpc.errors import FAULTS, DeadlineExceeded, Fault, NotBegun, Overloaded, Unavailable
 from stock_service.trading.model import LookupReply, Side, Status, TradeReply, UpdateReply
 from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
@@ -136,11 +136,3 @@ def test_connecting_is_tried_again_for_every_request() -> None:
     exchange = RetryingExchange(connect, 1.0, 2, sleep=server.waits.append)
     assert exchange.update("FishCo", 7) == UpdateReply(Status.OK, 1)
     assert exchange.retried == 2
-
-
-def test_what_the_client_itself_refuses_is_not_sent_again() -> None:
-    """A request that the client itself refuses is not sent again."""
-    server = Faulty()
-    with pytest.raises(InvalidRequest):
-        server.exchange(5).lookup("\ud800")
-    assert server.waits == []

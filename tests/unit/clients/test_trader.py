@@ -13,7 +13,7 @@ from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT
 from stock_service.rpc.transports.sockets import DEFAULT_PORT
 from stock_service.trading.model import LookupReply, Status
-from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
+from tests.unit.clients.fakes import FakeConnection, service
 
 BAD_QUANTITY = "INVALID_QUANTITY (-2) GameStart; allowed: 1 to 2147483647 shares"
 BAD_PRICE = "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.07"
@@ -112,7 +112,11 @@ def test_a_fault_is_one_line_that_says_what_to_do(
     """A fault is one line on standard error with its name, its detail and advice, and exit code 3. The server's words
     and a given name are printed without control characters and marks of direction."""
     said = "what\nhappened\x1b]0;title\x07\x1b[2J\x9b1m\r\n\u202eno\u2028\u2029"
-    monkeypatch.setattr(trader, "connect", lambda _: CannedConnection([FAULTS[code](said)]))
+
+    def fails(_: int) -> None:
+        raise FAULTS[code](said)
+
+    monkeypatch.setattr(trader, "connect", lambda _: FakeConnection(service(), fails))
     assert trader.main(["lookup", "GameStart"]) == 3
     ended = capsys.readouterr()
     assert ended.out == ""

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,17 +15,11 @@ import psutil
 import pytest
 
 from clients.load import command
-from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.result import LoadResult, from_json
 from clients.load.run import fleet
-from stock_service.rpc.option_types import shown_address
-from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
 from tests.end_to_end.process import Ended, Running
-from tests.raw_service import raw_service
-from tests.unit.clients.fakes import service
-from tests.unit.clients.load.reports import open_run
-from tests.unit.clients.load.run.fleet_bench import serving
+from tests.unit.clients.load.reports import closed_records, closed_run, open_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
 
@@ -65,36 +59,28 @@ def test_the_floor_is_shown_unless_it_is_not_wanted(server: str, capsys: pytest.
     assert " replies were UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks" in said
 
 
-@contextmanager
-def wrong_server() -> Iterator[str]:
-    """A server with undecodable replies to Lookup."""
-    with serving("sockets", served=raw_service(service().name, {LOOKUP: lambda _: b"\xff"})) as address:
-        yield shown_address(address)
-
-
-def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str], canned: Callable[..., None]) -> None:
     """Errors are exit code 1, with a warning. A limit that was not kept is exit code 4, also with errors."""
-    with wrong_server() as server:
-        assert run(server) == 1
-        assert "ERRORS of the whole run, connecting included" in capsys.readouterr().out
-        assert run(server, "--fail-if", "errors>0") == 4
+    canned(replace(closed_run(closed_records()), errors={"invalid_reply": 3}))
+    assert run("127.0.0.1:1") == 1
+    assert "ERRORS of the whole run, connecting included" in capsys.readouterr().out
+    assert run("127.0.0.1:1", "--fail-if", "errors>0") == 4
 
 
 def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], canned: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file whose place a folder has taken is exit code 2 and one line, after the summary. The other files are
     written."""
     taken, other = tmp_path / "results.json", tmp_path / "results.csv"
 
-    def take(asked: LoadPlan, watch: fleet.Watch | None = None) -> LoadResult:
-        (taken / "file").mkdir(parents=True, exist_ok=True)
-        return run_fleet(asked, watch)
+    def take(*_: object) -> LoadResult:
+        taken.mkdir()
+        return closed_run(closed_records())
 
-    run_fleet = fleet.run
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fleet, "run", take)
-        assert run(server, "--json", str(taken), "--csv", str(other)) == 2
+    canned(closed_run(closed_records()))
+    monkeypatch.setattr(fleet, "run", take)
+    assert run("127.0.0.1:1", "--json", str(taken), "--csv", str(other)) == 2
     said = capsys.readouterr()
     assert "1 client · lean" in said.out
     assert said.err.splitlines()[-1].startswith(

@@ -172,8 +172,12 @@ def test_think_time_is_from_a_reply_to_the_next_request() -> None:
 
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
-def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random) -> None:
-    """A run may fold its records several times. No time is lost, also no think time."""
+def test_folding_in_parts_is_folding_at_once(
+    plan: LoadPlan, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run may fold its records several times, each time in slices of a fixed size. No time is lost, also no think
+    time, and first calls are found in each slice."""
+    monkeypatch.setattr(recording, "_SLICE", 7)
     parted, whole = Recorder(plan, 0, WINDOW), Recorder(plan, 0, WINDOW)
     parted_span, whole_span = parted.new_span(0), whole.new_span(0)
     part, all_records = Records(), Records()
@@ -186,26 +190,16 @@ def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random)
         for records in (part, all_records):
             records.started += 1
             records.note(sent_ns, now_ns, outcome, due_ns)
-            if number in (0, 400):
+            if number in (0, 7, 20, 400):
                 records.note_first()
         if number % 100 == 50:
             parted.fold(part, parted_span)
     parted.fold(part, parted_span)
+    monkeypatch.undo()
     whole.fold(all_records, whole_span)
     assert_same(parted.recorded(), whole.recorded())
     assert parted_span == whole_span
     assert parted_span.began == parted_span.recorded == 1000
-
-
-def test_records_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any number of records is folded in slices of a fixed size. First calls are found in each slice."""
-    monkeypatch.setattr(recording, "_SLICE", 7)
-    requests = [(1000 + 10 * number, 1005 + 10 * number, OK) for number in range(50)]
-    sliced, span = closed(*requests, firsts=(0, 7, 20))
-    monkeypatch.undo()
-    whole, whole_span = closed(*requests, firsts=(0, 7, 20))
-    assert_same(sliced, whole)
-    assert (span.replies, span.recorded) == (whole_span.replies, 50) == (47, 50)
 
 
 def assert_same(one: Recorded, other: Recorded) -> None:

@@ -13,7 +13,7 @@ from clients.load.plan.load_plan import LoadPlan, RequestType
 from clients.load.plan.outcomes import FAULT_FIRST, INVALID_REPLY
 from clients.load.plan.workload import Workload
 from clients.load.send.lanes import SWEEP_NS
-from stock_service.rpc.errors import FaultCode, Unavailable
+from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.wire.framing import RequestFrame, encode_reply
 from stock_service.trading.model import Status
@@ -178,14 +178,6 @@ def test_a_starved_connection_has_no_records_and_holds_nothing_up() -> None:
             some.finish()
             assert [len(lane.records.outcomes) for lane in some.lanes] == [0] * 4
             assert_all_accounted(some)
-
-
-def test_nobody_there_is_the_callers_to_know() -> None:
-    """Without a server ``open`` raises Unavailable."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        where = listener.getsockname()[:2]
-    with closing(lanes(where, 2)) as some, pytest.raises(Unavailable):
-        some.open()
 
 
 LARGE = RequestType("large", "/a.B/Large", (b"x" * 12_000_000,), lambda _: OK)
