@@ -98,9 +98,13 @@ def test_sends_that_are_late_by_less_than_a_gap_are_poisson_still(late_ns: int) 
 
 @pytest.mark.parametrize(("rate_hz", "together"), [(500, 1), (1000, 1), (4000, 4), (40_000, 40)])
 def test_exponential_gaps_add_up_to_erlangs(rate_hz: float, together: int) -> None:
-    """Sums of exponential gaps have Erlang's distribution, so that the distance is as small as chance at any rate."""
+    """Sums of exponential gaps have Erlang's distribution, so that the distance is as small as chance at any rate. The
+    check has the measured values."""
     check = arrival_check(poisson(1, 1e9 / rate_hz, 40_000), rate_hz, "poisson")
     assert check.ks_distance < 1.95 / math.sqrt(40_000 // together)
+    assert check.count == 40_000
+    assert check.rate_ratio == pytest.approx(1e9 / rate_hz / check.mean_gap_ns)
+    assert check.coefficient_of_variation == pytest.approx(1, abs=0.03)
 
 
 def test_constant_arrivals_are_accepted_with_their_jitter_and_a_pause() -> None:

@@ -22,6 +22,14 @@ OPEN = replace(CLOSED, rate_hz=1e6)
 OK, SUSPENDED = int(Status.OK), int(Status.SUSPENDED)
 
 
+def fold(records: Records, plan: LoadPlan = CLOSED) -> tuple[Recorded, Span]:
+    """Report on the records of one connection."""
+    recorder = Recorder(plan, 0, WINDOW)
+    span = recorder.new_span(0)
+    recorder.fold(records, span)
+    return recorder.recorded(), span
+
+
 def folded(
     *requests: tuple[int, int, int, int], plan: LoadPlan = CLOSED, firsts: tuple[int, ...] = ()
 ) -> tuple[Recorded, Span]:
@@ -32,11 +40,9 @@ def folded(
         records.note(sent_ns, done_ns, outcome, None if plan.rate_hz is None else due_ns)
         if place in firsts:
             records.note_first()
-    recorder = Recorder(plan, 0, WINDOW)
-    span = recorder.new_span(0)
-    recorder.fold(records, span)
+    report = fold(records, plan)
     assert len(records.outcomes) == 0
-    return recorder.recorded(), span
+    return report
 
 
 def closed(*requests: tuple[int, int, int], firsts: tuple[int, ...] = ()) -> tuple[Recorded, Span]:
@@ -218,9 +224,8 @@ def test_an_open_loop_that_forgot_a_moment_is_refused() -> None:
     records = Records()
     records.note(1100, 1200, OK, 1050)
     records.note(1200, 1300, OK)
-    recorder = Recorder(OPEN, 0, WINDOW)
     with pytest.raises(ValueError, match="2 requests of an open loop, of which 1 were due"):
-        recorder.fold(records, recorder.new_span(0))
+        fold(records, OPEN)
 
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
@@ -233,10 +238,8 @@ def test_a_request_that_a_signal_cut_off_is_not_recorded(plan: LoadPlan, columns
     for column in columns:
         getattr(records, column).append(1300)
     records.started = 2
-    recorder = Recorder(replace(plan, connection="per-request"), 0, WINDOW)
-    span = recorder.new_span(0)
-    recorder.fold(records, span)
-    assert recorder.recorded().requests["lookup"].outcomes == {"OK": 1}
+    recorded, span = fold(records, replace(plan, connection="per-request"))
+    assert recorded.requests["lookup"].outcomes == {"OK": 1}
     assert (span.began, span.recorded) == (2, 1)
 
 
@@ -279,9 +282,7 @@ def test_the_warm_ups_connections_are_its_own_where_there_is_one_per_request() -
         records = Records()
         records.note_connect(400, 500)
         records.note_connect(1400, 1500)
-        recorder = Recorder(plan, 0, WINDOW)
-        recorder.fold(records, recorder.new_span(0))
-        assert recorder.recorded().connects.count == count
+        assert fold(records, plan)[0].connects.count == count
 
 
 def sends(
