@@ -83,8 +83,9 @@ def test_the_seed_and_the_part_decide() -> None:
 
 def test_poisson_parts_are_independent_and_add_up() -> None:
     """Four parts at a quarter of the rate make one Poisson process of the whole rate: the declared mean, exponential
-    gaps, and Poisson counts. The parts are independent."""
+    gaps, and Poisson counts. The parts are independent, and the moments of each part rise."""
     parts = [np.array(moments(10_000, 4000.0, "poisson", part=part, parts=4)) for part in range(4)]
+    assert all((np.diff(part) >= 0).all() for part in parts)
     until = min(part[-1] for part in parts)
     together = np.sort(np.concatenate([part[part < until] for part in parts]))
     assert arrival_check(np.diff(together), 4000.0, "poisson").faults == ()
