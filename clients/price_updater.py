@@ -12,6 +12,7 @@ OK, 1 for another outcome, 2 for bad usage, and 3 for a fault.
 """
 
 import argparse
+import math
 import random
 import signal
 import sys
@@ -45,26 +46,24 @@ Otherwise returns False."""
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """Task of the updater: the stocks, the mean interval in seconds, and the duration in seconds (None for no end)."""
+    """Task of the updater: the stocks, the mean interval in seconds, and the duration in seconds (infinity for no
+    end)."""
 
     stocks: tuple[str, ...]
     interval_s: float
-    duration_s: float | None
+    duration_s: float
 
 
 def run(exchange: RemoteExchange, updates: Updates, rng: random.Random, wait: Wait, outcomes: Counter[Status]) -> None:
     """Sends updates and counts their outcomes until ``wait`` returns True or the time is over. Raises a Fault."""
     began_ns = time.perf_counter_ns()
     left_s = updates.duration_s
-    while left_s is None or left_s > 0:
+    while left_s > 0:
         interval_s = rng.expovariate(1 / updates.interval_s)
-        if wait(interval_s if left_s is None else min(interval_s, left_s)):
-            return
-        if left_s is not None and interval_s >= left_s:
+        if wait(min(interval_s, left_s)) or interval_s >= left_s:
             return
         outcomes[exchange.update(rng.choice(updates.stocks), rng.randint(*PRICE_CENTS)).status] += 1
-        if updates.duration_s is not None:
-            left_s = updates.duration_s - (time.perf_counter_ns() - began_ns) / 1e9
+        left_s = updates.duration_s - (time.perf_counter_ns() - began_ns) / 1e9
 
 
 def said(outcomes: Counter[Status]) -> str:
@@ -82,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code = 0
     try:
         with closing(connect(options)) as connection:
-            updates = Updates(tuple(options.stocks), options.interval_s, options.duration_s)
+            updates = Updates(tuple(options.stocks), options.interval_s, options.duration_s or math.inf)
             host, port = server_address(options)
             stocks = "1 stock" if len(updates.stocks) == 1 else f"{len(updates.stocks)} stocks"
             print(f"updating {stocks} at {host}:{port} every {updates.interval_s:g} s on average", flush=True)

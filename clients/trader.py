@@ -153,32 +153,32 @@ def _send(requests: Sequence[Request], options: argparse.Namespace) -> int:
 def lookup_line(name: str, reply: LookupReply) -> Answer:
     """Line on a Lookup: ``OK (1) GameStart $15.99 volume 12 sequence 7``."""
     if reply.status is Status.UNKNOWN_STOCK:
-        return reply.status, _line(reply.status, name)
+        return _answer(reply.status, name)
     price = dollars(reply.price_cents)
-    return reply.status, _line(reply.status, name, price, f"volume {reply.volume} sequence {reply.sequence}")
+    return _answer(reply.status, name, price, f"volume {reply.volume} sequence {reply.sequence}")
 
 
 def trade_line(name: str, reply: TradeReply) -> Answer:
     """Line on a trade: ``OK (1) GameStart volume 22 sequence 8``. A refused trade has no sequence."""
     match reply.status:
         case Status.OK:
-            return reply.status, _line(reply.status, name, f"volume {reply.volume} sequence {reply.sequence}")
+            return _answer(reply.status, name, f"volume {reply.volume} sequence {reply.sequence}")
         case Status.SUSPENDED:
-            return reply.status, _line(reply.status, name, f"volume {reply.volume}")
+            return _answer(reply.status, name, f"volume {reply.volume}")
         case _:
-            return reply.status, _line(reply.status, name)
+            return _answer(reply.status, name)
 
 
 def update_line(name: str, price_cents: int, reply: UpdateReply) -> Answer:
     """Line on an Update: ``OK (1) GameStart $16.50 sequence 9``. A refused Update has neither price nor sequence."""
     if reply.status is not Status.OK:
-        return reply.status, _line(reply.status, name)
-    return reply.status, _line(reply.status, name, dollars(price_cents), f"sequence {reply.sequence}")
+        return _answer(reply.status, name)
+    return _answer(reply.status, name, dollars(price_cents), f"sequence {reply.sequence}")
 
 
-def _line(status: Status, *words: str) -> str:
+def _answer(status: Status, *words: str) -> Answer:
     allowed = f"; allowed: {_ALLOWED[status]}" if status in _ALLOWED else ""
-    return printable(" ".join((f"{status.name} ({status.assignment_code})", *words)) + allowed)
+    return status, printable(" ".join((f"{status.name} ({status.assignment_code})", *words)) + allowed)
 
 
 def _text(text: str) -> str:
@@ -202,18 +202,17 @@ def _quantity(text: str) -> int:
 
 def _price_cents(text: str) -> int | None:
     """Parses a price in dollars, and gives the price in cents. None for NaN and infinity, which are no prices."""
-    exact = None
     try:
         exact = Decimal(text.strip().removeprefix("$"))
         if not exact.is_finite():
             return None
         price_cents = cents(text)
+        if exact == Decimal(price_cents).scaleb(-2):
+            return price_cents
     except (InvalidOperation, ValueError):
-        price_cents = None
-    if exact is None or price_cents is None or exact != Decimal(price_cents).scaleb(-2):
-        allowed = f"dollars with at most two decimals, such as 15.99, up to {dollars(INT64_MAX)}"
-        raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
-    return price_cents
+        pass  # refused below
+    allowed = f"dollars with at most two decimals, such as 15.99, up to {dollars(INT64_MAX)}"
+    raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -194,7 +195,7 @@ class _Session:
 
         Blocks for the duration of the run. Raises a Fault if no request was answered.
         """
-        started_at = output.now()
+        started_at = datetime.now(UTC)
         beginning = None if asked.check is None else checking.begin(asked)
         with live(Console(stderr=True), asked) as watch:
             result, hosts = self._measured(asked, watch)

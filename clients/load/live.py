@@ -1,5 +1,6 @@
 """Progress of a load run, on standard error: one rewritten line on a terminal, plain lines in a file or a pipe."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,7 @@ def live(console: Console, plan: LoadPlan) -> Iterator[Watch]:
     if plan.rate_hz is not None:
         name += f" at {plan.rate_hz:,.10g}/s"
     if not console.is_terminal:
-        yield _Plain(console, name).watch
+        yield _plain(console, name)
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[left]}"))
     with Bar(*columns, console=console, transient=True, auto_refresh=False) as bar:
@@ -39,21 +40,14 @@ def _left(progress: Progress) -> str:
     return f"{progress.requests:,} requests, {progress.remaining_s:.0f} s left"
 
 
-class _Plain:
+def _plain(console: Console, name: str) -> Watch:
     """Progress as plain lines: a line at the start of the warm-up, a line at the start of the window, and further lines
     at intervals."""
+    next_s = {"warm-up": 0.0, "measuring": 0.0}  # earliest moment of the next line in a phase
 
-    def __init__(self, console: Console, name: str) -> None:
-        self._console = console
-        self._name = name
-        self._phase = ""
-        self._said_s = 0.0
+    def watch(progress: Progress) -> None:
+        if progress.elapsed_s >= next_s.get(progress.phase, math.inf):
+            next_s[progress.phase] = progress.elapsed_s + PLAIN_EVERY_S
+            console.print(f"{name}: {progress.phase}, {_left(progress)}", markup=False, highlight=False)
 
-    def watch(self, progress: Progress) -> None:
-        if progress.phase in {"starting", "standing", "finishing"}:
-            return
-        if progress.phase == self._phase and progress.elapsed_s - self._said_s < PLAIN_EVERY_S:
-            return
-        self._phase, self._said_s = progress.phase, progress.elapsed_s
-        line = f"{self._name}: {progress.phase}, {_left(progress)}"
-        self._console.print(line, markup=False, highlight=False)
+    return watch

@@ -16,11 +16,10 @@ file. Streams (``/dev/stdout``, a pipe) are written to directly.
 import csv
 import dataclasses
 import io
-import os
-import tempfile
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -119,23 +118,17 @@ def write(path: Path, text: str) -> None:
             stream.write(text)
         return
     place = path.resolve()  # the target of a link
-    mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
-    with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix=place.name, delete=False, encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.chmod(file.name, mode)  # only the user may read a temporary file
-            os.replace(file.name, place)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    """Umask of this process: the permissions that new files do not get. The system has no call that only reads the
-    umask, so the function sets the umask for a moment. Must be called in the main thread."""
-    os.umask(umask := os.umask(0o077))
-    return umask
+    mode = place.stat().st_mode & 0o777 if place.exists() else None
+    file = place.with_name(f"{place.name}.{secrets.token_hex(4)}")
+    file.touch(0o666 if mode is None else 0o600, exist_ok=False)
+    try:
+        file.write_text(text, encoding="utf-8")
+        if mode is not None:
+            file.chmod(mode)
+        file.replace(place)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
 
 
 _BEYOND = dict(PERCENTILES.values()) | {"service_us_p50": 0.5, "service_us_p99": 0.01}
@@ -205,8 +198,3 @@ def _counted(result: LoadResult) -> dict[str, object]:
         **{name: getattr(result, name) for name in _COMPUTED},
         "counted": to_json(result),
     }
-
-
-def now() -> datetime:
-    """The present time of day, in UTC, which labels a run."""
-    return datetime.now(UTC)

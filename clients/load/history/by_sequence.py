@@ -22,20 +22,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clients.load.history.operations import Lookup, Operation, Reply, Request, Untold, is_commit
+from clients.load.history.operations import Lookup, Operation, Untold, is_commit
 from clients.load.history.retries import one_for_each_id
 from clients.load.history.sequential import refusal_of, sequentially
 from stock_service.trading.model import Status, Stock, TradeReply
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """An operation whose reply is known."""
-
-    request: Request
-    reply: Reply
-    called_ns: int
-    returned_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,7 @@ class _Placed:
     ``low`` of a commit is the commit's own number.
     """
 
-    operation: _Told
+    operation: Operation
     low: int
     high: float
 
@@ -78,10 +68,12 @@ def violations(
     ``before``: as in ``History``.
     """
     initial = {stock.name: stock for stock in stocks}
-    one_each, found = one_for_each_id(operations)
-    asked = [_told(operation) for operation in one_each]
-    commits = sorted((o for o in asked if is_commit(o.reply)), key=lambda o: o.reply.sequence)
-    numbers = [commit.reply.sequence for commit in commits]
+    asked, found = one_for_each_id(operations)
+    for operation in asked:
+        if isinstance(operation.reply, Untold):
+            raise ValueError(f"{operation.request}: it is unknown how it ended")
+    commits = sorted((each for each in asked if is_commit(each.reply)), key=lambda each: each.sequence)
+    numbers = [commit.sequence for commit in commits]
     last = max(before.values(), default=0) if before else 0
     if before and numbers and numbers[0] > last:
         last = numbers[0] - 1  # the catalog may have stocks that this history lacks
@@ -91,7 +83,7 @@ def violations(
     pasts = {name: _Past(stock, (before or {}).get(name, 0)) for name, stock in initial.items()}
     placed: list[_Placed] = []
     for commit in commits:
-        sequence = commit.reply.sequence
+        sequence = commit.sequence
         problem = _replay(pasts, commit)
         if problem:
             return [*found, f"commit {sequence}: {problem}"]
@@ -106,16 +98,10 @@ def violations(
     return found or _out_of_order(placed)
 
 
-def _told(operation: Operation) -> _Told:
-    if isinstance(operation.reply, Untold):
-        raise ValueError(f"{operation.request}: it is unknown how it ended")
-    return _Told(operation.request, operation.reply, operation.called_ns, operation.returned_ns)
-
-
-def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
+def _replay(pasts: dict[str, _Past], commit: Operation) -> str:
     """Applies a commit to the commit's stock. Returns a fault in words if the reply to the client differs from the
     reply by the rules. Returns an empty text for a correct reply."""
-    request, sequence = commit.request, commit.reply.sequence
+    request, sequence = commit.request, commit.sequence
     past = pasts.get(request.name)
     refusal = refusal_of(request)
     if past is None or refusal is not None:
@@ -125,10 +111,11 @@ def _replay(pasts: dict[str, _Past], commit: _Told) -> str:
     return "" if commit.reply == expected else f"{request}: {commit.reply}, expected {expected}"
 
 
-def _place(pasts: dict[str, _Past], operation: _Told) -> _Placed | str | None:
+def _place(pasts: dict[str, _Past], operation: Operation) -> _Placed | str | None:
     """Possible places of a request that changed nothing. None if every place is possible. A text with the reason if the
     request has no possible place."""
     request, reply = operation.request, operation.reply
+    assert not isinstance(reply, Untold)
     past = pasts.get(request.name)
     refusal = Status.UNKNOWN_STOCK if past is None else refusal_of(request)
     if past is None or refusal is not None:

@@ -64,6 +64,11 @@ class Operation:
     returned_ns: int
     """Moment of the reply; ``NEVER_NS`` if the outcome is unknown."""
 
+    @property
+    def sequence(self) -> int:
+        """Number of a commit in the reply; 0 if the outcome is unknown."""
+        return 0 if isinstance(self.reply, Untold) else self.reply.sequence
+
 
 @dataclass(frozen=True, slots=True)
 class History:

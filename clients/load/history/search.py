@@ -110,7 +110,7 @@ class _Search:
         self._next = [*range(1, count + 1), 0]
         self._previous = [count, *range(count)]
         known = [place for place in range(count) if is_commit(self._asked[place].reply)]
-        self._commits = sorted(known, key=self._number)
+        self._commits = sorted(known, key=lambda place: self._asked[place].sequence)
         self._commits_taken = 0
         self._left = sum(operation.returned_ns < NEVER_NS for operation in self._asked)
         self._unsure = any(isinstance(operation.reply, Untold) for operation in self._asked)
@@ -187,10 +187,6 @@ class _Search:
         self._previous[self._next[place]] = place
         self._left += operation.returned_ns < NEVER_NS
         self._commits_taken -= is_commit(operation.reply)
-
-    def _number(self, place: int) -> int:
-        reply = self._asked[place].reply
-        return 0 if isinstance(reply, Untold) else reply.sequence
 
     def _after(self, state: _State, place: int) -> _State | None:
         """State after a request. If the request changes nothing, the result is the object ``state`` itself. None if the

@@ -1,8 +1,7 @@
 """Connections and clocks that need no server and no time."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
-from stock_service.rpc.errors import Fault
 from stock_service.rpc.service import Service
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.catalog_file import DEFAULT_STOCKS
@@ -14,14 +13,12 @@ from tests.raw_service import answered
 
 
 class Clock:
-    """A clock in nanoseconds that moves by a step at every look, and by ``pause``."""
+    """A clock that moves by a nanosecond at every look, and by ``pause``."""
 
-    def __init__(self, step_ns: int = 1) -> None:
-        self.now_ns = 1_000_000
-        self._step_ns = step_ns
+    now_ns = 1_000_000
 
     def __call__(self) -> int:
-        self.now_ns += self._step_ns
+        self.now_ns += 1
         return self.now_ns
 
     def pause(self, seconds: float) -> None:
@@ -46,22 +43,6 @@ class FakeConnection:
 
     def close(self) -> None:
         self.closed = True
-
-
-class CannedConnection:
-    """A connection that gives prepared replies, or raises prepared faults, in sequence."""
-
-    def __init__(self, replies: Iterable[bytes | Fault]) -> None:
-        self._replies: Iterator[bytes | Fault] = iter(replies)
-
-    def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-        reply = next(self._replies)
-        if isinstance(reply, Fault):
-            raise reply
-        return reply
-
-    def close(self) -> None:
-        """Does nothing: no connection is open."""
 
 
 def service(*stocks: Stock) -> Service:

@@ -1,5 +1,6 @@
 """The trader's command line: its output, and its exit codes."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from types import ModuleType
@@ -7,12 +8,12 @@ from types import ModuleType
 import pytest
 
 from clients import connecting, price_updater, trader
-from stock_service.rpc.errors import FAULTS, Fault, FaultCode, Overloaded
+from stock_service.rpc.errors import FAULTS, FaultCode, Overloaded
 from stock_service.rpc.process.beginning import UNREAD_EXIT
 from stock_service.rpc.process.command_line import USAGE_EXIT
-from stock_service.rpc.transports import Connection
+from stock_service.rpc.transports.sockets import DEFAULT_PORT
 from stock_service.trading.model import LookupReply, Status
-from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
+from tests.unit.clients.fakes import FakeConnection, service
 
 BAD_QUANTITY = "INVALID_QUANTITY (-2) GameStart; allowed: 1 to 2147483647 shares"
 BAD_PRICE = "INVALID_PRICE (-2) GameStart; allowed: $0.00 to $92233720368547758.07"
@@ -71,20 +72,31 @@ def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytes
         ("lookup GameStart --timeout-s 0", "--timeout-s"),
         ("--requests 0", "--requests"),
         ("lookup \udcff", "UTF-8"),
+        ("updater --interval-s 0", "--interval-s"),
+        ("updater --interval-s nan", "--interval-s"),
+        ("updater --duration-s -1", "--duration-s"),
+        ("updater --stocks", "--stocks"),
+        ("updater --stocks a\nb", "--stocks"),
+        ("updater --seed -1", "--seed"),
+        ("updater lookup", "lookup"),
     ],
 )
-@pytest.mark.usefixtures("connection")
 def test_bad_usage_is_one_line_that_names_it(arguments: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bad usage is one line on standard error that names the bad input, with exit code 2. No request is sent."""
+    """Bad usage is one line on standard error that names the bad input, with exit code 2. ``updater``: arguments of the
+    price updater."""
+    of_updater, words = arguments.startswith("updater "), arguments.removeprefix("updater ").split(" ")
     with pytest.raises(SystemExit) as ended:
-        trader.main(arguments.split())
+        price_updater.main(words) if of_updater else trader.main(words)
     said = capsys.readouterr()
     assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
     assert option in said.err
 
 
 def test_options_count_before_and_after_the_command() -> None:
-    """Options count before and after the command. The command's defaults do not undo an option before it."""
+    """Options count before and after the command. The command's defaults do not undo an option before it. The default
+    address is this machine, with the default port of the transport's server."""
+    options = trader._parser().parse_args(["--transport", "sockets"])
+    assert connecting.server_address(options) == ("127.0.0.1", DEFAULT_PORT)
     for arguments in ("--address a:1 --timeout-s 2 lookup X", "lookup X --address a:1 --timeout-s 2"):
         options = trader._parser().parse_args(arguments.split())
         assert (options.address, options.timeout_s, options.transport) == (("a", 1), 2.0, "grpc")
@@ -93,18 +105,24 @@ def test_options_count_before_and_after_the_command() -> None:
     assert connecting.credentials(options).metadata == (("a", "1"), ("b", "2"), ("b", "3"))
 
 
-@pytest.mark.parametrize("fault", FAULTS.values())
-def test_nothing_that_a_server_says_reaches_the_terminal_unescaped(
-    fault: type[Fault], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("code", FaultCode)
+def test_a_fault_is_one_line_that_says_what_to_do(
+    code: FaultCode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A server's fault and a given name are printed in one line, without control characters and marks of direction."""
-    said = "\x1b]0;title\x07\x1b[2J\x9b1m\r\n\u202eno\u2028\u2029"
-    monkeypatch.setattr(trader, "connect", lambda _: CannedConnection([fault(said)]))
+    """A fault is one line on standard error with its name, its detail and advice, and exit code 3. The server's words
+    and a given name are printed without control characters and marks of direction."""
+    said = "what\nhappened\x1b]0;title\x07\x1b[2J\x9b1m\r\n\u202eno\u2028\u2029"
+
+    def fails(_: int) -> None:
+        raise FAULTS[code](said)
+
+    monkeypatch.setattr(trader, "connect", lambda _: FakeConnection(service(), fails))
     assert trader.main(["lookup", "GameStart"]) == 3
     ended = capsys.readouterr()
     assert ended.out == ""
+    assert ended.err.startswith(f"python -m clients.trader: {code.name}: what happened")
     assert ended.err.removesuffix("\n").isprintable()
-    assert "\\x1b[2J\\x9b1m \\u202eno" in ended.err
+    assert re.search(r"\\x1b\[2J\\x9b1m \\u202eno.*; \w", ended.err)
     assert trader.lookup_line(said, LookupReply(Status.UNKNOWN_STOCK))[1].isprintable()
 
 
@@ -152,23 +170,6 @@ def test_a_session_trades_the_stocks_that_are_named(
     assert said.err == (
         "python -m clients.trader: UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks\n"
     )
-
-
-@pytest.mark.parametrize("code", FaultCode)
-def test_a_fault_is_one_line_that_says_what_to_do(
-    code: FaultCode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A fault is one line on standard error with its name, its detail and advice, and exit code 3."""
-
-    def refused(_: object) -> Connection:
-        raise FAULTS[code]("what happened\nand more")
-
-    monkeypatch.setattr(trader, "connect", refused)
-    assert trader.main(["lookup", "GameStart"]) == 3
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"python -m clients.trader: {code.name}: what happened and more; ")
-    assert said.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("program", [trader, price_updater])

@@ -20,12 +20,12 @@ WINDOW = Window(0, 1_000_000_000, 3_000_000_000)
 US, MS = 1000, 1_000_000
 
 
-def closed_records(took_us: int = 200, think_us: int = 50, start_ns: int = 0, end_ns: int = WINDOW.end_ns) -> Records:
+def closed_records(took_us: int = 200, think_us: int = 50, start_ns: int = 0) -> Records:
     """One connection's closed loop, with Lookups and Trades in turn."""
     records = Records()
     records.note_connect(start_ns, start_ns + 50 * US)
     now_ns, place = start_ns, 0
-    while now_ns < end_ns:
+    while now_ns < WINDOW.end_ns:
         records.started += 1
         records.note(now_ns, now_ns + took_us * US, place % 2 * TYPE_STEP + Status.OK)
         if place == 0:
@@ -35,11 +35,9 @@ def closed_records(took_us: int = 200, think_us: int = 50, start_ns: int = 0, en
     return records
 
 
-def report(
-    client: int, *connections: Records, plan: LoadPlan = PLAN, window: Window = WINDOW, cpu_s: float = 0.5
-) -> ClientReport:
+def report(client: int, *connections: Records, plan: LoadPlan = PLAN, cpu_s: float = 0.5) -> ClientReport:
     """The report of a client with these connections."""
-    recorder = Recorder(replace(plan, connections_per_client=max(1, len(connections))), client, window)
+    recorder = Recorder(replace(plan, connections_per_client=max(1, len(connections))), client, WINDOW)
     for number, records in enumerate(connections):
         recorder.fold(records, recorder.new_span(number))
     return ClientReport(client, recorder.recorded(), cpu_s)
@@ -51,12 +49,10 @@ def closed_run(*connections: Records) -> LoadResult:
     return combine(plan, WINDOW, [report(0, *connections, plan=plan)])
 
 
-def open_run(
-    times_us: Sequence[int] = (200,), late_us: int = 3, count: int = 2000, plan: LoadPlan = OPEN, failed: int = 0
-) -> LoadResult:
+def open_run(times_us: Sequence[int] = (200,), late_us: int = 3, count: int = 2000, failed: int = 0) -> LoadResult:
     """A run of one client: this number of requests evenly over the window, with these times in turn, Lookups and
     Trades."""
-    plan = replace(plan, clients=1, rate_hz=count / 2.0)
+    plan = replace(OPEN, clients=1, rate_hz=count / 2.0)
     records = Records()
     gap_ns = (WINDOW.end_ns - WINDOW.start_ns) // count
     for place in range(count):

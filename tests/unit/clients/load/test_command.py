@@ -5,31 +5,23 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from clients.load import command, summary
-from clients.load.plan.load_plan import LoadPlan
+from clients.load import command
 from clients.load.record.result import LoadResult, from_json
 from clients.load.run import fleet
-from stock_service.rpc.option_types import shown_address
-from stock_service.trading.service import LOOKUP
 from tests.conformance.running import until
-from tests.raw_service import raw_service
-from tests.unit.clients.fakes import service
-from tests.unit.clients.load.reports import open_run
-from tests.unit.clients.load.run.fleet_bench import serving
+from tests.end_to_end.process import Ended, Running
+from tests.unit.clients.load.reports import closed_records, closed_run, open_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def run(server: str, *options: str) -> int:
@@ -67,36 +59,28 @@ def test_the_floor_is_shown_unless_it_is_not_wanted(server: str, capsys: pytest.
     assert " replies were UNKNOWN_STOCK: the server does not have these stocks; give its own with --stocks" in said
 
 
-@contextmanager
-def wrong_server() -> Iterator[str]:
-    """A server with undecodable replies to Lookup."""
-    with serving("sockets", served=raw_service(service().name, {LOOKUP: lambda _: b"\xff"})) as address:
-        yield shown_address(address)
-
-
-def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_exit_code_1(capsys: pytest.CaptureFixture[str], canned: Callable[..., None]) -> None:
     """Errors are exit code 1, with a warning. A limit that was not kept is exit code 4, also with errors."""
-    with wrong_server() as server:
-        assert run(server) == 1
-        assert "ERRORS of the whole run, connecting included" in capsys.readouterr().out
-        assert run(server, "--fail-if", "errors>0") == 4
+    canned(replace(closed_run(closed_records()), errors={"invalid_reply": 3}))
+    assert run("127.0.0.1:1") == 1
+    assert "ERRORS of the whole run, connecting included" in capsys.readouterr().out
+    assert run("127.0.0.1:1", "--fail-if", "errors>0") == 4
 
 
 def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], canned: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file whose place a folder has taken is exit code 2 and one line, after the summary. The other files are
     written."""
     taken, other = tmp_path / "results.json", tmp_path / "results.csv"
 
-    def take(asked: LoadPlan, watch: fleet.Watch | None = None) -> LoadResult:
-        (taken / "file").mkdir(parents=True, exist_ok=True)
-        return run_fleet(asked, watch)
+    def take(*_: object) -> LoadResult:
+        taken.mkdir()
+        return closed_run(closed_records())
 
-    run_fleet = fleet.run
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fleet, "run", take)
-        assert run(server, "--json", str(taken), "--csv", str(other)) == 2
+    canned(closed_run(closed_records()))
+    monkeypatch.setattr(fleet, "run", take)
+    assert run("127.0.0.1:1", "--json", str(taken), "--csv", str(other)) == 2
     said = capsys.readouterr()
     assert "1 client · lean" in said.out
     assert said.err.splitlines()[-1].startswith(
@@ -106,39 +90,32 @@ def test_a_file_that_cannot_be_written_in_the_end_is_exit_code_2(
 
 
 def test_the_highest_rate_is_found(
-    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], canned: Callable[..., None]
 ) -> None:
-    """A search prints a line for each trial, then the answer. The file has every trial. Here the range of rates ends
-    below the server's highest rate."""
-    monkeypatch.setattr(command, "SEARCH_TO_HZ", 400.0)
-    monkeypatch.setattr(command, "ENOUGH", 0.0)
-    monkeypatch.setattr(command, "LATE_US", 1e9)
-    monkeypatch.setattr(command, "KEPT_UP", 0.5)  # other tests have the cores too; its own is in test_trials.py
+    """A search prints a line for each trial, then the answer. The file has every trial."""
     file = tmp_path / "trials.json"
-    limit = ["--find-rate", "--p99-ms", "60000", "--json", str(file)]
-    assert run(server, *limit, "--fail-if", "starved>0") == 4  # too few replies for a percentile
+    words = f"--transport sockets --duration-s 2 --find-rate --p99-ms 60000 --fail-if starved>0 --json {file}".split()
+    canned(open_run(count=200))
+    assert command.main(words) == 4  # too few replies for a percentile
     said = capsys.readouterr()
-    assert "no rate was shown to have a p99 of at most 60000 ms in 1 trials, from 10/s to 10/s; allow more" in said.out
-    assert said.err.startswith("first rate 10/s, at which 0.2 s have the 1,000 replies")
+    assert "no rate was shown to have a p99 of at most 60000 ms in 5 trials, from 38/s to 600/s; allow more" in said.out
+    assert said.err.startswith("first rate 600/s, at which 2 s have the 1,000 replies")
     assert "cannot be told from" in said.err
-    monkeypatch.setattr(summary, "BEYOND_MIN", 1)  # a p99 needs 100 replies
-    monkeypatch.setattr(command, "SEARCH_FROM_HZ", 1200.0)
-    monkeypatch.setattr(command, "SEARCH_TO_HZ", 1200.0)
-    assert run(server, *limit, "--connections-per-client", "2") == 0
+    canned(open_run())
+    assert command.main(words) == 0
     said = capsys.readouterr()
-    assert "at least 1200/s, the highest rate that is tried, with a p99 of at most 60000 ms" in said.out
-    assert said.err.count("1,200/s  p99") == 2
+    assert "at least 1000000/s, the highest rate that is tried, with a p99 of at most 60000 ms" in said.out
+    assert said.err.count(" 1,000,000/s  p99") == 2
     rates = [result["plan"]["rate_hz"] for result in json.loads(file.read_text())["results"]]
-    assert rates == [1200.0, 1200.0]
+    assert rates == [*(600.0 * 2**number for number in range(11)), 1e6, 1e6]
 
 
 def test_an_interrupt_ends_a_search(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], canned: Callable[..., None]
 ) -> None:
     """The trial that was under way is in the file, and no other trial follows."""
-    results, file = [replace(open_run(), interrupted=True)], tmp_path / "trials.json"
-    monkeypatch.setattr(command, "_knock", lambda _: None)
-    monkeypatch.setattr(fleet, "run", lambda *_: results.pop())
+    file = tmp_path / "trials.json"
+    canned(replace(open_run(), interrupted=True))
     words = f"--transport sockets --duration-s 60 --find-rate --p99-ms 60000 --json {file}"
     assert command.main(words.split()) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "python -m clients.load: interrupted"
@@ -198,62 +175,35 @@ def test_an_ignored_interrupt_stays_ignored() -> None:
 # ---- as a process
 
 
-class Program:
+class Program(Running):
     """The program in a new process group, as a terminal's foreground job has."""
 
     def __init__(self, server: str, *options: str) -> None:
-        words = ["--transport", "sockets", "--address", server, *options]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "clients.load", *words],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        words = ("--transport", "sockets", "--address", server, *options)
+        super().__init__("clients.load", *words, program=("setsid", sys.executable, "-m"))
 
-    def wait_for(self, said: str) -> None:
-        """Waits until the program's standard error has a line with this text."""
-        assert self._process.stderr is not None
-        while said not in self._process.stderr.readline():
-            assert self._process.poll() is None
-
-    def has_loaded(self, library: str) -> bool:
-        """True if the program has loaded this library."""
-        return library in Path(f"/proc/{self._process.pid}/maps").read_text()
-
-    def children(self) -> int:
-        """Number of processes that the program and its children have started."""
-        return len(psutil.Process(self._process.pid).children(recursive=True))
-
-    def press(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Ctrl-C: the whole group gets it, as from a terminal. Any other signal is for the program alone."""
+    def press(self) -> None:
+        """Ctrl-C: the whole group gets it, as from a terminal."""
         with suppress(ProcessLookupError):
-            (os.killpg if number is signal.SIGINT else os.kill)(self._process.pid, number)
+            os.killpg(self.pid, signal.SIGINT)
 
     def press_on(self) -> None:
-        """Sends the signal until the program has ended."""
-        while self._process.poll() is None:
+        """Sends Ctrl-C until the program has ended."""
+        while self.runs():
             self.press()
 
-    def ended(self) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error. Waits until no process of the group runs."""
-        out, err = self._process.communicate(timeout=40)
+    def ended(self) -> Ended:
+        """The end of the program, when no process of the group runs."""
+        ended = super().ended()
         until(self._gone, "every process of the group has ended")
-        return self._process.returncode, out, err
-
-    def kill(self) -> None:
-        """Kills the remaining processes of the group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
+        return ended
 
     def _gone(self) -> bool:
         """True if no process of the group runs. A zombie counts as ended: the system's first process may reap it some
         seconds later."""
         for process in psutil.process_iter():
             with suppress(psutil.NoSuchProcess, ProcessLookupError):
-                if os.getpgid(process.pid) == self._process.pid and process.status() != psutil.STATUS_ZOMBIE:
+                if os.getpgid(process.pid) == self.pid and process.status() != psutil.STATUS_ZOMBIE:
                     return False
         return True
 
@@ -263,16 +213,14 @@ Start = Callable[..., Program]
 
 @pytest.fixture
 def start(server: str) -> Iterator[Start]:
-    """Starts the program with some options; after a test that failed it is killed."""
-    started: list[Program] = []
+    """Starts the program with some options."""
+    with ExitStack() as started:
+        yield lambda *options: started.enter_context(Program(server, *options))
 
-    def begin(*options: str) -> Program:
-        started.append(Program(server, *options))
-        return started[-1]
 
-    yield begin
-    for program in started:
-        program.kill()
+def until_measuring(program: Program) -> None:
+    """Waits for the line at the begin of the window."""
+    until(lambda: "measuring" in program.said(), "the measuring")
 
 
 LONG = ("--clients", "2", "3", "--connections-per-client", "2", "--duration-s", "60", "--warm-up-s", ".1", "--no-floor")
@@ -283,14 +231,15 @@ def test_an_interrupt_keeps_what_was_measured(start: Start, tmp_path: Path, how:
     """Any number of interrupts leave the summary and the file, no lost request, no traceback, and exit code 130."""
     file = tmp_path / "results.json"
     program = start(*LONG, "--json", str(file))
-    program.wait_for("measuring")
-    program.press(signal.SIGTERM if how == "SIGTERM" else signal.SIGINT)
-    if how != "SIGTERM":
+    until_measuring(program)
+    if how == "SIGTERM":
+        program.signal(signal.SIGTERM)
+    else:
         program.press_on()
-    code, out, err = program.ended()
-    assert "Traceback" not in err
-    assert code == 130 or (how != "SIGTERM" and code == -signal.SIGINT)  # Ctrl-C after the files were written
-    assert "interrupted" in out
+    ended = program.ended()
+    assert "Traceback" not in ended.stderr
+    assert ended.code == 130 or (how != "SIGTERM" and ended.code == -signal.SIGINT)  # after the files were written
+    assert "interrupted" in ended.stdout
     (result,) = json.loads(file.read_text())["results"]
     assert result["interrupted"]
     assert 0 <= result["unanswered"] == result["counted"]["unanswered"] <= 8
@@ -302,22 +251,22 @@ def test_an_interrupt_keeps_what_was_measured(start: Start, tmp_path: Path, how:
 def test_a_killed_program_leaves_no_process(start: Start) -> None:
     """After SIGKILL its clients and the fork server end, with a minute's load before them."""
     program = start(*LONG)
-    program.wait_for("measuring")
-    program.press(signal.SIGKILL)
-    assert program.ended()[0] == -signal.SIGKILL
+    until_measuring(program)
+    program.signal(signal.SIGKILL)
+    assert program.ended().code == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("when", ["it is loaded", "clients start"])
 def test_ctrl_c_in_the_first_second_is_quiet(start: Start, when: str) -> None:
     """Ctrl-C in the first second leaves no traceback of any process, and no process."""
     program = start("--clients", "8")
-    moments = {"it is loaded": lambda: program.has_loaded("numpy"), "clients start": lambda: program.children() >= 4}
-    until(moments[when], when)
+    maps, process = Path(f"/proc/{program.pid}/maps"), psutil.Process(program.pid)
+    until(lambda: "numpy" in maps.read_text() if when == "it is loaded" else len(process.children(True)) >= 4, when)
     program.press()
-    code, out, err = program.ended()
-    assert code in (130, -signal.SIGINT)
-    assert set(err.splitlines()) <= {"python -m clients.load: interrupted"}
-    assert out == "" or "interrupted" in out
+    ended = program.ended()
+    assert ended.code in (130, -signal.SIGINT)
+    assert set(ended.stderr.splitlines()) <= {"python -m clients.load: interrupted"}
+    assert ended.stdout == "" or "interrupted" in ended.stdout
 
 
 def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> None:
@@ -328,7 +277,7 @@ def test_a_pipe_that_nobody_reads_can_be_left(start: Start, tmp_path: Path) -> N
     program = start(*options, "--csv", str(pipe), "--json", str(file))
     until(file.exists, "it has measured and written")
     program.press_on()
-    code, out, err = program.ended()
-    assert (code, err.count("Traceback")) == (-signal.SIGINT, 0)
-    assert "1 client" in out
+    ended = program.ended()
+    assert (ended.code, ended.stderr.count("Traceback")) == (-signal.SIGINT, 0)
+    assert "1 client" in ended.stdout
     assert len(json.loads(file.read_text())["results"]) == 1

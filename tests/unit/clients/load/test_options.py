@@ -48,6 +48,8 @@ from stock_service.rpc.transports import TRANSPORTS
         ("--metadata grpc-timeout=1S", "--metadata: got 'grpc-timeout=1S'"),
         ("--metadata keep-alive=5", "--metadata: got 'keep-alive=5'"),
         (f"--metadata k={'v' * 15_328}", "--metadata: got '15,361 bytes', allowed: up to 15,360 bytes in all"),
+        ("--transport sockets --client lean --metadata k=1", "--metadata: got 'k=…', allowed: on gRPC and http1"),
+        ("--transport sockets --client library --metadata k=1", "--metadata: got 'k=…', allowed: on gRPC and http1"),
         ("--seed 1.5", "--seed: got '1.5'"),
         ("--stocks a\tb", "--stocks"),
         ("--durations 5", "unrecognized arguments"),
@@ -114,20 +116,14 @@ def test_the_options_make_the_plan() -> None:
     assert (full.choice, full.zipf_s, full.seed, full.timeout_s, full.clients) == ("zipf", 0.8, 7, 2.0, 3)
 
 
-@pytest.mark.parametrize("name", ["new", "there", "link", "dangling"])
+@pytest.mark.parametrize("name", ["new", "there", "link", "dangling", "/dev/stdout", "/dev/null", "pipe"])
 def test_a_file_that_can_be_written_is_taken(tmp_path: Path, name: str) -> None:
-    """A file that can be written is accepted, existing or not, and through a link."""
+    """A file or a stream that can be written is accepted, existing or not, and through a link."""
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "there").touch()
     (tmp_path / "link").symlink_to("there")
     (tmp_path / "dangling").symlink_to("nowhere")
     assert options.output_file(str(tmp_path / name)) == tmp_path / name
-
-
-@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/null", "pipe"])
-def test_a_stream_is_taken(tmp_path: Path, path: str) -> None:
-    """A stream that can be written to is accepted."""
-    os.mkfifo(tmp_path / "pipe")
-    assert options.output_file(str(tmp_path / path)) == tmp_path / path
 
 
 @pytest.mark.parametrize("name", ["folder", "no/file", "file/file", "astray", ""])
@@ -173,11 +169,3 @@ def test_the_help_says_everything_in_80_columns(
     assert [code for code in constants if f" {code}: {options.EXITS[code]}" not in said] == []
     assert options.EXITS.keys() == set(constants)
     assert f"at most {TRIALS_MAX} trials" in said
-
-
-def test_frames_of_sockets_carry_no_metadata(capsys: pytest.CaptureFixture[str]) -> None:
-    """Metadata on sockets is refused in one line, for either kind of client."""
-    for client in ("lean", "library"):
-        with pytest.raises(SystemExit):
-            command.main(["--transport", "sockets", "--client", client, "--metadata", "x-tenant=1", "--no-floor"])
-        assert "--metadata: got 'x-tenant=…', allowed: on gRPC and http1" in capsys.readouterr().err

@@ -175,14 +175,10 @@ def test_a_descriptors_file_is_not_replaced(redirected: int, tmp_path: Path) -> 
     assert (tmp_path / "output").read_text() == "before\nafter\n"
 
 
-@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/null", "/proc/self/fd/1"])
-def test_what_is_no_ordinary_file_is_a_stream(path: str) -> None:
-    """Devices and descriptors are streams."""
-    assert is_stream(Path(path))
-
-
-def test_what_is_an_ordinary_file_is_none(tmp_path: Path) -> None:
-    """An ordinary file is not a stream, existing or not, also in memory."""
+def test_what_is_no_ordinary_file_is_a_stream(tmp_path: Path) -> None:
+    """Devices and descriptors are streams. An ordinary file is not a stream, existing or not, also in memory."""
     (tmp_path / "file").touch()
-    for path in (tmp_path / "file", tmp_path / "new", Path("/dev/shm/results.json")):
-        assert not is_stream(path)
+    for path in ("/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/null", "/proc/self/fd/1"):
+        assert is_stream(Path(path))
+    for path in ("file", "new", "/dev/shm/results.json"):
+        assert not is_stream(tmp_path / path)

@@ -2,6 +2,7 @@
 
 import socket
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -10,7 +11,6 @@ import pytest
 from clients.load import command
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.record.records import Records
-from clients.load.run import fleet
 from stock_service.rpc.errors import Unavailable
 from tests.covering import half
 from tests.unit.clients.load.reports import PLAN, closed_records, closed_run
@@ -50,13 +50,12 @@ def test_a_server_of_another_protocol_is_one_line(
         assert f"no server that speaks grpc answered at {server}" in last
 
 
-def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_dies_between_two_runs_is_said_to_be_gone(canned: Callable[..., None]) -> None:
     """A server that dies between two runs has answered before, so the message does not name the protocol as a cause.
     Both runs are kept."""
     heard = closed_run(closed_records())
     unheard = replace(closed_run(Records()), errors={"unavailable": 3})
-    results = iter([heard, unheard])
-    monkeypatch.setattr(fleet, "run", lambda *_: next(results))
+    canned(heard, unheard)
     session = command._Session(Namespace(cluster=None))
     session.run(PLAN, None)
     with pytest.raises(Unavailable, match=r"^UNAVAILABLE: no server answers any more at 127\.0\.0\.1:50052$"):

@@ -85,16 +85,7 @@ def test_the_summary_fits_a_screen() -> None:
     assert "\x1b" not in text
     assert len(text.rstrip("\n").splitlines()) <= 24
     assert max(map(len, text.splitlines())) <= 80
-    for part in (
-        "UNKNOWN_STOCK 90,000,000",
-        "deadline_exceeded 123,456",
-        "the client's own time",
-        "include connecting",
-        "interrupted",
-        "3 requests are not accounted for",
-        "did not follow the schedule",
-        "starved",
-    ):
+    for part in ("UNKNOWN_STOCK 90,000,000", "deadline_exceeded 123,456", "include connecting", "starved"):
         assert part in one_line(text), part
 
 
@@ -251,13 +242,18 @@ PROGRESS = (
 )
 
 
-def test_off_a_terminal_progress_is_plain_lines_now_and_then() -> None:
-    """Without a terminal, progress is a line at the start of warm-up and of the window, and every ten seconds."""
+def watched(plan: LoadPlan, is_terminal: bool = False) -> str:
+    """The text on the progress of a run."""
     screen = io.StringIO()
-    with live(Console(file=screen, width=80), PLAN) as watch:
+    with live(Console(file=screen, width=100, force_terminal=is_terminal), plan) as watch:
         for progress in PROGRESS:
             watch(progress)
-    assert screen.getvalue().splitlines() == [
+    return screen.getvalue()
+
+
+def test_off_a_terminal_progress_is_plain_lines_now_and_then() -> None:
+    """Without a terminal, progress is a line at the start of warm-up and of the window, and every ten seconds."""
+    assert watched(PLAN).splitlines() == [
         "2 clients: warm-up, 0 requests, 30 s left",
         "2 clients: measuring, 500 requests, 25 s left",
         "2 clients: measuring, 4,000 requests, 14 s left",
@@ -265,29 +261,18 @@ def test_off_a_terminal_progress_is_plain_lines_now_and_then() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "said"),
-    [
-        (replace(OPEN, clients=1), "1 client at 1,000/s: warm-up"),
-        (replace(OPEN, rate_hz=0.5), "2 clients at 0.5/s: warm-up"),
-        (replace(OPEN, rate_hz=123_456.7), "2 clients at 123,456.7/s: warm-up"),
-    ],
+    ("clients", "rate_hz", "said"),
+    [(1, 1000.0, "1 client at 1,000/s"), (2, 0.5, "2 clients at 0.5/s"), (2, 123_456.7, "2 clients at 123,456.7/s")],
 )
-def test_an_open_loops_rate_is_said(plan: LoadPlan, said: str) -> None:
+def test_an_open_loops_rate_is_said(clients: int, rate_hz: float, said: str) -> None:
     """The progress line has the declared rate."""
-    screen = io.StringIO()
-    with live(Console(file=screen, width=80), plan) as watch:
-        watch(PROGRESS[1])
-    assert screen.getvalue().startswith(said)
+    assert watched(replace(OPEN, clients=clients, rate_hz=rate_hz)).startswith(f"{said}: warm-up")
 
 
 def test_on_a_terminal_progress_is_one_line_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal the line is rewritten, and disappears at the end. With NO_COLOR the line has no colours."""
     monkeypatch.setenv("NO_COLOR", "1")
-    screen = io.StringIO()
-    with live(Console(file=screen, width=100, force_terminal=True), OPEN) as watch:
-        for progress in PROGRESS:
-            watch(progress)
-    text = screen.getvalue()
+    text = watched(OPEN, is_terminal=True)
     assert "4,000 requests, 14 s left" in text
     assert "2 clients at 1,000/s, measuring" in text
     assert "\x1b[3" not in text  # no colour, though there are codes that move the cursor

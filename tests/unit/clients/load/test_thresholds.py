@@ -5,29 +5,8 @@ from dataclasses import replace
 import pytest
 
 from clients.load.record.result import LoadResult, combine
-from clients.load.thresholds import Condition, broken, parse, replies_needed
+from clients.load.thresholds import broken, parse, replies_needed
 from tests.unit.clients.load.reports import PLAN, WINDOW, open_run, report
-
-
-@pytest.mark.parametrize(
-    ("text", "condition"),
-    [
-        ("p99>20ms", Condition("p99>20ms", "all", "p99", ">", 20_000)),
-        ("p50>=172us", Condition("p50>=172us", "all", "p50", ">=", 172)),
-        ("p90 > 172 µs", Condition("p90 > 172 µs", "all", "p90", ">", 172)),
-        (" p99.9<1.5s ", Condition("p99.9<1.5s", "all", "p99.9", "<", 1_500_000)),
-        ("mean<=0.5ms", Condition("mean<=0.5ms", "all", "mean", "<=", 500)),
-        ("lookup.max>1s", Condition("lookup.max>1s", "lookup", "max", ">", 1_000_000)),
-        ("errors>0.1%", Condition("errors>0.1%", "all", "errors", ">", 0.001, True)),
-        ("trade.errors>3", Condition("trade.errors>3", "trade", "errors", ">", 3)),
-        ("throughput<5000", Condition("throughput<5000", "all", "throughput", "<", 5000)),
-        ("starved>0", Condition("starved>0", "all", "starved", ">", 0)),
-        ("all.p99>1ms", Condition("all.p99>1ms", "all", "p99", ">", 1000)),
-    ],
-)
-def test_a_condition_is_read(text: str, condition: Condition) -> None:
-    """A condition is a limit of one request type; times in µs, shares as such."""
-    assert parse(text) == condition
 
 
 @pytest.mark.parametrize(
@@ -71,11 +50,12 @@ RUN = open_run(times_us=[5000] + [200] * 99, count=20_000)
     [
         ("p50>201us", "p50>199us"),
         ("p50>=201us", "p50>=200us"),
+        ("all.p50 > 201 µs", "all.p50 > 199 µs"),
         ("p50<199us", "p50<201us"),
         ("p50<=199us", "p50<=201us"),
         ("p99>201us", "p99>199us"),
         ("p99.9>5.1ms", "p99.9>4.9ms"),
-        ("max>5.1ms", "max>4.9ms"),
+        (" max>0.0051s ", " max>0.0049s "),
         ("mean>249us", "mean>247us"),
         ("lookup.max>5001us", "lookup.max>4999us"),
         ("trade.max>201us", "trade.max>199us"),
@@ -90,7 +70,7 @@ def test_each_limit_has_two_sides(kept: str, broken_by: str) -> None:
     """A run that keeps a limit has no line. One that breaks it has one line, with the condition."""
     assert said(RUN, kept) == []
     (line,) = said(RUN, broken_by)
-    assert line.startswith(f"{broken_by}: ")
+    assert line.startswith(f"{broken_by.strip()}: ")
 
 
 def test_throughput_is_what_came_within_the_window() -> None:
@@ -137,21 +117,16 @@ def test_of_nothing_nothing_can_be_told() -> None:
             assert len(said(nothing, text)) == 1
 
 
-def test_a_request_type_that_was_not_sent_fails() -> None:
-    """A condition on a request type without requests fails. Otherwise a misspelt name would never fail."""
-    assert said(RUN, "update.p50>1s") == ["update.p50>1s: the run has no update"]
-
-
 def test_every_condition_is_looked_at() -> None:
-    """Every condition that holds has a line."""
-    conditions = [parse(text) for text in ("p50>1us", "p50>1s", "max>1us")]
-    assert [line.split(":")[0] for line in broken(conditions, RUN)] == ["p50>1us", "max>1us"]
+    """Every condition that holds has a line. A condition on a request type without requests fails: otherwise a misspelt
+    name would never fail."""
+    conditions = [parse(text) for text in ("p50>1us", "p50>1s", "update.p50>1s", "max>1us")]
+    first, unsent, last = broken(conditions, RUN)
+    assert (first.split(":")[0], last.split(":")[0]) == ("p50>1us", "max>1us")
+    assert unsent == "update.p50>1s: the run has no update"
 
 
-@pytest.mark.parametrize(
-    ("texts", "needed"),
-    [([], 1), (["errors>0", "max>1s"], 1), (["p50>1s"], 20), (["p99>1s", "p50>1s"], 1000), (["p99.9>1s"], 10_000)],
-)
-def test_how_many_replies_are_needed(texts: list[str], needed: int) -> None:
+def test_how_many_replies_are_needed() -> None:
     """The highest percentile decides the number of needed replies."""
-    assert replies_needed([parse(text) for text in texts]) == needed
+    assert replies_needed([parse(text) for text in ("errors>0", "p99>1s", "p50>1s", "max>1s")]) == 1000
+    assert replies_needed([parse("errors>0")]) == replies_needed([]) == 1

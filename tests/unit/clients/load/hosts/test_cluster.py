@@ -12,16 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from clients.load import command
 from clients.load.hosts import cluster, share
 from clients.load.hosts.cluster import Refused
-from clients.load.hosts.merging import HostResult
+from clients.load.hosts.merging import HostResult, together
 from clients.load.plan.load_plan import LoadPlan
-from clients.load.record.result import ALL, LoadResult, from_json
-from clients.load.record.times import Nanoseconds, Times
+from clients.load.record.result import ALL, combine, from_json, to_json
 from clients.load.run import fleet
 from clients.load.run.fleet import Progress
 from experiments.design.arms import Arm, Group
@@ -34,7 +32,7 @@ from stock_service.rpc.option_types import shown_address
 from tests.cluster import SCHEDULER, Cluster, wait_for
 from tests.cluster import cluster as started
 from tests.conformance.running import until
-from tests.unit.clients.load.reports import OPEN, PLAN, bad_arrivals, open_run
+from tests.unit.clients.load.reports import OPEN, PLAN, WINDOW, bad_arrivals, closed_records, open_run, report
 from tests.unit.clients.load.run.fleet_bench import plan_on
 from tests.unit.experiments.blocks import BESIDE_OTHERS
 
@@ -71,8 +69,8 @@ def unwatched(_progress: Progress) -> None:
 
 
 def test_the_whole_is_what_all_hosts_saw(hosts: Cluster, server: str) -> None:
-    """Every percentile lies in the bucket of the raw times of all hosts together; counts are their sums."""
-    asked = plan(server, clients=3, connections_per_client=2, warm_up_s=0.0, keep_records=True)
+    """Each host sends from its share of the clients. The counts of the whole are sums of the hosts' counts."""
+    asked = plan(server, clients=3, connections_per_client=2, warm_up_s=0.0)
     whole, each = cluster.run(asked, scheduler(hosts), unwatched)
     assert [host.name for host in each] == ["left", "right"]
     assert [host.result.started_clients for host in each] == [1, 2]
@@ -81,13 +79,21 @@ def test_the_whole_is_what_all_hosts_saw(hosts: Cluster, server: str) -> None:
     assert all(0 < host.began_within_s < 5 for host in each)
     assert whole.began == whole.recorded == sum(host.result.recorded for host in each)
     assert whole.errors == {}
-    raw = np.sort(np.concatenate([in_window_ns(host.result) for host in each]))
-    every = whole.requests[ALL]
-    assert len(raw) == every.count == sum(host.result.requests[ALL].count for host in each) > 100
-    for percent, found_us in ((50, every.p50_us), (90, every.p90_us), (99, every.p99_us), (99.9, every.p999_us)):
-        exact = raw[max(1, int(percent / 100 * len(raw) + 0.5)) - 1]
-        assert found_us == min(bucket_end(int(exact)), int(raw[-1])) / 1000
-    assert every.mean_us == pytest.approx(raw.mean() / 1000)
+    assert whole.requests[ALL].count == sum(host.result.requests[ALL].count for host in each) > 100
+
+
+@pytest.mark.parametrize("plan", [PLAN, replace(OPEN, arrivals="poisson")], ids=["closed", "open"])
+def test_the_sum_of_hosts_is_a_run_of_all_their_clients(plan: LoadPlan) -> None:
+    """The hosts' results together have every number of one run of all their clients: percentiles are those of all
+    requests, and not an average."""
+    fast, slow = closed_records(took_us=100), closed_records(took_us=900, think_us=7)
+    if plan.loop == "open":
+        fast.due.extend(fast.sent)
+        slow.due.extend(slow.sent)
+    reports = [report(0, fast, plan=plan, cpu_s=1.5), report(1, slow, plan=plan, cpu_s=0.5)]
+    own = replace(plan, clients=1, rate_hz=None if plan.rate_hz is None else plan.rate_hz / 2)
+    hosts = [combine(own, WINDOW, [each], lost=1, cores=2) for each in reports]
+    assert to_json(together(plan.rate_hz, hosts)) == to_json(combine(plan, WINDOW, reports, lost=2, cores=4))
 
 
 def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
@@ -112,22 +118,6 @@ def test_a_window_of_a_study_is_sent_by_every_host(hosts: Cluster) -> None:
     lacking = replace(on, hosts=Hosts(scheduler(hosts), "127.0.0.1", (*HOSTS, "third")))
     with pytest.raises(Refused, match="host third is gone"):
         measure_block(sweep, 1, 1, lacking)
-
-
-def in_window_ns(host: LoadResult) -> Nanoseconds:
-    """Raw times of the requests in a host's window. A connection may have sent one more request after the window."""
-    assert host.raw is not None
-    due_ns, took_ns = (column[~host.raw.first] for column in (host.raw.due_ns, host.raw.done_ns - host.raw.due_ns))
-    inside, after = np.split(np.argsort(due_ns), [host.requests[ALL].count])
-    assert len(after) <= host.sending_connections
-    return took_ns[inside]
-
-
-def bucket_end(value_ns: int) -> int:
-    """The greatest value in the bucket of this value."""
-    times = Times()
-    times.record(np.array([value_ns]))
-    return int(times.buckets()[1][0])
 
 
 def at(phase: str, act: Callable[[], None]) -> fleet.Watch:

@@ -11,7 +11,7 @@ from clients.load.plan import checked_workload
 from clients.load.plan.checked_workload import SHARED_BY, Asked, CheckedWorkload
 from clients.load.plan.load_plan import Check, LoadPlan
 from clients.load.plan.outcomes import INVALID_REPLY
-from stock_service.rpc.errors import InvalidRequest, Overloaded, Unavailable, UsageError
+from stock_service.rpc.errors import InvalidRequest, Overloaded, Unavailable
 from stock_service.trading.model import Side, TradeReply
 from stock_service.trading.service import LOOKUP
 from tests.raw_service import answered
@@ -91,10 +91,3 @@ def test_a_request_that_had_no_effect_is_not_kept() -> None:
     ends = [one.operation() for one in (refused, lost, garbled)]
     assert [end and end.reply for end in ends] == [Untold.REFUSED, Untold.UNKNOWN, Untold.UNKNOWN]
     assert [end and end.returned_ns == NEVER_NS for end in ends] == [False, True, True]
-
-
-def test_only_a_closed_loop_of_the_stock_service_can_be_checked() -> None:
-    """Only a closed loop can be checked: an open loop draws a request long before the send."""
-    with pytest.raises(UsageError, match="closed loop"):
-        replace(PLAN, rate_hz=10.0)
-    assert replace(PLAN, rate_hz=10.0, check=None).check is None

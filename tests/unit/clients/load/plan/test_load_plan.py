@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from clients.load.plan.load_plan import CLIENTS_MAX, CONNECTIONS_MAX, LoadPlan
+from clients.load.plan.load_plan import CLIENTS_MAX, CONNECTIONS_MAX, Check, LoadPlan
 from stock_service.rpc.errors import UsageError
 
 PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart",), 0.0, 1.0)
@@ -32,6 +32,7 @@ PLAN = LoadPlan("sockets", ("127.0.0.1", 1), 1, {"lookup": 1.0}, ("GameStart",),
         ({"arrivals": "bursts"}, "--arrivals"),
         ({"choice": "pareto"}, "--choice"),
         ({"zipf_s": 11.0}, "--zipf-s"),
+        ({"check": Check("run"), "rate_hz": 10.0}, "--check"),  # an open loop draws a request long before the send
     ],
 )
 def test_a_plan_outside_the_limits_is_refused(change: dict[str, object], option: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.outcomes import INVALID_REPLY, NEVER_SENT, TYPE_STEP, fault_outcome
 from clients.load.record import recorder as recording
+from clients.load.record.dependence import ArrivalCheck
 from clients.load.record.recorder import Recorded, Recorder, Span, joined
 from clients.load.record.records import Records, Window
 from stock_service.rpc.errors import DeadlineExceeded, Unavailable
@@ -21,6 +22,14 @@ OPEN = replace(CLOSED, rate_hz=1e6)
 OK, SUSPENDED = int(Status.OK), int(Status.SUSPENDED)
 
 
+def fold(records: Records, plan: LoadPlan = CLOSED) -> tuple[Recorded, Span]:
+    """Report on the records of one connection."""
+    recorder = Recorder(plan, 0, WINDOW)
+    span = recorder.new_span(0)
+    recorder.fold(records, span)
+    return recorder.recorded(), span
+
+
 def folded(
     *requests: tuple[int, int, int, int], plan: LoadPlan = CLOSED, firsts: tuple[int, ...] = ()
 ) -> tuple[Recorded, Span]:
@@ -31,11 +40,9 @@ def folded(
         records.note(sent_ns, done_ns, outcome, None if plan.rate_hz is None else due_ns)
         if place in firsts:
             records.note_first()
-    recorder = Recorder(plan, 0, WINDOW)
-    span = recorder.new_span(0)
-    recorder.fold(records, span)
+    report = fold(records, plan)
     assert len(records.outcomes) == 0
-    return recorder.recorded(), span
+    return report
 
 
 def closed(*requests: tuple[int, int, int], firsts: tuple[int, ...] = ()) -> tuple[Recorded, Span]:
@@ -81,13 +88,15 @@ def test_a_reply_that_came_after_its_timeout_is_an_error() -> None:
 
 
 def test_first_calls_are_apart_wherever_they_stand() -> None:
-    """First calls count separately, also after a reconnect. A client with only first calls is starved."""
+    """First calls count separately, also after a reconnect. A client with only first calls is starved. A first call
+    that is answered after the window's end does not count."""
     recorded, span = closed((1100, 1150, OK), (1200, 1210, OK), (1300, 1360, OK), firsts=(0, 2))
     assert (recorded.first_calls.count, recorded.first_calls.max_ns) == (2, 60)
     assert recorded.requests["lookup"].outcomes == {"OK": 1}
     assert span.replies == 1
     alone, its_span = closed((1100, 1900, OK), firsts=(0,))
     assert (its_span.replies, alone.requests["lookup"].outcomes) == (0, {})
+    assert closed((500, 2100, OK), firsts=(0,))[0].first_calls.count == 0
 
 
 def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() -> None:
@@ -104,11 +113,6 @@ def test_a_first_call_that_failed_is_an_error_and_none_of_the_schedules_sends() 
     assert (span.began, recorded.recorded, completed(recorded), recorded.first_calls.count) == (181, 181, 180, 0)
     assert (recorded.late.count, recorded.late.min_ns) == (180, 5)
     assert recorded.arrivals == without.arrivals is not None
-
-
-def test_a_first_call_that_is_answered_after_the_end_is_none() -> None:
-    """A first call that is answered after the window's end does not count."""
-    assert closed((500, 2100, OK), firsts=(0,))[0].first_calls.count == 0
 
 
 def test_types_outcomes_and_errors_are_told_apart() -> None:
@@ -174,8 +178,12 @@ def test_think_time_is_from_a_reply_to_the_next_request() -> None:
 
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
-def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random) -> None:
-    """A run may fold its records several times. No time is lost, also no think time."""
+def test_folding_in_parts_is_folding_at_once(
+    plan: LoadPlan, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run may fold its records several times, each time in slices of a fixed size. No time is lost, also no think
+    time, and first calls are found in each slice."""
+    monkeypatch.setattr(recording, "_SLICE", 7)
     parted, whole = Recorder(plan, 0, WINDOW), Recorder(plan, 0, WINDOW)
     parted_span, whole_span = parted.new_span(0), whole.new_span(0)
     part, all_records = Records(), Records()
@@ -188,26 +196,16 @@ def test_folding_in_parts_is_folding_at_once(plan: LoadPlan, rng: random.Random)
         for records in (part, all_records):
             records.started += 1
             records.note(sent_ns, now_ns, outcome, due_ns)
-            if number in (0, 400):
+            if number in (0, 7, 20, 400):
                 records.note_first()
         if number % 100 == 50:
             parted.fold(part, parted_span)
     parted.fold(part, parted_span)
+    monkeypatch.undo()
     whole.fold(all_records, whole_span)
     assert_same(parted.recorded(), whole.recorded())
     assert parted_span == whole_span
     assert parted_span.began == parted_span.recorded == 1000
-
-
-def test_records_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any number of records is folded in slices of a fixed size. First calls are found in each slice."""
-    monkeypatch.setattr(recording, "_SLICE", 7)
-    requests = [(1000 + 10 * number, 1005 + 10 * number, OK) for number in range(50)]
-    sliced, span = closed(*requests, firsts=(0, 7, 20))
-    monkeypatch.undo()
-    whole, whole_span = closed(*requests, firsts=(0, 7, 20))
-    assert_same(sliced, whole)
-    assert (span.replies, span.recorded) == (whole_span.replies, 50) == (47, 50)
 
 
 def assert_same(one: Recorded, other: Recorded) -> None:
@@ -226,9 +224,8 @@ def test_an_open_loop_that_forgot_a_moment_is_refused() -> None:
     records = Records()
     records.note(1100, 1200, OK, 1050)
     records.note(1200, 1300, OK)
-    recorder = Recorder(OPEN, 0, WINDOW)
     with pytest.raises(ValueError, match="2 requests of an open loop, of which 1 were due"):
-        recorder.fold(records, recorder.new_span(0))
+        fold(records, OPEN)
 
 
 @pytest.mark.parametrize("plan", [CLOSED, OPEN])
@@ -241,10 +238,8 @@ def test_a_request_that_a_signal_cut_off_is_not_recorded(plan: LoadPlan, columns
     for column in columns:
         getattr(records, column).append(1300)
     records.started = 2
-    recorder = Recorder(replace(plan, connection="per-request"), 0, WINDOW)
-    span = recorder.new_span(0)
-    recorder.fold(records, span)
-    assert recorder.recorded().requests["lookup"].outcomes == {"OK": 1}
+    recorded, span = fold(records, replace(plan, connection="per-request"))
+    assert recorded.requests["lookup"].outcomes == {"OK": 1}
     assert (span.began, span.recorded) == (2, 1)
 
 
@@ -287,22 +282,20 @@ def test_the_warm_ups_connections_are_its_own_where_there_is_one_per_request() -
         records = Records()
         records.note_connect(400, 500)
         records.note_connect(1400, 1500)
-        recorder = Recorder(plan, 0, WINDOW)
-        recorder.fold(records, recorder.new_span(0))
-        assert recorder.recorded().connects.count == count
+        assert fold(records, plan)[0].connects.count == count
 
 
-def sends(moments: np.ndarray, connections: int = 1) -> Recorded:
-    """A recorder's report on requests sent at these moments, by turns on several connections."""
-    plan = replace(OPEN, rate_hz=1e6, connections_per_client=connections)
-    recorder = Recorder(plan, 0, Window(0, 0, 10**10))
+def sends(
+    moments: np.ndarray, connections: int = 1, plan: LoadPlan = OPEN, outcomes: tuple[int, ...] = (OK,)
+) -> ArrivalCheck | None:
+    """A recorder's check of requests sent at these moments, by turns on several connections and with these outcomes."""
+    recorder = Recorder(replace(plan, connections_per_client=connections), 0, Window(0, 0, 10**10))
     for number in range(connections):
         records = Records()
-        for at_ns in moments[number::connections].tolist():
-            records.started += 1
-            records.note(at_ns, at_ns + 100, OK, at_ns)
+        for place, at_ns in enumerate(moments[number::connections].tolist()):
+            records.note(at_ns, at_ns + 100, outcomes[place % len(outcomes)], at_ns)
         recorder.fold(records, recorder.new_span(number))
-    return recorder.recorded()
+    return recorder.recorded().arrivals
 
 
 def test_an_open_loops_sends_are_compared_with_what_was_declared() -> None:
@@ -310,27 +303,20 @@ def test_an_open_loops_sends_are_compared_with_what_was_declared() -> None:
     no check."""
     moments = np.cumsum(np.random.default_rng(5).exponential(1000, 20_000)).astype(np.int64)
     for connections in (1, 4):
-        check = sends(moments, connections).arrivals
+        check = sends(moments, connections)
         assert check is not None
         assert (check.count, check.faults) == (19_999, ())
     late = np.maximum.accumulate(moments + np.where(np.arange(20_000) % 100 < 50, 40_000, 0))
-    check = sends(late).arrivals
+    check = sends(late)
     assert check is not None
     assert check.faults
-    assert sends(moments[:50]).arrivals is None
+    assert sends(moments[:50]) is None
     assert closed((1100, 1200, OK))[0].arrivals is None
 
 
 def test_what_was_never_sent_is_no_send() -> None:
     """A request that was never sent is not a send: it would look like a burst at the end. The lower rate shows it."""
-    moments = np.cumsum(np.full(1000, 1000))
-    plan = replace(OPEN, arrivals="constant")
-    recorder = Recorder(plan, 0, Window(0, 0, 10**10))
-    records = Records()
-    for place, at_ns in enumerate(moments.tolist()):
-        records.note(at_ns, at_ns, OK if place % 2 else NEVER_SENT, at_ns)
-    recorder.fold(records, recorder.new_span(0))
-    check = recorder.recorded().arrivals
+    check = sends(np.cumsum(np.full(1000, 1000)), plan=replace(OPEN, arrivals="constant"), outcomes=(OK, NEVER_SENT))
     assert check is not None
     assert check.rate_ratio == pytest.approx(0.5, rel=0.01)
 
@@ -340,7 +326,7 @@ def test_of_very_many_sends_the_first_part_is_checked(monkeypatch: pytest.Monkey
     memory is bounded."""
     monkeypatch.setattr(recording, "SENDS_MAX", 1000)
     moments = np.cumsum(np.random.default_rng(5).exponential(1000, 20_000)).astype(np.int64)
-    check = sends(moments, 4).arrivals
+    check = sends(moments, 4)
     assert check is not None
     assert check.count < 1000
     assert check.faults == ()

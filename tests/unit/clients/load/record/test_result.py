@@ -34,7 +34,8 @@ def starved(client: int = 1) -> ClientReport:
 
 
 def test_two_clients_are_added_and_merged() -> None:
-    """Counts and rates of two clients add up. Percentiles are those of all requests, and not an average."""
+    """Counts and rates of two clients add up. Percentiles are those of all requests, and not an average. In a closed
+    loop no request is late, and service times are response times."""
     fast, slow = closed_records(took_us=100, think_us=0), closed_records(took_us=300, think_us=0)
     result = combine(PLAN, WINDOW, [report(0, fast), report(1, slow)])
     lookups, every = result.requests["lookup"], result.requests[ALL]
@@ -47,6 +48,8 @@ def test_two_clients_are_added_and_merged() -> None:
     assert (lookups.min_us, lookups.max_us) == (100, 300)
     assert (result.client_cpu_s, result.client_cpu_share, result.client_cpu_share_mean) == (1.0, 0.25, 0.25)
     assert not result.load_limited
+    assert (result.late_us, result.rate_hz, result.loop) == (None, None, "closed")
+    assert (every.service_us_mean, every.service_us_p99) == (every.mean_us, every.p99_us)
 
 
 # ---- Little's law: N = X · (R + Z)
@@ -194,14 +197,6 @@ def test_what_was_due_and_never_sent_is_off_the_schedule(unsent: int, said: str 
     result = combine(replace(OPEN, clients=1), WINDOW, [report(0, records, plan=OPEN)])
     assert result.arrivals == ()
     assert result.off_schedule == said
-
-
-def test_in_a_closed_loop_nothing_is_late() -> None:
-    """Response time and service time are equal."""
-    result = closed_run(closed_records())
-    every = result.requests[ALL]
-    assert (result.late_us, result.rate_hz, result.loop) == (None, None, "closed")
-    assert (every.service_us_mean, every.service_us_p99) == (every.mean_us, every.p99_us)
 
 
 # ---- what is kept

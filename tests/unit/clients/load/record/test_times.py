@@ -75,14 +75,6 @@ def test_out_of_range_is_counted_and_in_no_figure() -> None:
     assert said.max_us == HIGHEST_NS / 1000
 
 
-def test_the_encoded_form_is_the_histogram() -> None:
-    """The encoded form is HdrHistogram's, so that other tools can read it."""
-    recorded = times([100_000, 200_000, 300_000])
-    decoded = HdrHistogram.decode(recorded.encoded())
-    assert decoded.get_total_count() == 3
-    assert decoded.get_value_at_percentile(50) == pytest.approx(200_000, rel=1e-3)
-
-
 def kept(recorded: Times) -> Times:
     """A histogram after a journey through JSON."""
     return Times.from_json(json.loads(json.dumps(recorded.to_json(), allow_nan=False)))

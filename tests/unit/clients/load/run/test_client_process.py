@@ -28,10 +28,17 @@ def stopping() -> Stopping:
 
 @pytest.fixture(autouse=True)
 def _handlers_stay() -> Iterator[None]:
-    """Restores the handler of SIGTERM after each test."""
-    before = signal.getsignal(signal.SIGTERM)
+    """Restores the handlers of both signals after each test."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def interrupt_after(seconds: float) -> None:
+    """Sends this process SIGTERM after this time."""
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def test_sigterm_ends_the_sending_at_once(stopping: Stopping) -> None:
@@ -74,14 +81,10 @@ def window(warm_up_ns: int, duration_ns: int) -> Window:
 def test_a_client_that_is_interrupted_reports_what_it_did_until_then(server: str, rate_hz: float | None) -> None:
     """A client that is interrupted in its warm-up reports no request and no processor time of the window. No request is
     lost."""
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    try:
-        client = Client(plan(server, connections_per_client=2, rate_hz=rate_hz), 0, [0] * 4096)
-        report = client.measure(window(30_000 * MS, 100 * MS))
-    finally:
-        signal.signal(signal.SIGALRM, before)
-        client._load._lanes.close()  # type: ignore[attr-defined]  # a process that is interrupted leaves it to the kernel
+    client = Client(plan(server, connections_per_client=2, rate_hz=rate_hz), 0, [0] * 4096)
+    interrupt_after(0.05)
+    report = client.measure(window(30_000 * MS, 100 * MS))
+    close(client)
     assert (report.interrupted, report.cpu_s) == (True, 0.0)
     assert report.recorded is not None
     assert report.recorded.requests["lookup"].outcomes == {}
@@ -94,15 +97,11 @@ def test_what_waits_when_it_is_interrupted_is_counted(
 ) -> None:
     """At an interruption, requests under way or due at a server that never answers are counted. No latency has them."""
     monkeypatch.setattr(client_process, "_INTERRUPTED_S", 0.0)
-    before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         asked = plan(f"127.0.0.1:{silent.getsockname()[1]}", rate_hz=500.0, arrivals="constant", timeout_s=5.0)
         made = Client(replace(asked, client=client, connections_per_client=connections), 0, [0] * 4096)
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        try:
-            report = made.measure(window(0, 30_000 * MS))
-        finally:
-            signal.signal(signal.SIGALRM, before)
+        interrupt_after(0.1)
+        report = made.measure(window(0, 30_000 * MS))
     close(made)
     assert report.interrupted
     assert 20 <= report.unanswered <= 500 * 30

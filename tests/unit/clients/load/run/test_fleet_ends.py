@@ -1,4 +1,4 @@
-"""Ends of runs: by Ctrl-C in every phase, without a client, without a server. Nothing is lost, no process is left."""
+"""Ends of runs: by Ctrl-C in every phase, and without a client. Nothing is lost, no process is left."""
 
 import itertools
 import os
@@ -11,13 +11,11 @@ from clients.load.record.result import ALL, CLIENT_LOST
 from clients.load.run import fleet
 from clients.load.run.fleet import Progress
 from clients.load.run.processes import Processes
-from stock_service.rpc.concurrency.static_pool import StaticPool
 from stock_service.rpc.service import Service
-from stock_service.rpc.transports import sockets
 from stock_service.trading.service import LOOKUP
 from tests.raw_service import raw
 from tests.unit.clients.fakes import service
-from tests.unit.clients.load.run.fleet_bench import CONNECTIONS, REQUESTS, at_measuring, client_pids, plan_on, serving
+from tests.unit.clients.load.run.fleet_bench import CONNECTIONS, at_measuring, client_pids, plan_on, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warmed")]
 
@@ -94,20 +92,6 @@ def test_a_client_that_dies_is_counted_as_lost() -> None:
         result = fleet.run(plan, at_measuring(lambda: os.kill(client_pids()[0], signal.SIGKILL)))
     assert result.errors == {CLIENT_LOST: 1}
     assert (result.started_clients, result.starved_clients) == (2, 1)
-    assert result.requests[ALL].count > 0
-
-
-def test_a_server_that_goes_away_leaves_errors() -> None:
-    """A server that goes away leaves errors of requests under way, and of connects."""
-    pool = StaticPool(4, 64)
-    doomed = sockets.serve(service(), pool, REQUESTS)
-
-    def stop() -> None:
-        doomed.stop(0.0)
-
-    result = fleet.run(plan_on("sockets", doomed.address, duration_s=1.0), at_measuring(stop))
-    pool.stop(1.0)
-    assert result.errors.keys() == {"unavailable"}
     assert result.requests[ALL].count > 0
 
 

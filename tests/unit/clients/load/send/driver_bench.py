@@ -1,13 +1,14 @@
 """Parts for tests of drivers: a fake clock, and connections to a service in this process."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import repeat
 
 from clients.load.plan.load_plan import LoadPlan
 from clients.load.plan.workload import Request, Workload
 from clients.load.record.records import Deadline
 from clients.load.send.driver import Driver, Surroundings
-from stock_service.rpc.errors import Fault
+from stock_service.rpc.errors import DeadlineExceeded, Fault, Unavailable
 from stock_service.rpc.service import Service
 from stock_service.rpc.transports import Connection
 from tests.unit.clients.fakes import Clock, FakeConnection, service
@@ -24,34 +25,39 @@ def requests() -> Iterator[Request]:
     return Workload(PLAN).requests(0, 0)
 
 
+@dataclass
 class Bench:
-    """A clock, and connections to a service. Each call takes 100 ns of the clock."""
+    """A clock, and connections to a service. Connecting takes 1000 ns of the clock, and each call takes ``call_ns``."""
 
-    def __init__(
-        self,
-        calls: int,
-        served: Service | None = None,
-        connect: Callable[[], Connection] | None = None,
-        due_ns: Sequence[int] | None = None,
-    ) -> None:
-        """``calls``: the number of calls; the last call sets the deadline. ``due_ns``: an open loop's moments after the
-        start."""
-        self.clock = Clock()
-        self.deadline = Deadline(DAY_NS)
-        self.connections: list[FakeConnection] = []
-        self.connect_timeouts_s: list[float] = []
-        self._left = calls
-        self._service = served or service()
-        self._connect = connect
-        self._due_ns = due_ns
-        self.progress = [0]
-        self.call_ns = 100
-        self.slow_next_ns = 0
-        """Additional time of the next call."""
-        self.fault_next: Fault | None = None
-        """Fault that the next call raises."""
-        self.interrupt_in_pause_after_ns: int | None = None
-        """A pause longer than this sets the deadline to 0."""
+    calls: int = 10**6
+    """Number of the call that sets the deadline."""
+    served: Service = field(default_factory=service)
+    due_ns: Sequence[int] | None = None
+    """An open loop's moments after the start."""
+    faults: Mapping[int, Fault] = field(default_factory=dict)
+    """Faults of calls, by the call's number."""
+    refused: Collection[int] = ()
+    """Numbers of the attempts to connect that are refused."""
+    connects: int = 0
+    """Number of the attempt to connect that sets the deadline."""
+    starving: bool = False
+    """True if no call is ever answered."""
+    clock: Clock = field(default_factory=Clock)
+    deadline: Deadline = field(default_factory=lambda: Deadline(DAY_NS))
+    connections: list[FakeConnection] = field(default_factory=list)
+    attempts_ns: list[int] = field(default_factory=list)
+    """Moments of the attempts to connect."""
+    progress: list[int] = field(default_factory=lambda: [0])
+    call_ns: int = 100
+    slow_next_ns: int = 0
+    """Additional time of the next call."""
+    interrupt_in_pause_after_ns: int | None = None
+    """A pause longer than this sets the deadline to 0."""
+
+    @property
+    def sent(self) -> list[tuple[str, bytes, float]]:
+        """Calls of all connections: path, payload and timeout."""
+        return [call for connection in self.connections for call in connection.calls]
 
     def driver(self, per_request: bool = False, records_max: int = 10_000) -> Driver:
         """A driver of Lookups in these surroundings."""
@@ -63,35 +69,38 @@ class Bench:
             0,
             clock_ns=self.clock,
             pause=self._pause,
-            due_ns=None if self._due_ns is None else self._schedule,
+            due_ns=None if self.due_ns is None else self._schedule,
             spin_ns=50,
         )
-        return Driver(requests(), self.connect, around, per_request)
+        return Driver(requests(), self._connect, around, per_request)
 
     def _schedule(self, start_ns: int) -> Iterator[int]:
-        assert self._due_ns is not None
-        yield from (start_ns + due for due in self._due_ns)
+        assert self.due_ns is not None
+        yield from (start_ns + due for due in self.due_ns)
         yield from repeat(2**62)
 
-    def connect(self, timeout_s: float) -> Connection:
-        """Makes a connection; takes 1000 ns."""
+    def _connect(self, timeout_s: float) -> Connection:
         self.clock.now_ns += 1000
-        self.connect_timeouts_s.append(timeout_s)
-        if self._connect is not None:
-            return self._connect()
-        self.connections.append(FakeConnection(self._service, self.takes_time))
+        self.attempts_ns.append(self.clock.now_ns)
+        if len(self.attempts_ns) == self.connects:
+            self.deadline.ns = 0
+        if len(self.attempts_ns) in self.refused:
+            raise Unavailable("refused")
+        self.connections.append(FakeConnection(self.served, self._takes_time))
         return self.connections[-1]
 
-    def takes_time(self, _: int) -> None:
-        """Take the time of a call."""
+    def _takes_time(self, _: int) -> None:
+        """Takes the time of a call, and raises the call's fault."""
+        if self.starving:
+            self.clock.pause(self.sent[-1][2])
+            raise DeadlineExceeded("never taken up")
         self.clock.now_ns += self.call_ns + self.slow_next_ns
         self.slow_next_ns = 0
-        self._left -= 1
-        if self._left == 0:
+        number = len(self.sent)
+        if number == self.calls:
             self.deadline.ns = 0
-        fault, self.fault_next = self.fault_next, None
-        if fault is not None:
-            raise fault
+        if number in self.faults:
+            raise self.faults[number]
 
     def _pause(self, seconds: float) -> None:
         self.clock.pause(seconds)

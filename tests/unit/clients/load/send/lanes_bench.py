@@ -12,7 +12,7 @@ from clients.load.plan.workload import Workload
 from clients.load.record.records import Deadline
 from clients.load.send.driver import Surroundings
 from clients.load.send.lanes import Lanes
-from stock_service.rpc.errors import InternalFault, Unavailable
+from stock_service.rpc.errors import FaultCode, InternalFault, Unavailable
 from stock_service.rpc.transports import Address
 from stock_service.rpc.transports.sockets.frame_codec import SocketCodec
 from stock_service.rpc.wire.codec import Codec, Prepared, Reply
@@ -114,6 +114,11 @@ def saying(say: Say) -> Iterator[Address]:
 def ok(frame: RequestFrame) -> bytes:
     """A valid reply."""
     return encode_reply(frame.call, 0, REPLY)
+
+
+def full(frame: RequestFrame) -> bytes:
+    """A fault of a server without room for the request."""
+    return encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full")
 
 
 class Peer:

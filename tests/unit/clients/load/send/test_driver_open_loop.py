@@ -3,10 +3,9 @@
 import pytest
 
 from clients.load.plan.outcomes import FAULT_FIRST, NEVER_SENT
-from clients.load.send.driver import LATE_NS, PAUSE_S, Driver
-from stock_service.rpc.errors import DeadlineExceeded, FaultCode, Unavailable
+from clients.load.send.driver import BLOCK, LATE_NS, PAUSE_S, Driver
+from stock_service.rpc.errors import FaultCode, Unavailable
 from stock_service.trading.model import Status
-from tests.unit.clients.fakes import CannedConnection, FakeConnection, service
 from tests.unit.clients.load.send.driver_bench import DAY_NS, EACH, Bench
 
 OK = int(Status.OK)
@@ -15,8 +14,8 @@ UNAVAILABLE = FAULT_FIRST + FaultCode.UNAVAILABLE
 LONG_NS = 10_000
 """Time longer than connecting, calling and looking at the clock together."""
 
-NEVER = 10**6
-"""A number of calls that no test reaches."""
+FIVE = [number * LONG_NS for number in range(1, 6)]
+"""Five moments, regularly."""
 
 
 def started(per_request: bool, bench: Bench) -> tuple[Driver, int]:
@@ -39,70 +38,50 @@ def ended(driver: Driver, bench: Bench, at_ns: int) -> list[int]:
 
 
 @pytest.mark.parametrize("per_request", EACH)
-def test_it_waits_for_each_moment(per_request: bool) -> None:
-    """Each request is sent at its due moment, to within a few looks at the clock."""
-    bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 4 * LONG_NS])
+def test_a_slow_reply_makes_the_next_late_and_no_other(per_request: bool) -> None:
+    """Each request is sent at its due moment, to within a few looks at the clock. A slow reply makes the next request
+    late, and no later one. Due moments come from the schedule."""
+    bench = Bench(due_ns=FIVE)
     driver, start_ns = started(per_request, bench)
-    due = ended(driver, bench, start_ns + 5 * LONG_NS)
-    assert due == [start_ns + LONG_NS, start_ns + 2 * LONG_NS, start_ns + 4 * LONG_NS]
+    bench.slow_next_ns = 5 * LONG_NS // 2
+    due = ended(driver, bench, start_ns + 10 * LONG_NS)
+    assert due == [start_ns + moment for moment in FIVE]
     late = [sent - due for sent, due in zip(driver.records.sent[1:], due, strict=True)]
-    assert all(0 <= each <= 3 for each in late)
+    assert all(0 <= late[place] <= 3 for place in (0, 3, 4))
+    assert late[1] > LONG_NS
+    assert late[2] > LONG_NS / 2
     assert set(driver.records.outcomes) == {OK}
 
 
 @pytest.mark.parametrize("per_request", EACH)
-def test_a_slow_reply_makes_the_next_late_and_no_other(per_request: bool) -> None:
-    """A slow reply makes the next request late, and no later one. Due moments come from the schedule."""
-    bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
+@pytest.mark.parametrize(
+    ("call_ns", "outcomes"), [(10 * LONG_NS + LATE_NS, [OK, OK] + [NEVER_SENT] * 3), (2 * LONG_NS, [OK] * 5)]
+)
+def test_what_is_long_past_at_the_end_is_never_sent(per_request: bool, call_ns: int, outcomes: list[int]) -> None:
+    """A reply comes long after the deadline: requests that came due meanwhile are recorded as never sent, with their
+    moments. Requests that were due shortly before the deadline are still sent, and no later ones."""
+    bench = Bench(due_ns=FIVE)
     driver, start_ns = started(per_request, bench)
-    bench.slow_next_ns = 5 * LONG_NS // 2
-    due = ended(driver, bench, start_ns + 10 * LONG_NS)
-    assert due == [start_ns + number * LONG_NS for number in range(1, 6)]
-    late = [sent - due for sent, due in zip(driver.records.sent[1:], due, strict=True)]
-    assert late[0] <= 3
-    assert late[1] > LONG_NS
-    assert late[2] > LONG_NS / 2
-    assert late[3] <= 3
-    assert late[4] <= 3
-
-
-@pytest.mark.parametrize("per_request", EACH)
-def test_what_is_long_past_at_the_end_is_never_sent(per_request: bool) -> None:
-    """A reply comes after the deadline: requests that came due meanwhile are recorded as never sent, with their
-    moments."""
-    bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
-    driver, start_ns = started(per_request, bench)
-    bench.call_ns = 10 * LONG_NS + LATE_NS
+    bench.call_ns = call_ns
     due = ended(driver, bench, start_ns + 4 * LONG_NS + LONG_NS // 2)
-    assert due == [start_ns + number * LONG_NS for number in range(1, 5)]
-    assert list(driver.records.outcomes) == [OK, OK] + [NEVER_SENT] * 3
-
-
-@pytest.mark.parametrize("per_request", EACH)
-def test_what_is_a_little_late_at_the_end_is_still_sent(per_request: bool) -> None:
-    """Requests that were due shortly before the deadline are still sent, and no later ones."""
-    bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
-    driver, start_ns = started(per_request, bench)
-    bench.call_ns = 2 * LONG_NS
-    due = ended(driver, bench, start_ns + 4 * LONG_NS + LONG_NS // 2)
-    assert due == [start_ns + number * LONG_NS for number in range(1, 5)]
-    assert list(driver.records.outcomes) == [OK] * 5
+    assert due == [start_ns + moment for moment in FIVE[:4]]
+    assert list(driver.records.outcomes) == outcomes
 
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_an_interrupt_ends_the_wait(per_request: bool) -> None:
     """A deadline of 0 during a wait ends the wait. No further request is sent."""
-    bench = Bench(NEVER, due_ns=[LONG_NS, 100 * LONG_NS])
+    bench = Bench(due_ns=[LONG_NS, 100 * LONG_NS], interrupt_in_pause_after_ns=50 * LONG_NS)
     driver, _ = started(per_request, bench)
-    bench.interrupt_in_pause_after_ns = 50 * LONG_NS
     assert not driver.drive()
     assert list(driver.records.outcomes) == [OK, OK]
 
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
-    """It stops at the bound of records, to within a block. The moments go on where they were."""
-    bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 200)])
+    """It stops at the bound of records, to within a block. The moments go on where they were, and so does the
+    progress."""
+    bench = Bench(due_ns=[number * LONG_NS for number in range(1, 200)])
     driver = bench.driver(per_request, records_max=50)
     driver.connect()
     start_ns = bench.clock.now_ns
@@ -110,8 +89,9 @@ def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
     folded: list[int] = []
     bench.deadline.ns = start_ns + 200 * LONG_NS
     while driver.drive():
-        assert len(driver.records.outcomes) >= 50
+        assert 50 <= len(driver.records.outcomes) < 50 + BLOCK
         folded += driver.records.due
+        assert len(folded) - BLOCK <= bench.progress[0] <= len(folded)
         driver.records.clear()
     folded += driver.records.due
     assert folded[1:] == [start_ns + number * LONG_NS for number in range(1, 200)]
@@ -121,9 +101,8 @@ def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
 def test_a_fault_has_its_moment_and_delays_the_next(per_request: bool) -> None:
     """After a fault the driver pauses. Requests that came due in the pause are sent late."""
     pause_ns = int(PAUSE_S * 1e9)
-    bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 2 * pause_ns])
+    bench = Bench(due_ns=[LONG_NS, 2 * LONG_NS, 2 * pause_ns], faults={2: Unavailable("gone")})
     driver, start_ns = started(per_request, bench)
-    bench.fault_next = Unavailable("gone")
     due = ended(driver, bench, start_ns + 3 * pause_ns)
     assert due == [start_ns + LONG_NS, start_ns + 2 * LONG_NS, start_ns + 2 * pause_ns]
     assert list(driver.records.outcomes) == [OK, UNAVAILABLE, OK, OK]
@@ -134,18 +113,8 @@ def test_a_fault_has_its_moment_and_delays_the_next(per_request: bool) -> None:
 def test_what_is_due_after_a_fault_is_the_schedules() -> None:
     """A request that is due after a fault waited for the new connection and counts as late. Failed attempts are not
     requests."""
-    bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS])
-    connections = iter([FakeConnection(service(), bench.takes_time), None, None, FakeConnection(service())])
-
-    def connect() -> FakeConnection:
-        made = next(connections)
-        if made is None:
-            raise Unavailable("refused")
-        return made
-
-    bench._connect = connect
+    bench = Bench(due_ns=[LONG_NS, 2 * LONG_NS], faults={2: Unavailable("gone")}, refused={2, 3})
     driver, start_ns = started(False, bench)
-    bench.fault_next = Unavailable("gone")
     due = ended(driver, bench, start_ns + DAY_NS // 2)
     assert list(driver.records.outcomes) == [OK, UNAVAILABLE, OK]
     assert due == [start_ns + LONG_NS, start_ns + 2 * LONG_NS]
@@ -154,25 +123,18 @@ def test_what_is_due_after_a_fault_is_the_schedules() -> None:
 
 
 @pytest.mark.parametrize("per_request", EACH)
-def test_a_first_call_that_fails_is_marked_in_both_loops(per_request: bool) -> None:
+@pytest.mark.parametrize("due_ns", [None, [DAY_NS]])
+def test_a_first_call_that_fails_is_marked_in_both_loops(per_request: bool, due_ns: list[int] | None) -> None:
     """A first call that fails is marked in both loops, as is the next one."""
-    for bench in (Bench(NEVER, due_ns=[DAY_NS]), Bench(NEVER)):
-        bench.fault_next = Unavailable("gone")
-        driver, _ = started(per_request, bench)
-        assert list(driver.records.outcomes) == [UNAVAILABLE, OK]
-        assert list(driver.records.firsts) == [0, 1]
-        assert driver.records.started == 2
+    driver, _ = started(per_request, Bench(due_ns=due_ns, faults={1: Unavailable("gone")}))
+    assert list(driver.records.outcomes) == [UNAVAILABLE, OK]
+    assert list(driver.records.firsts) == [0, 1]
+    assert driver.records.started == 2
 
 
 def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
     """On a starved connection, requests that were due are errors. The unanswered first call is not an error."""
-
-    class Starving(CannedConnection):
-        def call(self, path: str, payload: bytes, timeout_s: float) -> bytes:
-            bench.clock.now_ns += int(timeout_s * 1e9)
-            raise DeadlineExceeded("never taken up")
-
-    bench = Bench(NEVER, due_ns=[LONG_NS, 2 * LONG_NS, 10**12], connect=lambda: Starving([]))
+    bench = Bench(due_ns=[LONG_NS, 2 * LONG_NS, 10**12], starving=True)
     driver = bench.driver()
     driver.connect()
     bench.deadline.ns = 10**11
@@ -185,12 +147,12 @@ def test_the_schedule_of_a_starved_connection_is_written_off() -> None:
 @pytest.mark.parametrize("per_request", EACH)
 def test_what_was_due_and_not_sent_is_counted_where_the_run_was_interrupted(per_request: bool) -> None:
     """Requests that were due before the interruption and not sent are counted. They are in no record."""
-    bench = Bench(NEVER, due_ns=[number * LONG_NS for number in range(1, 6)])
+    bench = Bench(due_ns=FIVE)
     driver, start_ns = started(per_request, bench)
     bench.deadline.ns = 0
     assert not driver.drive()
     assert driver.unsent(start_ns + 3 * LONG_NS + 5) == 3
     assert len(driver.records.outcomes) == 1
-    closed = Bench(NEVER).driver(per_request)
+    closed = Bench().driver(per_request)
     closed.connect()
     assert closed.unsent(DAY_NS) == 0

@@ -10,10 +10,10 @@ from functools import partial
 import pytest
 
 from clients.load.plan.load_plan import LoadPlan, RequestType
-from clients.load.plan.outcomes import FAULT_FIRST, INVALID_REPLY, TYPE_STEP
+from clients.load.plan.outcomes import FAULT_FIRST, INVALID_REPLY
 from clients.load.plan.workload import Workload
 from clients.load.send.lanes import SWEEP_NS
-from stock_service.rpc.errors import FaultCode, Unavailable
+from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.process.command_line import address
 from stock_service.rpc.wire.framing import RequestFrame, encode_reply
 from stock_service.trading.model import Status
@@ -25,6 +25,7 @@ from tests.unit.clients.load.send.lanes_bench import (
     Say,
     assert_all_accounted,
     drive,
+    full,
     lanes,
     ok,
     opened,
@@ -36,21 +37,6 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 
 OK = int(Status.OK)
 UNAVAILABLE, LATE = FAULT_FIRST + FaultCode.UNAVAILABLE, FAULT_FIRST + FaultCode.DEADLINE_EXCEEDED
-
-
-def test_every_connection_has_its_closed_loop(server: str) -> None:
-    """Every connection sends and is answered. Its records are in order: a request is sent after the last reply."""
-    with closing(lanes(address(server), 8, replace(PLAN, mix={"lookup": 1.0, "trade": 1.0}))) as some:
-        some.open()
-        drive(some, lambda: all(len(lane.records.outcomes) >= 20 for lane in some.lanes))
-        some.finish()
-        assert_all_accounted(some)
-        for lane in some.lanes:
-            records = lane.records
-            assert set(records.outcomes) == {OK, TYPE_STEP + OK}
-            assert (len(records.connect_ns), list(records.firsts), len(records.due)) == (1, [0], 0)
-            assert all(sent < done for sent, done in zip(records.sent, records.done, strict=True))
-            assert all(done < sent for done, sent in zip(records.done, records.sent[1:], strict=False))
 
 
 def test_records_are_folded_in_between(server: str) -> None:
@@ -86,7 +72,7 @@ def in_two(frame: RequestFrame) -> bytes:
         (ok, OK),
         (lambda frame: encode_reply(frame.call, 0, b"\xff\xff"), INVALID_REPLY),
         (lambda frame: encode_reply(frame.call, 0, b""), INVALID_REPLY),
-        (lambda frame: encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full"), FAULT_FIRST + 8),
+        (full, FAULT_FIRST + 8),
         (lambda _: encode_reply(0, FaultCode.RESOURCE_EXHAUSTED, b"too many connections"), FAULT_FIRST + 8),
         (lambda frame: encode_reply(frame.call + 1, 0, REPLY), FAULT_FIRST + FaultCode.INTERNAL),
         (in_two, FAULT_FIRST + FaultCode.INTERNAL),
@@ -126,10 +112,6 @@ def test_a_connection_is_made_anew_after_a_fault() -> None:
 
 def test_a_server_that_refuses_is_left_alone_for_a_while() -> None:
     """A lane that got a fault rests until the next sweep, and the connection is kept."""
-
-    def full(frame: RequestFrame) -> bytes:
-        return encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full")
-
     with saying(full) as where, closing(lanes(where, 1)) as some:
         some.open()
         records = some.lanes[0].records
@@ -147,7 +129,7 @@ def test_a_lane_goes_on_at_once_after_it_was_connected_again() -> None:
         said.append(frame.call)
         match len(said):
             case 2:
-                return encode_reply(frame.call, FaultCode.RESOURCE_EXHAUSTED, b"full")
+                return full(frame)
             case 3:
                 return None
         return ok(frame)
@@ -196,14 +178,6 @@ def test_a_starved_connection_has_no_records_and_holds_nothing_up() -> None:
             some.finish()
             assert [len(lane.records.outcomes) for lane in some.lanes] == [0] * 4
             assert_all_accounted(some)
-
-
-def test_nobody_there_is_the_callers_to_know() -> None:
-    """Without a server ``open`` raises Unavailable."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        where = listener.getsockname()[:2]
-    with closing(lanes(where, 2)) as some, pytest.raises(Unavailable):
-        some.open()
 
 
 LARGE = RequestType("large", "/a.B/Large", (b"x" * 12_000_000,), lambda _: OK)

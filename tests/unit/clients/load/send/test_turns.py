@@ -46,18 +46,12 @@ class Bench:
         return list(self.sender.recorded()[0].sent)
 
 
-def test_nothing_is_sent_before_the_turn() -> None:
-    """Nothing is sent before the turn, and the first send is soon after its begin."""
+def test_a_connection_sends_until_all_counted_requests_of_its_load_are_answered() -> None:
+    """A single connection sends from the turn's begin until its counted requests are answered. Of two connections, each
+    sends until the counted requests of both are answered. All sends are recorded."""
     bench = Bench()
     bench.sender.send(TURN, 0, range(1))
     assert TURN.begin_ns <= bench.sent_ns[0] < TURN.begin_ns + CALL_NS
-
-
-def test_a_connection_sends_until_all_counted_requests_of_its_load_are_answered() -> None:
-    """A single connection sends until its counted requests are answered. Of two connections, each sends until the
-    counted requests of both are answered. All sends are recorded."""
-    bench = Bench()
-    bench.sender.send(TURN, 0, range(1))
     assert TURN.last_ns - CALL_NS - 10 <= bench.sent_ns[-1] < TURN.last_ns
     assert bench.places[0] == TURN.begin_ns
 
