@@ -131,13 +131,13 @@ def test_what_had_arrived_behind_a_full_pipeline_is_answered(kind: str) -> None:
 
 @on_sockets
 def test_a_client_that_pipelines_and_reads_late_gets_every_reply(kind: str) -> None:
-    """The client sends trades without pause, before and after the signal. It reads only when the server is stopping.
-    Before the signal it sends 20,000 trades at most: the kernels have room for these replies. Without room the
+    """The client sends trades before and after the signal. It reads only when the server is stopping. Until the server
+    refuses new clients it sends 20,000 trades at most: the kernels have room for these replies. Without room the
     connection's thread would wait for the client until the grace ends. Every request that the server's kernel had
     acknowledged at the signal is answered or refused. Every trade that was done has a reply, and the exit code is 0.
     """
     data = b"".join(frame(call, TRADE, TRADE_ONE) for call in range(1, 200_001))
-    size, at_once, over, signalled = len(data) // 200_000, 1 << 14, threading.Event(), threading.Event()
+    size, at_once, over, stops = len(data) // 200_000, 1 << 14, threading.Event(), threading.Event()
     start = serve(*KINDS[kind], "--grace-s", "20")
     with Server(start) as server, RawSocket(server.address, receive_bytes=4096) as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, at_once)
@@ -148,7 +148,7 @@ def test_a_client_that_pipelines_and_reads_late_gets_every_reply(kind: str) -> N
             try:
                 while not over.is_set() and sent < len(data):
                     if sent > 20_000 * size:
-                        signalled.wait(WAIT_S)
+                        stops.wait(WAIT_S)
                     sent += client.socket.send(data[sent : sent + at_once])
             except OSError:
                 pass  # the server has closed, of which the replies tell more
@@ -159,11 +159,12 @@ def test_a_client_that_pipelines_and_reads_late_gets_every_reply(kind: str) -> N
             until(lambda: sent > 2_000 * size, "the server takes some thousand trades")
             accepted = (sent - unacknowledged(client)) // size
             server.signal(signal.SIGTERM)
-            signalled.set()
+            until(lambda: refuses(server.address), "it stops accepting")
+            stops.set()
             until(lambda: not server.runs() or sent == len(data), "the server has ended, or drops what comes now")
         finally:
             over.set()
-            signalled.set()
+            stops.set()
             sender.join()
         if sent == len(data):
             client.half_close()
