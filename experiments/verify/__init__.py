@@ -30,7 +30,7 @@ from experiments.kinds.prediction import FORETOLD_FILE
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from experiments.show.version import without
-from experiments.verify.blocks import block_faults, machine_faults, time_faults
+from experiments.verify.blocks import block_faults, machine_faults, shape_faults, time_faults
 
 GROWING = ("executor", "locking")
 """Factors whose lists of levels get new levels at the end, when the service gets new parts. A recording need not have
@@ -67,9 +67,13 @@ Expecting = Callable[[Path], Expected]
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
     """Sentences, one for each difference between a folder and its expected content.
 
-    Raises UsageError if the blocks or the plan were edited or cannot be read.
+    Blocks with ``shape_faults`` are the only differences, since no value can be computed from such blocks. Raises
+    UsageError if the blocks or the plan were edited or cannot be read.
     """
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
+    if malformed := [f"{folder}: {said}" for said in shape_faults(sweep, every)]:
+        yield from malformed
+        return
     yield from (f"{folder}: {said}" for said in _faults(folder, sweep, every))
     yield from unfinished(folder)
     yield from told_late(folder, every)

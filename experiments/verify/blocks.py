@@ -47,8 +47,22 @@ UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "
 """Factors in which two arms with equal messages may differ. Of these factors, only the transport changes the bytes."""
 
 
+def shape_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
+    """Faults of shape: a wrong number of entries in a column, of arms or of servers. No value can then be computed."""
+    for block in every:
+        slices = block.slices
+        columns = (slices.appearance, slices.arm, slices.fate, slices.counted_ns, slices.requests, slices.active_ns)
+        others = (slices.server_cpu_ns, slices.client_cpu_ns, slices.wire_bytes)
+        lengths = map(len, (*columns, *others, *slices.counts.values(), *slices.sums_ns.values()))
+        if any(length != len(slices.round) for length in lengths):
+            yield f"{_named(block)}: columns of several lengths"
+        if len(block.arms) != len(sweep.arms) or len(block.servers) not in (0, len(sweep.servers)):
+            yield f"{_named(block)}: other arms or servers than its sweep has"
+
+
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of all blocks of a sweep. ``every`` has every attempt of every block, in the order of time."""
+    """Faults of all blocks of a sweep. ``every`` has every attempt of every block, in the order of time. No block may
+    have ``shape_faults``."""
     yield from attempt_faults(sweep, every)
     yield from time_faults(every)
     for one, other in pairwise(sorted(every, key=_content)):
@@ -111,15 +125,6 @@ def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str
 def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
     """Faults within a block."""
     slices = block.slices
-    columns = (slices.appearance, slices.arm, slices.fate, slices.counted_ns, slices.requests, slices.active_ns)
-    others = (slices.server_cpu_ns, slices.client_cpu_ns, slices.wire_bytes)
-    every = (*columns, *others, *slices.counts.values(), *slices.sums_ns.values())
-    if any(len(each) != len(slices.round) for each in every):
-        yield "columns of several lengths"
-        return
-    if len(block.arms) != len(sweep.arms) or len(block.servers) not in (0, len(sweep.servers)):
-        yield "other arms or servers than its sweep has"
-        return
     yield from _order_faults(sweep, block)
     lasted_s = sum(each.duration_s for each in block.rounds)
     if lasted_s > block.duration_s + TICK_S:
@@ -210,8 +215,7 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
     """Number of bytes on the wire for each request: the median of ``gates.wire_bytes`` over the blocks. None if no
     block has recorded bytes."""
-    counting = [block for block in every if len(block.slices.wire_bytes) == len(block.slices.arm)]
-    found = [each for block in counting if (each := wire_bytes(sweep, block, arm))]
+    found = [each for block in every if (each := wire_bytes(sweep, block, arm))]
     return median(found) if found else None
 
 
