@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
+import psutil
 import pytest
 
 from experiments.helloworld import greeter_pb2
@@ -214,10 +215,12 @@ def test_a_second_signal_ends_it_at_once(kind: str, second: signal.Signals) -> N
         server.signal(signal.SIGTERM)
         until(lambda: refuses(server.address), "it stops accepting")
         assert server.runs()
+        processes = psutil.Process(server.pid).children()
         server.signal(second)
         began_s = time.monotonic()
         ended = server.ended()
         assert (ended.code, ended.stdout, ended.stderr) == (1, "", "")
+        assert not any(psutil.pid_exists(each.pid) for each in processes)
         assert time.monotonic() - began_s < WAIT_S / 2
 
 

@@ -63,10 +63,12 @@ def test_every_other_turn_is_for_one_that_was_cheap_so_far(monkeypatch: pytest.M
 def test_costs_of_reads_add_up() -> None:
     """Costs of reads add up: those of the reading thread, and of the thread that unfolds a message."""
     reader = Reader(2)
-    reader.made[0].later_ns = 10**12
-    for _ in range(2):
+    reader.more[0] = 1
+    for _ in range(3):
+        reader.made[0].later_ns = 10**12
         reader.low_priority.serve(others=False)
-    assert reader.made[0].cost_ns >= 10**12
+    assert sorted(reader.order) == [0, 0, 1]
+    assert reader.made[0].cost_ns >= 2 * 10**12
     assert 0 < reader.made[1].cost_ns < 10**12
 
 

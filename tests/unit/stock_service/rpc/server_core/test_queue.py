@@ -217,20 +217,21 @@ class Steady(Ahead):
 
 
 class Counting:
-    """An executor that begins its tasks at once, and notes their connections."""
+    """An executor that begins the first ``takes`` tasks at once, and notes their connections."""
 
     workers, limit, under_way, busy = 1, 100_000, 0, 0
 
     def __init__(self) -> None:
         self.begun: Counter[Connection] = Counter()
+        self.takes = self.limit
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """All of them are answered."""
-        for task in tasks:
+        """All that are begun are answered."""
+        for task in tasks[: self.takes]:
             assert isinstance(task, partial)
             self.begun[task.args[0]] += 1
             task.args[0].reply(b"")
-        return len(tasks)
+        return min(len(tasks), self.takes)
 
     def execute(self, task: Task) -> None:
         raise NotImplementedError
@@ -274,6 +275,16 @@ class Served:
 
 def _nothing(_connection: Connection, _request: RequestFrame, _arrived_ns: int) -> None:
     raise NotImplementedError  # only its arguments are looked at
+
+
+def test_every_request_that_the_executor_does_not_take_is_refused() -> None:
+    """If the executor takes only a part of a batch, each other request of the batch is refused."""
+    served, asking = Served(0, 0, 80), connection(4)
+    served.executor.takes = 1
+    served.attend(asking, NOW)
+    served.dispatch.dispatch(NOW)
+    assert served.executor.begun == {asking: 1}
+    assert refused(asking) == [2, 3, 4]
 
 
 @pytest.mark.parametrize("ahead", [20, 80, 250])
