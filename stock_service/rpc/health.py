@@ -46,13 +46,13 @@ class Health:
         self._tell = tell
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """Answers the method Check. Raises NotFound for an unknown name."""
+        """Answers the method Check. Raises NotFound for an unknown service name."""
         if request.service not in self._names:
             raise NotFound("no service of that name")
         return self.watched(request)
 
     def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """Returns the status now, for the method Watch. An unknown name has the status SERVICE_UNKNOWN."""
+        """Returns the present status, for the method Watch. An unknown service name has the status SERVICE_UNKNOWN."""
         if request.service not in self._names:
             return HealthCheckResponse(status=HealthCheckResponse.SERVICE_UNKNOWN)
         serving = HealthCheckResponse.SERVING if self.serving() else HealthCheckResponse.NOT_SERVING

@@ -1,8 +1,9 @@
-"""Server reflection, ``grpc.reflection.v1alpha`` and ``v1``: answers clients' questions about services and messages.
+"""Server reflection of gRPC (``grpc.reflection.v1alpha`` and ``v1``): answers clients' questions about services and
+messages.
 
-Source: ``grpc/reflection/v1/reflection.proto``. The messages of both versions differ only in their package. The answers
-are the descriptors that protobuf has loaded. protobuf's descriptor pool finds services and messages by name, but not
-methods. The load generator ghz asks for methods, so this module also finds methods.
+Source: ``grpc/reflection/v1/reflection.proto``. The messages of the two versions differ only in the package's name. The
+answers are the descriptors that protobuf has loaded. protobuf's descriptor pool finds services and messages by name,
+but not methods. The load generator ghz asks for methods, so this module also finds methods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,8 +26,8 @@ REFLECTION = tuple(f"/{service}/ServerReflectionInfo" for service in (_V1ALPHA, 
 
 
 def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
-    """Makes the method of reflection, for a server of the service. The result has the method under both paths. The
-    method needs the right TRADER.
+    """Makes the method of reflection for a server of the service ``service_name``. Returns this method under the paths
+    of both versions. Callers need the right TRADER.
     """
     names = sorted((service_name, HEALTH, _V1ALPHA))
 
