@@ -55,7 +55,7 @@ def _quoted(given: object) -> str:
 
 
 def short(text: str) -> str:
-    """Cuts a text to ``_TEXT_MAX`` characters, and writes it in one line. For error messages that quote a user's text."""
+    """Cuts a text to ``_TEXT_MAX`` characters, and writes it in one line. For messages that quote a user's text."""
     return printable(text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…")
 
 

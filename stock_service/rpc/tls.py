@@ -117,7 +117,7 @@ NO_CREDENTIALS = ClientCredentials()
 
 
 def read_token(file: Path) -> str:
-    """Reads a token from a file. The file may end in a newline. Raises UsageError, whose text does not show the token."""
+    """Reads a token from a file. The file may end in a newline. Raises UsageError, without the token."""
     raw = _read("--token-file", file)
     token = raw.decode("ascii", "replace").strip()
     if len(raw) > TOKEN_BYTES_MAX + 2 or not TOKEN.fullmatch(token):

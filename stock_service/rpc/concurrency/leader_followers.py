@@ -74,9 +74,9 @@ class LeaderFollowers:
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers, self.limit = workers, workers + queue_limit
-        # Guards all fields below. But leaders, also old leaders, use _last_ns and _spread_until_ns, take tasks of _batch,
-        # and read _leader and _busy without the lock. A leader that reads an old value runs one more task, which
-        # _running counts.
+        # Guards all fields below. But leaders, also old leaders, use _last_ns and _spread_until_ns, take tasks of
+        # _batch, and read _leader and _busy without the lock. A leader that reads an old value runs one more task,
+        # which _running counts.
         self._lock = Lock()
         self._tasks: deque[Task] = deque()  # tasks for followers
         self._running = 0  # number of threads that run tasks; a leader that runs a batch is one of them

@@ -38,21 +38,21 @@ class CallTable:
         self.kept: dict[int, IncomingCall] = {}
         """Calls of methods that stream, by stream number. The server answers one message of a call at a time."""
         self.early: dict[int, None] = {}
-        """Calls that the server ended before the client did, by stream: frames of such a call may be on their way."""
+        """Calls that the server ended before the client did, by stream. Frames of such a call may still arrive."""
         self.costs: dict[int, int] = {}
-        """By stream: number of additional credits (``patience.py``) that a call costs, because of a costly header
-        block, if the call fails.
+        """Number of additional credits (``patience.py``) that a failed call costs, because its header block was costly.
+        By stream.
         """
         self.ready: list[GrpcRequest] = []
         """Requests of kept calls that waited for the answer to an earlier message of the call, and may now begin."""
         self._lost = False
         self.pending_bytes = 0
-        """Value of ``GrpcSession.pending_bytes``. The session counts these bytes. The table only subtracts the
-        unfinished message of a kept call that ends.
+        """Value of ``GrpcSession.pending_bytes``. The session counts these bytes. When a kept call ends, the table
+        subtracts the bytes of the call's unfinished message.
         """
         self.room = streams_max
-        """Largest allowed number of calls in ``open``: ``streams_max``, less the half calls, the held calls, and the
-        kept calls that are neither held nor in ``open``.
+        """Largest allowed number of calls in ``open``: ``streams_max``, less the half calls, the calls whose reply the
+        endpoint holds, and the other kept calls that are not in ``open``.
         """
         self.last = 0
         """Largest stream number that the client has used."""
@@ -84,7 +84,7 @@ class CallTable:
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """Takes the next message of each kept call whose previous answer was sent. Returns the requests.
+        """Takes the next message of each kept call whose previous answer was sent. Returns these messages as requests.
 
         Widens the stream's flow-control window by the size of each taken message, unless the client has ended the call.
         """
@@ -157,8 +157,7 @@ class CallTable:
         self.early[stream] = None
 
     def forget(self, stream: int) -> None:
-        """Removes a call in any state. If the call was not answered, its client pays the credits of a costly header
-        block (``costs``)."""
+        """Removes a call in any state. If the call was not answered, its connection pays the credits in ``costs``."""
         self.half.pop(stream, None)
         self.kept.pop(stream, None)
         self.open.pop(stream, None)
@@ -169,7 +168,8 @@ class CallTable:
     # ---- replies
 
     def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
-        """Returns the part of a request's reply that the windows allow now. The endpoint holds the rest of the reply.
+        """Returns the part of a request's reply that the flow-control windows allow now. The endpoint holds the rest of
+        the reply.
 
         Returns no bytes for a call that is over, for example for a cancelled call.
         """
@@ -246,8 +246,8 @@ class CallTable:
         self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
 
     def drain(self) -> None:
-        """Sends GOAWAY, and refuses with UNAVAILABLE the calls whose message is not whole, except watches and calls
-        with many messages. Each other kept call ends once its waiting messages are answered.
+        """Sends GOAWAY. Refuses, with UNAVAILABLE, each call whose message is not whole, except watches and calls with
+        many messages. Each kept call that is not refused ends once its waiting messages are answered.
 
         The GOAWAY has the number of the last call that the server has seen. The server begins no call with a higher
         number, so a client may send such a call again.
@@ -272,7 +272,7 @@ class CallTable:
 
     def lose(self) -> None:
         """Removes the half and kept calls and the held replies, since the client sends no more bytes. Calls in ``open``
-        remain there, and get their replies.
+        stay in ``open``, and get their replies.
         """
         self._lost = True
         self.half.clear()

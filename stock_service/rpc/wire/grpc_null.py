@@ -40,8 +40,8 @@ class GrpcNull:
         self._received_bytes = 0  # bytes of DATA since the last WINDOW_UPDATE to the client
 
     def feed(self, data: bytes) -> bytes | None:
-        """Takes received bytes; returns a reply for each call that the bytes end. Returns None if the client does not
-        begin with HTTP/2's preface.
+        """Takes received bytes; returns a reply for each call whose request the bytes complete. Returns None if the
+        client does not begin with HTTP/2's preface.
         """
         data = self._rest + data
         at = 0

@@ -21,7 +21,7 @@ larger list. The server ends the connection after a larger block.
 """
 
 DETAIL_BYTES_MAX = 4000
-"""Limit of a status' text, in bytes as sent, since clients accept no trailers over 8,192 bytes."""
+"""Limit of a status' text, in bytes after percent-encoding. Clients accept no trailers over 8,192 bytes."""
 
 PREFIX = Struct("!BI")
 """Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then four bytes, the message's length.

@@ -46,7 +46,7 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""Size in bytes below which a DATA frame counts as tiny. Tiny frames cost the receiver more time than the sender."""
+"""A DATA frame of fewer bytes is *tiny*. Tiny frames cost the receiver more time than the sender."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
 """Cost of a new header block whose call fails: ``_NEW_BLOCK`` credits, plus one credit for each ``_NEW_BYTES`` bytes of
@@ -60,9 +60,9 @@ _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
 """Number of decompressed bytes that cost one credit, and nanoseconds that decompressing these bytes takes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""*Toil* is work of the server that brings no request, counted in credits. A client that owes more than ``TOIL_LEAST``
-credits *toils*: the server reads its bytes in small pieces. Each call pays back ``TOIL_A_CALL`` credits, since honest
-clients also send WINDOW_UPDATE and PING. A client owes ``TOIL_MOST`` credits at most.
+"""*Toil* is work of the server that brings no request, counted in credits. The client owes these credits, up to
+``TOIL_MOST``, and *toils* if it owes over ``TOIL_LEAST``: the server then reads the client's bytes in small pieces.
+Each call pays back ``TOIL_A_CALL`` credits, since honest clients also send WINDOW_UPDATE and PING.
 """
 
 
@@ -99,7 +99,7 @@ class GrpcSession:
         self._unpaid = 0  # credits of toil that no call has paid back
         self._heavy = 0  # credits for costly calls (large headers, compressed messages) since the last ``_count_toil``
         self.toils = True
-        """True if the connection must be read in small pieces."""
+        """True if the server must read the connection in small pieces."""
         self.later_ns = 0
         """Estimated nanoseconds that decompressing the messages of the last bytes will take."""
         self._draining = self._lost = False
@@ -207,7 +207,7 @@ class GrpcSession:
         self._calls.pending_bytes = len(self._pending) + self._endpoint.block_bytes + self._calls.half_bytes
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
-        """Appends the usual calls that begin at an offset to ``requests``. Returns the offset after these calls."""
+        """Appends the usual calls at the offset ``at`` to ``requests``. Returns the offset after these calls."""
         known, table = self._known, self._calls
         calls, end, last, room, endpoint = table.open, len(data), table.last, table.room, self._endpoint
         unpack_header, unpack_data = http2.HEADER.unpack_from, _DATA_START.unpack_from
@@ -313,7 +313,7 @@ class GrpcSession:
                 self._on_end(stream, incoming, requests)
 
     def _read(self, block: bytes) -> tuple[Head, int]:
-        """Decodes a header block to its head, and to its cost in credits if the call fails. Raises BlockError."""
+        """Decodes a header block. Returns its head, and its cost in credits if the call fails. Raises BlockError."""
         blocks = self._blocks
         try:
             head = blocks.read(block)
@@ -324,7 +324,7 @@ class GrpcSession:
         return head, _NEW_BLOCK + work if blocks.count else 0
 
     def _count_unfolded(self, size: int) -> None:
-        """Counts the decompressed ``size`` that messages state, since decompressing a few bytes may take much work."""
+        """Counts the decompressed ``size`` that messages state: a few compressed bytes may cause much work."""
         credit = min(size, self._message_bytes_max) // _UNFOLDED_BYTES
         self._heavy += credit
         self.later_ns += credit * _UNFOLDED_NS

@@ -149,7 +149,7 @@ class HttpDecoder(Generic[Head]):
         return len(self._buffer) + len(self._body) + (self._head is not None)
 
     def take_interim(self) -> bytes:
-        """Returns ``CONTINUE`` if the client waits for the interim response, once for each message; else no bytes."""
+        """Returns ``CONTINUE`` if the client waits for this response, once for each message. Else returns no bytes."""
         interim, self._interim = self._interim, b""
         return interim
 
@@ -344,10 +344,10 @@ def _response_head(head: bytes) -> ResponseHead:
 
 
 def _fields(head: bytes) -> dict[bytes, bytes]:
-    """Parses the fields of a head. Returns the values by field name in lower case; the values of a repeated field
+    """Parses the fields of a head. Returns each value by its field's name in lower case. The values of a repeated field
     become one value, with commas.
 
-    Raises HttpError for a line that is no field, and for a second field of a name in ``_ONCE``.
+    Raises HttpError for a line that is no field, and if a name in ``_ONCE`` comes twice.
     """
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\r\n") if head else ():

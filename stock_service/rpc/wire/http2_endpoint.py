@@ -27,7 +27,7 @@ least one stream.
 """
 
 ANSWERS_MAX = 1000
-"""Largest number of PING and SETTINGS frames between two calls of ``take_outgoing``. An honest peer sends fewer frames.
+"""Largest number of a peer's PING and SETTINGS frames between two calls of ``take_outgoing``. Honest peers send fewer.
 """
 
 _HEADER_BYTES = http2.HEADER.size
@@ -360,8 +360,8 @@ _TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
 
 
 def _check(kind: int, stream: int, payload: bytes) -> None:
-    """Checks the length of a frame of a fixed length, and the frame's stream number. The number must be 0 for SETTINGS,
-    PING and GOAWAY, may be any number for WINDOW_UPDATE, and must not be 0 for other frames.
+    """Checks a frame's length, if its kind has a fixed length, and its stream number. The stream number must be 0 for
+    SETTINGS, PING and GOAWAY, may be any number for WINDOW_UPDATE, and must not be 0 for other frames.
     """
     if kind != http2.WINDOW_UPDATE and (kind in _OF_CONNECTION) == bool(stream):
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")

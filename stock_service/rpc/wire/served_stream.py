@@ -8,8 +8,8 @@
 | READING | a reply that the client does not take | PAUSED | stops reading; sends the rest when the client takes more |
 | READING | bytes that are no request | ENDING | answers the requests before, then sends the fault |
 | READING | a request that is marked as the last request | ENDING | answers the request |
-| READING | half a request of a client that waits for an interim response | READING | sends it after earlier replies |
-| READING, PAUSED | its age limit, if the protocol cannot tell the client | ENDING | answers the requests read before |
+| READING | half a request, and the client waits for an interim response | READING | sends the response in its turn |
+| READING, PAUSED | an age limit that the protocol cannot tell the client | ENDING | answers the requests read before |
 | READING | a request that is not whole after ``read_timeout_s`` | ENDING | sends the fault at once |
 | READING | no event for ``idle_timeout_s`` | CLOSED | closes the connection |
 | PAUSED | room in the pipeline, no unsent byte, no waiting request | READING | reads again |
@@ -106,7 +106,7 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def later_ns(self) -> int:
-        """Estimated nanoseconds that workers will take to decode the messages of the last bytes."""
+        """Estimated nanoseconds that workers will take to decode the messages in the last bytes."""
 
     def take_outgoing(self) -> bytes:
         """Takes the bytes to send now."""
@@ -163,7 +163,7 @@ class ServedStream(Generic[Request]):
         now_ns: int,
         session: Session[Request] | None = None,
     ) -> None:
-        """``objection`` encodes the reply to a FramingError. ``session`` is the decoder, if it is a ``Session``."""
+        """``objection`` encodes the reply to a FramingError. ``session`` is the ``decoder``, if it is a ``Session``."""
         self.state = READING
         self.received = 0
         """Number of dispatched requests, plus the number of faults and interim responses sent without a request."""
@@ -243,7 +243,7 @@ class ServedStream(Generic[Request]):
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes sent bytes that are no new reply. ``unsent``: some wait. ``moved``: some belong to held replies."""
+        """Notes that bytes, but no new reply, were sent. ``unsent``: some wait. ``moved``: some are of held replies."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
@@ -295,7 +295,7 @@ class ServedStream(Generic[Request]):
     def held_bytes(self) -> int:
         """Memory in bytes of unfinished and waiting requests, and of a session's held replies.
 
-        While requests wait, all bytes read since then count. A growing bytearray takes an eighth more than its bytes.
+        While requests wait, all bytes read with them count. A growing bytearray takes an eighth more than its bytes.
         """
         if not self._waiting:
             self._waiting_bytes = 0
@@ -324,7 +324,7 @@ class ServedStream(Generic[Request]):
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """Takes bytes to send now: an interim response, the last fault, or nearly always none. Counts as a reply."""
+        """Takes bytes to send now: an interim response, the last fault, or mostly none. The bytes count as a reply."""
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
@@ -335,7 +335,7 @@ class ServedStream(Generic[Request]):
         return words
 
     def settle(self, now_ns: int) -> None:
-        """Returns to READING, if the pipeline has room. Call this after ``release``."""
+        """Returns to READING, if the pipeline has room. Call ``settle`` after ``release``."""
         if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
             self.state = READING
             if self._held and self._partial_ns:  # the client could not send the rest while the server did not read
