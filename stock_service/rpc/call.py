@@ -36,7 +36,7 @@ class Call:
     """A request, and facts about the request. Immutable, and so thread-safe, except for the lists in ``reply``."""
 
     payload: bytes
-    """Encoded request."""
+    """Encoded request message."""
     peer: str = ""
     """Address of the client, ``HOST:PORT``; empty if the transport does not know the address."""
     deadline_ns: int | None = None

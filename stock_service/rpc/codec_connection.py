@@ -1,4 +1,4 @@
-"""A blocking client over any ``Codec``: one connection, one call at a time, with few system calls for each call.
+"""A blocking client for any protocol with a ``Codec``: one connection, one call at a time, few system calls per call.
 
 A call needs one send and, mostly, one receive. After a reply the protocol itself may have bytes to send: the client
 sends these bytes together with the next request. For example, a server in grpc-go sends a PING before every reply, and
@@ -41,7 +41,7 @@ class CodecConnection:
 
         ``context`` is None for a connection without TLS. ``prepare`` replaces the codec's ``prepare``, for example to
         tell the server another time limit. ``greeting`` is the path and the payload of the first call on each new
-        connection. If this call fails, the opening of the connection fails too.
+        connection. If this first call fails, ``open`` fails too.
         """
         self._address, self._context = address, context
         self._peer = shown_address(address)

@@ -1,8 +1,8 @@
 """A decoder of protobuf messages. The decoder recognises an enum number that needs more than 32 bits.
 
-An enum field holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. For example, protobuf reads
-2^32 + 1 as 1: in the field ``side``, this unknown number would become BUY. This decoder replaces a longer number by
-``NO_MEMBER``. The service refuses ``NO_MEMBER`` like any other number that is not in the enum.
+An enum field holds 32 bits. In every programming language, protobuf cuts a longer number to 32 bits. For example,
+protobuf reads 2^32 + 1 as 1: in the field ``side``, this unknown number would become BUY. This decoder replaces a
+longer number by ``NO_MEMBER``. The service refuses ``NO_MEMBER`` like any other number that is not in the enum.
 
 Left out: enum fields that are repeated, in a oneof, or in a nested message; and other fields of 32 bits.
 """
@@ -18,8 +18,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 Kind = TypeVar("Kind", bound=Message)
 
 NO_MEMBER = -(2**31)
-"""Number that replaces an enum number over 32 bits. The smallest number of 32 bits: no enum of the project has this
-number.
+"""Number that replaces an enum number over 32 bits. It is the smallest integer of 32 bits, which no enum of the project
+has.
 """
 
 

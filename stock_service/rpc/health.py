@@ -1,9 +1,10 @@
 """Health service of a server (``grpc.health.v1``). Every transport answers the method Check.
 
 The status is NOT_SERVING while the server drains or stops, and while the service reports itself as sick. The stock
-service is sick while its store accepts no change: until a restart, or until the database can be reached again. A full
-disk does not make the service sick, since the disk may have room again for the next trade. The gRPC transports also
-answer the method Watch, which reports each change of the status to the client at once.
+service is sick while its store accepts no changes: until the server is started again or, with a database, until the
+database can be reached again. A full disk does not make the service sick, since the disk may have room again for the
+next trade. The gRPC transports also answer the method Watch, which reports each change of the status to the client at
+once.
 """
 
 from collections.abc import Callable

@@ -102,7 +102,7 @@ def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) 
 
 
 def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
-    """Returns the fields that a JSON text had, as arguments for the message's constructor."""
+    """Converts the fields that a JSON text had to arguments of the message's constructor."""
     return cast(dict[str, Any], msgspec.to_builtins(shaped, builtin_types=(bytes,)))
 
 
@@ -177,8 +177,8 @@ def _shape(descriptor: Descriptor) -> type[msgspec.Struct]:
 
 
 def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -> type[msgspec.Struct]:
-    """Makes the class of a message, and the classes of the messages inside this message. ``made`` has the classes that
-    were made before, by the messages' full names: a message may contain itself.
+    """Makes the class of a message, and the classes of the messages inside this message. ``made`` has all classes made
+    so far, by the message's full name, since a message may contain itself.
     """
     shape = made.get(descriptor.full_name)
     if shape is None:

@@ -1,8 +1,8 @@
 """Conversion of a method to a function from bytes to bytes that also counts the method's requests. For a server with
 metrics (``Method.answer``).
 
-``Method`` has the same functions without counting. The functions here have a copy of the code, and do not call the
-functions without counting: one more function call would take longer than the counting.
+``Method`` also has these functions without counting. A counting function has its own copy of the code: a call of the
+other function would take longer than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator

@@ -45,7 +45,7 @@ def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
 
 
 def _fill(asked: ServerReflectionRequest, answer: ServerReflectionResponse, names: list[str]) -> None:
-    """Fills the field of the answer that belongs to the question's kind. Raises KeyError for an unknown name."""
+    """Fills the answer's field for this kind of question. Raises KeyError for an unknown name."""
     pool = descriptor_pool.Default()
     match asked.WhichOneof("message_request"):
         case "file_by_filename":
@@ -81,7 +81,7 @@ def _file_of(symbol: str) -> FileDescriptor:
 
 
 def _add(file: FileDescriptor, answer: ServerReflectionResponse) -> None:
-    """Adds a file, and all files that the file imports, to an answer."""
+    """Adds a file to an answer, and all files that the file imports, directly or indirectly."""
     needed: dict[str, FileDescriptor] = {}
     pending = [file]
     while pending:

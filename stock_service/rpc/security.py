@@ -29,7 +29,7 @@ from secrets import token_bytes
 from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated, UnknownMethod, UsageError
 
 CALLERS_MAX = 10_000
-"""Largest number of callers in a file, so that a mistaken file cannot fill the memory."""
+"""Largest number of callers in a file. With this limit, a wrong file cannot fill the memory."""
 
 NAME_LENGTH_MAX = 64
 """Largest number of characters of a caller's name, and of a certificate's common name (X.520)."""
@@ -123,7 +123,7 @@ class Access:
     ``reload``."""
 
     def __init__(self, file: Path) -> None:
-        """Reads the file. Raises UsageError, which names the file and the line or key."""
+        """Reads the file. Raises UsageError, as ``load`` does."""
         self.file = file
         self._by_token: Mapping[bytes, Caller] = {}  # by digest, so that a look-up's time reveals nothing of a token
         self._by_certificate: Mapping[str, Caller] = {}
@@ -148,7 +148,7 @@ class Access:
         """Checks that a request's caller has the right ``needed``. Raises Unauthenticated, PermissionDenied.
 
         ``certificate`` is the common name in the client certificate of the request's connection, or empty. An unknown
-        token is refused even if the certificate would suffice. Takes some microseconds.
+        token is refused even if the certificate would suffice. The check takes some microseconds.
         """
         if needed is Right.ANYONE:
             return
@@ -180,7 +180,7 @@ class Guard:
     def __init__(self, access: Access, rights: Mapping[bytes, Right]) -> None:
         """``rights`` has the right that each method needs, by the method's path."""
         self.access = access
-        """Access list. A request in ``access.granted`` needs no ``check``."""
+        """Access list. A request whose path and token are in ``access.granted`` needs no ``check``."""
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
@@ -199,8 +199,8 @@ class Guard:
 
 
 def load(path: Path) -> tuple[Caller, ...]:
-    """Reads the callers of a file, in the file's order. Raises UsageError, which names the file and the line or key,
-    and shows no value.
+    """Reads the callers of a file, in the file's order. Raises UsageError, which names the file and, in a wrong table,
+    the key, but shows no value.
     """
     file = str(path)
     try:

@@ -131,8 +131,8 @@ class Method(Generic[Request, Response]):
 
 @dataclass(frozen=True, slots=True)
 class StreamMethod(Generic[Request, Response]):
-    """A method that answers a request with several replies. The server asks for the next reply once the previous reply
-    was sent.
+    """A method that answers a request with several replies. When a reply was sent, the server asks ``function`` for the
+    next reply.
 
     ``function`` may be a generator. If the client ends the call early, the thread that notices this end closes the
     generator. The generator must then end quickly. If ``talks`` is True, a client may send several requests in one
@@ -168,9 +168,9 @@ class Service:
     """A service. ``name`` is the protobuf service's full name. ``methods`` maps ``/name/Method`` to the method.
 
     ``streams`` has the methods with several replies, by path. Only the transport ``grpc_static`` serves such methods.
-    ``flush`` is for a service whose requests may wait without a thread (``waiting.py``), and None for other services.
-    Such a server calls ``flush``, on any thread, when all requests that the server has read have begun. ``health``
-    knows whether the server serves now; None for a service that is always well.
+    ``flush`` is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A
+    server that lets requests wait calls ``flush``, on any thread, when it has begun all requests that it has read.
+    ``health`` knows whether the server serves now; None for a service that is always well.
     """
 
     name: str

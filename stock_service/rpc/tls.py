@@ -117,7 +117,7 @@ NO_CREDENTIALS = ClientCredentials()
 
 
 def read_token(file: Path) -> str:
-    """Reads a token from a file. The file may end in a newline. Raises UsageError, without the token."""
+    """Reads a token from a file. The file may end in a newline. Raises UsageError, whose text never shows the token."""
     raw = _read("--token-file", file)
     token = raw.decode("ascii", "replace").strip()
     if len(raw) > TOKEN_BYTES_MAX + 2 or not TOKEN.fullmatch(token):
@@ -127,7 +127,7 @@ def read_token(file: Path) -> str:
 
 @contextmanager
 def _refused(option: str, files: object, allowed: str) -> Iterator[None]:
-    """Converts ssl.SSLError and OSError within the ``with`` statement to UsageError with the reason.
+    """Converts an ssl.SSLError or OSError inside the ``with`` statement to a UsageError that states the reason.
 
     ``option`` and ``files`` name the option and its files. ``allowed`` describes valid files.
     """
@@ -156,8 +156,8 @@ def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
 
 
 def named_in(certificate: object) -> str:
-    """Returns the common name of a certificate, in the form of ``SSLObject.getpeercert``. Empty unless the certificate
-    has exactly one common name.
+    """Returns the common name in ``certificate``, which is a result of ``SSLObject.getpeercert``. Empty if the
+    certificate has none, or several common names.
     """
     if not isinstance(certificate, dict):
         return ""

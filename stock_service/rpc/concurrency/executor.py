@@ -48,12 +48,14 @@ class Executor(Protocol):
 
     @property
     def under_way(self) -> int:
-        """Number of accepted tasks that run or wait for a thread. The number is nearly exact."""
+        """Number of accepted tasks that run or wait for a thread. The number may be slightly wrong while tasks begin or
+        end.
+        """
 
     @property
     def busy(self) -> int:
-        """Number of threads that run a task: ``under_way`` less the number of tasks that wait. The number is nearly
-        exact.
+        """Number of threads that run a task: ``under_way`` less the number of tasks that wait. The number may be
+        slightly wrong.
         """
 
     def execute(self, task: Task) -> None:

@@ -4,9 +4,9 @@
 protocol has one implementation of ``Codec``. ``NullAnswers`` is the codec of the *null server*, which gives one reply
 to all requests.
 
-``Codec.prepare`` encodes a request once, before a run. ``Codec.start`` then adds only the call's number. So during a
-run the client encodes no request again. The owner of the socket sends the bytes that the methods return, in the same
-order. The owner gives the received bytes to ``feed``.
+``Codec.prepare`` encodes a request before a measurement. During the measurement, ``Codec.start`` adds only the call's
+number, so the client encodes no request again. The owner of the socket sends the bytes that the methods return, in the
+same order. The owner gives the received bytes to ``feed``.
 """
 
 from typing import Protocol
@@ -46,8 +46,8 @@ class Codec(Protocol):
         """
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Takes received bytes. Returns the replies that the bytes complete, in order. A call's fault is returned as a
-        reply.
+        """Takes received bytes. Returns the replies that the bytes complete, in order. The reply to a failed call is
+        its fault.
 
         Raises Unavailable if the connection cannot be used any more. The caller must then record Unavailable as the
         outcome of each open call: each call that was started, and neither completed nor abandoned.

@@ -54,8 +54,8 @@ class FramingError(ValueError):
 
 
 class RequestFrame(NamedTuple):
-    """A received request. Every request makes one object. The class is a tuple, which is made in half the time of a
-    dataclass object.
+    """A received request. The server makes one object for each request. So the class is a tuple, which takes half the
+    time of a dataclass object.
     """
 
     call: int
@@ -109,7 +109,7 @@ class FrameDecoder(Generic[Frame]):
         self._buffer = bytearray()
         self._needed = 0
         self.pending_bytes = 0
-        """Number of an unfinished frame's bytes, which the decoder holds."""
+        """Number of bytes of an unfinished frame in the decoder's buffer."""
 
     def take_interim(self) -> bytes:
         """Returns no bytes: this protocol has no interim responses."""

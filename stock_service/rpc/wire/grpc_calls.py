@@ -18,8 +18,8 @@ new message. LATER: an earlier message of this call was answered. MORE: asks for
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
 """A request, as a tuple: head, stream, message, flags, the connection's open calls by stream, and the progress of a
-kept call (None for a unary call). A request whose stream is not among the open calls was cancelled. Every request makes
-one such tuple, and no object is made faster than a plain tuple.
+kept call (None for a unary call). A request whose stream is not among the open calls was cancelled. The server makes
+one such tuple for every request: no object is made faster than a plain tuple.
 """
 
 WAITING_MAX = 64

@@ -6,8 +6,8 @@ the *shape* of the reply. The codec decodes a reply of a known shape by one look
 decodes any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply has the
 usual three frames.
 
-A shape is valid while equal header blocks have the same meaning. They have the same meaning if the server's header
-table has size 0, as the client's SETTINGS demand. When the server changes the size of this table,
+A shape is valid while equal header blocks have the same meaning. Equal blocks have the same meaning if the server's
+header table has size 0, as the client's SETTINGS demand. When the server changes the size of this table,
 ``rpc/wire/header_blocks.py`` counts the change, and the codec forgets all shapes.
 
 Left out: compression, which the client refuses; metadata of a reply; streaming calls. Protocol: gRPC's

@@ -19,7 +19,7 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.security import AUTHORIZATION, UNREADABLE, Shown, shown_in
 
 TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
-"""Largest time limit that ``grpc-timeout`` can state, in milliseconds: eight digits of hours."""
+"""Largest time limit that ``grpc-timeout`` can state, in milliseconds: 99,999,999 hours."""
 
 PATH_SHOWN_MAX = 200
 """Largest number of bytes of an unknown method's name that an error text shows."""

@@ -33,7 +33,7 @@ DETAILS = "grpc-status-details-bin"
 _METADATA_NAME, _METADATA_TEXT = re.compile(r"[0-9a-z_.\-]+"), re.compile(r"(?! )[ -~]*(?<! )")
 
 _TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
-"""Characters that a status' text has without percent-encoding."""
+"""Characters that a status' text may have without percent-encoding."""
 
 _BEGIN = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
 _BEGIN_GZIP = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip")])
@@ -174,7 +174,7 @@ def http_reply(stream: int, status: int, detail: str) -> bytes:
 
 @lru_cache(64)
 def _fault(code: int, detail: str) -> tuple[bytes, bytes]:
-    """Encodes a reply with a fault in two pieces: the bytes before the stream's number, and the bytes after it."""
+    """Encodes a reply with a fault in two pieces: the bytes before and after the stream's number."""
     fields = [(b":status", b"200"), (b"content-type", b"application/grpc"), *_status(code, detail)]
     if code == 12:  # UNIMPLEMENTED, perhaps for the request's encoding: a client may try again with a listed encoding
         fields.append((b"grpc-accept-encoding", b"identity,gzip"))

@@ -46,7 +46,7 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""A DATA frame of fewer bytes is *tiny*. Tiny frames cost the receiver more time than the sender."""
+"""A DATA frame with fewer bytes than this is *tiny*. Tiny frames cost the receiver more time than the sender."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
 """Cost of a new header block whose call fails: ``_NEW_BLOCK`` credits, plus one credit for each ``_NEW_BYTES`` bytes of
@@ -375,7 +375,7 @@ class GrpcSession:
     # ---- the end
 
     def retire(self) -> bool:
-        """Tells the client to connect again: GOAWAY with the largest stream number, and a PING (RFC 9113, 6.8)."""
+        """Tells the client to connect again, by GOAWAY with the largest stream number, and a PING (RFC 9113, 6.8)."""
         self._calls.say_goaway(http2.STREAM_MAX, OLD)
         self._endpoint.probe()
         return True

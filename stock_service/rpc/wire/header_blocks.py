@@ -52,7 +52,7 @@ _UNFOLDED = 4
 """With a dynamic table, a list over the limit is still decoded, up to this multiple of the limit."""
 
 _NEW_BYTES_MAX = 32_768
-"""Largest number of bytes of one block's new fields, also in a list over its limit, decoded only for the table."""
+"""Largest number of bytes of one block's new fields, also while a list over its limit is decoded for the table."""
 
 _INTEGER_BITS_MAX = 35
 """Largest number of bits of an integer after its prefix. No limit of this module needs more bits."""
@@ -82,7 +82,7 @@ _Row = list[tuple["_Row", bytes]]
 """A state of the Huffman decoder: for each next byte of code, the next state and the decoded text."""
 
 _ROWS: list[_Row] = [[] for _ in range(len(HUFFMAN_TABLE) // 16)]
-"""States of the Huffman decoder. The first use fills a state, since all filled states together take 10 MB."""
+"""States of the Huffman decoder. A state is filled at its first use: all filled states would take 10 MB."""
 
 _STATES = {id(row): state for state, row in enumerate(_ROWS)}
 _MAY_END = {id(_ROWS[state]) for state, flags, _ in HUFFMAN_TABLE if flags & HUFFMAN_COMPLETE}

@@ -141,7 +141,7 @@ class HttpDecoder(Generic[Head]):
         self._need = 0  # length of the body or chunk that the decoder waits for; in TRAILER, bytes still allowed
         self._interim = b""
         self.ended = False
-        """True if a message was marked as the connection's last message. The decoder reads no bytes after it."""
+        """True if a message was marked as the connection's last. The decoder reads no bytes after this message."""
 
     @property
     def pending_bytes(self) -> int:
@@ -154,7 +154,7 @@ class HttpDecoder(Generic[Head]):
         return interim
 
     def retire(self) -> bool:
-        """Marks the message whose head comes next as the connection's last message. May be repeated. Returns True."""
+        """Marks the message whose head comes next as the connection's last. Returns True. May be called again."""
         parse = self._parse
         self._heads, self._parse = {}, lambda raw: parse(raw)._replace(close=True)
         return True

@@ -6,9 +6,9 @@ every other frame, as an ``Event``, to the owner of the streams: a client's code
 gathers the bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow.
 Later the endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
 
-Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a fault
-of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
-have limits. The endpoint ignores unknown frames, flags and settings.
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows an end of the
+connection also for a fault of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes),
+header blocks and answers have limits. The endpoint ignores unknown frames, flags and settings.
 
 Left out: priorities, server push, and a check that the peer keeps within its windows. The endpoint also ignores the
 peer's limit of header lists, and the peer's size of the header table, since sent blocks use no table

@@ -22,7 +22,7 @@ the server has closed its connection.
 
 CREDITS_PER_ANSWER = 16
 """Number of credits that an answered call earns. An honest client sends at most four frames without a message for a
-call. The number of credits is larger, since a client may also cancel late calls, which earn no credits.
+call. An answered call earns more credits, since a client may also cancel late calls, which earn no credits.
 """
 
 BYTES_PER_CREDIT = 1024
@@ -31,9 +31,9 @@ window by 8 KiB or more.
 """
 
 PINGS_MAX, PING_NS = 16, 10**9
-"""Largest count of PINGs while no call is answered and no byte is sent, and nanoseconds after which the count falls by
-1. A client that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and then
-one PING in five minutes.
+"""Largest count of PINGs while the server answers no call and sends no byte. The count falls by 1 after each
+``PING_NS`` nanoseconds. A client that keeps its connection alive needs one PING in ten seconds. gRPC's own servers
+allow two PINGs, and then one PING in five minutes.
 """
 
 

@@ -9,7 +9,7 @@
 | READING | bytes that are no request | ENDING | answers the requests before, then sends the fault |
 | READING | a request that is marked as the last request | ENDING | answers the request |
 | READING | half a request, and the client waits for an interim response | READING | sends the response in its turn |
-| READING, PAUSED | an age limit that the protocol cannot tell the client | ENDING | answers the requests read before |
+| READING, PAUSED | the age limit, if the protocol cannot tell the client | ENDING | answers the requests read before |
 | READING | a request that is not whole after ``read_timeout_s`` | ENDING | sends the fault at once |
 | READING | no event for ``idle_timeout_s`` | CLOSED | closes the connection |
 | PAUSED | room in the pipeline, no unsent byte, no waiting request | READING | reads again |
@@ -23,7 +23,7 @@
 | BROKEN | no request is in flight | CLOSED | closes the connection |
 
 LEAVING is necessary: if a connection is closed with unread bytes, the kernel resets the connection, and the reset
-destroys replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
+destroys replies that are still on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
 
 Only the reading thread writes ``received``. The answering threads write ``answered``, one at a time, under the owner's
 lock. The reading thread computes ``received - answered`` without this lock. So the reading thread may see too many
@@ -56,7 +56,7 @@ class RequestDecoder(Protocol[Request_co]):
 
     @property
     def ended(self) -> bool:
-        """True if a request was marked as the connection's last request. The decoder reads no bytes after it."""
+        """True if a request was marked as the connection's last. The decoder reads no bytes after this request."""
 
     def take_interim(self) -> bytes:
         """Takes the interim response for which a client waits before it sends the rest of a request; often no bytes."""
@@ -67,7 +67,7 @@ class RequestDecoder(Protocol[Request_co]):
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Takes bytes; returns the requests that the bytes complete. Raises FramingError, with the earlier requests."""
+        """Takes bytes; returns the requests that the bytes complete. Raises FramingError with the earlier requests."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
@@ -347,7 +347,7 @@ class ServedStream(Generic[Request]):
             self._blocked_ns = 0  # the client may have cancelled the calls of held replies
 
     def end(self, by_client: bool = False) -> None:
-        """Stops the reading; read requests are still answered. ``by_client``: the client has ended its sending."""
+        """Stops the reading. Read requests are still answered. ``by_client``: the client has ended its sending."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
@@ -393,7 +393,7 @@ class ServedStream(Generic[Request]):
         return Overdue.NOTHING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
-        """Records since when a request is not whole. ``whole`` is True if the last bytes completed another request."""
+        """Notes the time since which a request is not whole. ``whole``: the last bytes completed another request."""
         if not self._decoder.pending_bytes:
             self._partial_ns = 0
         elif whole or not self._partial_ns:
