@@ -33,7 +33,7 @@ class ReplyMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, and facts about the request. Immutable, and so thread-safe, except for the lists in ``reply``."""
+    """A request, with the facts about its client. Immutable, and so thread-safe, except for the lists in ``reply``."""
 
     payload: bytes
     """Encoded request message."""

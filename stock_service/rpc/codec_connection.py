@@ -27,7 +27,7 @@ Prepare = Callable[[str, bytes, float], Prepared]
 
 
 class CodecConnection:
-    """Implementation of ``transports.Connection`` over a codec. Not thread-safe."""
+    """A connection that speaks a codec's protocol. Implements ``transports.Connection``. Not thread-safe."""
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ An enum field holds 32 bits. In every programming language, protobuf cuts a long
 protobuf reads 2^32 + 1 as 1: in the field ``side``, this unknown number would become BUY. This decoder replaces a
 longer number by ``NO_MEMBER``. The service refuses ``NO_MEMBER`` like any other number that is not in the enum.
 
-Left out: enum fields that are repeated, in a oneof, or in a nested message; and other fields of 32 bits.
+Left out: enum fields that are repeated, in a oneof, or in a nested message. Also left out: integer fields of 32 bits.
 """
 
 from collections.abc import Callable

@@ -97,8 +97,8 @@ class Fault(StockServiceError):
 
 
 class InvalidRequest(Fault):
-    """Fault of a request whose bytes are no message of the method, or whose request_id an earlier request with other
-    content used.
+    """Fault of a request whose bytes are no message of the method. Also of a request whose request_id belongs to an
+    earlier request with other content.
     """
 
     code = FaultCode.INVALID_ARGUMENT
@@ -137,8 +137,8 @@ class UnknownMethod(Fault):
 
 
 class InternalFault(Fault):
-    """Fault of a request whose handler raised an exception that is no Fault (a bug), or of a change when the store's
-    disk fails. A client also raises InternalFault for a reply that breaks the protocol.
+    """Fault of a request whose handler raised an exception that is no Fault, which is a bug. Also of a change that the
+    store's disk failed to store. A client also raises InternalFault for a reply that breaks the protocol.
     """
 
     code = FaultCode.INTERNAL

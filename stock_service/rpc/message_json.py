@@ -200,8 +200,8 @@ def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _members(descriptor: Descriptor) -> list[tuple[str, bool, bool]]:
-    """Returns three values for each field: the field's name; True if the field has presence, otherwise False; True if
-    the field is a floating-point field, otherwise False. Raises TypeError for a map field.
+    """Returns three values for each field: its name; True if the field has presence; True if the field is a
+    floating-point field. Raises TypeError for a map field.
     """
     _shape(descriptor)
     return [(field.name, field.has_presence, field.type in _FLOATS) for field in descriptor.fields]

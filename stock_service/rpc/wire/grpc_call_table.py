@@ -66,7 +66,7 @@ class CallTable:
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Computes the field ``room`` again. Called after each change of the half, kept or held calls."""
+        """Computes the field ``room`` again. Call ``count`` after each change of the half, kept or held calls."""
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
@@ -194,7 +194,9 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """Returns the part of a reply that the windows allow now. The endpoint holds the rest of the reply."""
+        """Returns the part of a reply that the flow-control windows allow now. The endpoint holds the rest of the
+        reply.
+        """
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
@@ -206,8 +208,8 @@ class CallTable:
         return before + frames
 
     def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
-        """Returns the part of a kept call's answer that the windows allow now. The endpoint holds the rest of the
-        answer.
+        """Returns the part of a kept call's answer that the flow-control windows allow now. The endpoint holds the rest
+        of the answer.
 
         The answer belongs to one message, or to the end of the call.
         """

@@ -29,7 +29,7 @@ GZIP_MOST = 1032
 """Largest possible ratio of the decompressed size to the compressed size in gzip."""
 
 Wrong = tuple[FaultCode, str]
-"""Code and text of the fault of a call whose messages are wrong."""
+"""Code and text of the fault for a call with wrong messages."""
 
 
 def unfolds_bytes(message: bytes) -> int:
@@ -100,7 +100,7 @@ class IncomingCall:
         return bytes(memoryview(body)[PREFIX.size :])
 
     def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
-        """Takes more bytes of the call's messages. Returns a fault for wrong bytes, and None for valid bytes."""
+        """Adds received bytes to the call's messages. Returns a fault for wrong bytes, and None for valid bytes."""
         body = self.body
         body += piece
         while len(body) >= PREFIX.size:

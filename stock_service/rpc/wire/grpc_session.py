@@ -57,7 +57,7 @@ _NEVER_MEANT = 8
 """Factor by which the cost of a malformed block is multiplied: no client library makes such a block."""
 
 _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
-"""Number of decompressed bytes that cost one credit, and nanoseconds that decompressing these bytes takes."""
+"""Number of decompressed bytes that cost one credit, and time in nanoseconds to decompress these bytes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
 """*Toil* is work of the server that brings no request, counted in credits. The client owes these credits, up to
@@ -101,7 +101,7 @@ class GrpcSession:
         self.toils = True
         """True if the server must read the connection in small pieces."""
         self.later_ns = 0
-        """Estimated nanoseconds that decompressing the messages of the last bytes will take."""
+        """Estimated time, in nanoseconds, to decompress the messages of the last bytes."""
         self._draining = self._lost = False
         self.ended = False
         """True once the session takes no further calls, and the client has sent every earlier call completely."""
@@ -129,7 +129,7 @@ class GrpcSession:
         return not self._lost
 
     def take_outgoing(self) -> bytes:
-        """Takes the bytes to send now."""
+        """Removes and returns the bytes to send now."""
         return self._endpoint.take_outgoing()
 
     def take_interim(self) -> bytes:
@@ -137,7 +137,7 @@ class GrpcSession:
         return b""
 
     def take_ready(self) -> Sequence[GrpcRequest]:
-        """Takes the requests of kept calls that waited for an earlier answer, and may begin."""
+        """Removes and returns the requests of kept calls that waited for an earlier answer, and may begin."""
         ready = list(self.ready)
         self.ready.clear()
         return ready
@@ -166,7 +166,7 @@ class GrpcSession:
         return requests
 
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
-        """Takes all frames from the offset ``at`` on, whether usual or not. Raises SessionError."""
+        """Handles all frames from the offset ``at`` on, usual or not. Raises SessionError."""
         endpoint, end, toiled = self._endpoint, len(data), 0
         try:
             if self._unread:

@@ -130,7 +130,7 @@ class Endpoint:
         return stop, taker(self, flags, stream, payload)
 
     def take_outgoing(self) -> bytes:
-        """Takes the bytes to send now."""
+        """Removes and returns the bytes to send now."""
         if not self.outgoing:
             return b""
         data = bytes(self.outgoing)
