@@ -1,5 +1,5 @@
-"""Conversion of a method to a function from bytes to bytes that also counts the method's requests. For a server with
-metrics (``Method.answer``).
+"""Functions that answer and count the requests of a method, for a server with metrics (``Method.answer``). They convert
+the bytes of a request to the bytes of a reply.
 
 ``Method`` also has these functions without counting. A counting function has its own copy of the code: a call of the
 other function would take longer than the counting.

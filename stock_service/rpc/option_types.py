@@ -1,7 +1,7 @@
 """Types of options, for argparse. A type is a function that converts an option's text to a value. For a text that is
 not allowed, the function raises an error of one line.
 
-This module is not in the folder ``process``, beside the parser: transports also use these types, and must not import
+The parser is in the folder ``process``. This module is not, since transports also use these types, and must not import
 ``process``.
 """
 

@@ -132,12 +132,14 @@ class Access:
         pair is valid on every connection, with any certificate.
         """
         self.refused: Callable[[str, str], object] | None = None
-        """Function to call at each refusal, with ``request`` and the name of the fault's code; None without metrics."""
+        """Function to call at each refusal; None without metrics. The arguments are the text ``request`` and the name
+        of the fault's code.
+        """
         self.reload()
 
     def reload(self) -> None:
-        """Reads the file again. The new callers count for every request that the server reads afterwards. If the file
-        is invalid, raises UsageError and changes nothing.
+        """Reads the file again. The new callers are valid for every request that the server reads afterwards. If the
+        file is invalid, raises UsageError and changes nothing.
         """
         callers = load(self.file)
         self._by_certificate = {caller.certificate: caller for caller in callers if caller.certificate}

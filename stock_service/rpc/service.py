@@ -1,8 +1,8 @@
 """An RPC service, independent of any transport.
 
 A ``Service`` maps the full names of methods to methods. A transport serves any service, and imports no service. A
-``Method`` knows the types of its messages, so a transport needs only the method's name, and gives the method the bytes
-of a protobuf message. A transport that speaks JSON first converts JSON to these bytes (``message_json.py``). Only this
+``Method`` knows the types of its messages. So a transport only finds the method by name, and gives it the bytes of a
+protobuf message. A transport that speaks JSON first converts JSON to these bytes (``message_json.py``). Only this
 module decodes the bytes, so undecodable bytes are INVALID_ARGUMENT on every transport.
 """
 

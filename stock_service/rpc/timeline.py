@@ -11,8 +11,8 @@ Times of a request, in their order:
 
 The timeline also records the request's wait for locks, its method, and the thread that answered the request. For a
 request that takes several locks, ``asked`` is the time of the first lock, and ``acquired`` the time of the last lock.
-``waited`` is the sum of the waits. The time between two locks belongs to no stage: the sum of the stages is smaller
-than the request's total time by this difference.
+``waited`` is the sum of the waits. The time between two locks belongs to no stage, so the sum of the stages is smaller
+than the request's total time.
 
 ``handled`` is the latest of these times that is certainly earlier than the reply's arrival at the client. ``replied``
 may be later than this arrival: the client reads on another core while the server's thread returns from the system call.

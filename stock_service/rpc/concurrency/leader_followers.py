@@ -208,7 +208,7 @@ class LeaderFollowers:
         return asleep
 
     def _hand_over(self) -> list[Lock]:
-        """Moves the rest of the leader's batch to the followers' tasks. Returns the locks of the followers to wake."""
+        """Moves the rest of the leader's batch to the followers' queue. Returns the locks of the followers to wake."""
         while self._batch:
             try:
                 self._tasks.appendleft(self._batch.pop())

@@ -51,8 +51,8 @@ _NOT_METADATA = frozenset(
 _MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
 
 Part = tuple[int, bytes, bytes, Metadata]
-"""Meaning of a header field, as a tuple: its role (``_MALFORMED`` to ``_WRONG``); its name; its value, or the fault of
-the field; its metadata.
+"""A decoded header field: its role (a number from ``_MALFORMED`` to ``_WRONG``), its name, its value or the text of its
+fault, and its metadata.
 """
 
 
@@ -78,7 +78,7 @@ class Refusal(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Meaning of a request's header block."""
+    """Decoded header block of a request."""
 
     path: bytes = b""
     kind: Kind = Kind.UNARY

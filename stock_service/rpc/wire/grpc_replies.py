@@ -1,4 +1,4 @@
-"""Encoding of a gRPC server's replies: complete frames with the stream's number, before flow control.
+"""Encoding of a gRPC server's replies to complete frames. Flow control follows later (``grpc_call_table.py``).
 
 The header blocks of a reply use no dynamic table, so the constant blocks are encoded once, at import. A *usual* reply
 is HEADERS, one DATA frame and trailers, with the status OK and without metadata. Encoding a usual reply costs two calls

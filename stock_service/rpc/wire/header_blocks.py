@@ -9,7 +9,7 @@ successive blocks begin with the same fields, the reader remembers these fields 
 
 A peer that has received SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks. Plain blocks neither use nor change the
 peer's dynamic table, so equal plain blocks always have the same meaning. A block that adds a field to a table of size 0
-is also plain. Before this setting arrives, a peer may use a table of 4,096 bytes, which the reader copies.
+is also plain. Before this setting arrives, a peer may use a table of 4,096 bytes; the reader has a copy.
 
 A field that shows a token, and a block with such a field, are remembered by a digest, so no token stays in memory. In
 the copy of a peer's dynamic table only the meaning of such a field is stored.
@@ -49,7 +49,7 @@ _RESIZED_MAX = 2
 """Largest number of changes of the table's size in one block (RFC 7541, 4.2): first smaller, then larger."""
 
 _UNFOLDED = 4
-"""With a dynamic table, a list over the limit is still decoded, up to this multiple of the limit."""
+"""Up to this multiple of its limit, a list is still decoded, because a dynamic table may need its fields."""
 
 _NEW_BYTES_MAX = 32_768
 """Largest number of bytes of one block's new fields, also while a list over its limit is decoded for the table."""
@@ -220,7 +220,7 @@ class BlockReader(Generic[Part, Meaning]):
         return parts
 
     def _new(self, field: bytes, value: int, index: int) -> _Entry[Part]:
-        """Decodes a field with new bytes. ``value`` is the offset of its value. Raises BlockError, IndexError."""
+        """Decodes a new field. ``value`` is the offset of the field's value. Raises BlockError, IndexError."""
         if field[0] & 0xE0 == 0x20:
             raise BlockError("a table's size behind a field")
         if index:
@@ -257,7 +257,7 @@ class BlockReader(Generic[Part, Meaning]):
     # ---- the peer's dynamic table
 
     def _kept(self, index: int) -> _Entry[Part]:
-        """Returns the table's field with an HPACK index. Raises BlockError."""
+        """Returns the field at an HPACK index of the table. Raises BlockError."""
         self._not_plain()
         index -= len(_STATIC) + 1
         if index >= len(self._table):
@@ -272,7 +272,7 @@ class BlockReader(Generic[Part, Meaning]):
         self._shrink()
 
     def _resized(self, block: bytes) -> int:
-        """Applies the table sizes at a block's beginning. Returns the offset of the first field. Raises BlockError."""
+        """Applies the table sizes that begin a block. Returns the offset of the first field. Raises BlockError."""
         self._not_plain()
         at = count = 0
         while at < len(block) and block[at] & 0xE0 == 0x20:
@@ -328,7 +328,8 @@ _name = lru_cache(256)(_text)
 
 
 def _block_begin() -> bytes:
-    """Makes the header of a DEFLATE block whose literals have HPACK's codes. First come empty blocks, as padding.
+    """Makes the header of a DEFLATE block whose literals have HPACK's codes. The result begins with empty blocks, as
+    padding.
 
     Each HPACK code over 15 bits begins with 15 ones. In this DEFLATE block 15 ones are the code for the block's end.
     """

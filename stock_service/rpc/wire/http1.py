@@ -12,7 +12,7 @@
 | TRAILER | an empty line | HEAD, and a message is complete |
 
 A proxy and this server must not read the same bytes as different messages (request smuggling). So the decoder refuses a
-message with one of these: both a length and a transfer coding; two lengths, content types or hosts; no host in
+message with one of these faults: both a length and a transfer coding; two lengths, content types or hosts; no host in
 HTTP/1.1; a folded field; a wrong character in a field's name; a bare CR or LF.
 
 A decoder remembers accepted heads. A head with the same bytes as a remembered head is neither parsed nor checked again.
@@ -38,7 +38,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """Interim response to a client that sends ``Expect``, and sends the body only after this response."""
 
 _HEADS_MAX = 1024
-"""Largest number of remembered heads, of all decoders that share the heads."""
+"""Largest number of heads that decoders remember together."""
 
 _HEAD_BYTES_KEPT = 512
 """Size of the largest head that decoders remember, in bytes."""

@@ -6,7 +6,7 @@ every other frame, as an ``Event``, to the owner of the streams: a client's code
 gathers the bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow.
 Later the endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
 
-Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows an end of the
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. By RFC 9113, 5.4.1, an endpoint may end the
 connection also for a fault of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes),
 header blocks and answers have limits. The endpoint ignores unknown frames, flags and settings.
 
@@ -61,7 +61,7 @@ class Endpoint:
     """One end of a connection, client or server; see the module. Not thread-safe."""
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
-        """``window_bytes`` is our flow-control window of the connection, for the peer's DATA.
+        """``window_bytes`` is the size of our flow-control window, which limits the peer's DATA on the connection.
 
         The owner announces the window. The endpoint renews the window when the peer has used half of the window. The
         owner announces and renews the windows of streams. ``block_bytes_max`` limits a header block.
@@ -75,7 +75,7 @@ class Endpoint:
         self.block_stream = 0
         """Stream with an unfinished header block, or 0. The next frame must be a CONTINUATION of this stream."""
         self.held: dict[int, _Held] = {}
-        """Bodies whose rest waits for the peer's windows, by stream. Other code may only read this field."""
+        """By stream: bodies whose rest waits for the peer's flow-control windows. Only for reading."""
         self.outgoing = bytearray()
         """Bytes to send. ``take_outgoing`` takes these bytes."""
         self.received = 0
@@ -183,7 +183,9 @@ class Endpoint:
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """Takes the frames of a body that the peer's windows allow now. The bytes ``after`` follow the last frame."""
+        """Removes from a held body, and returns, the frames that the peer's windows allow now. The bytes ``after``
+        follow the last frame.
+        """
         total = len(held.body)
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
         self.send_window -= stop - held.at
