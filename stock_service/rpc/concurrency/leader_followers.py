@@ -159,8 +159,8 @@ class LeaderFollowers:
         return reading
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
-        May be called again.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``
+        seconds. May be called again.
 
         Call ``stop`` only after the reading has ended. A task that has not begun within ``grace_s`` never runs.
         """

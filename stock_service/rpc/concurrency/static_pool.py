@@ -81,8 +81,8 @@ class StaticPool:
     """Makes an additional thread, which only reads a server's connections, and runs no task (``Executor.reader``)."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
-        May be called again.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``
+        seconds. May be called again.
 
         A task that has not begun within ``grace_s`` never runs.
         """

@@ -49,7 +49,7 @@ _RESIZED_MAX = 2
 """Largest number of changes of the table's size in one block (RFC 7541, 4.2): first smaller, then larger."""
 
 _UNFOLDED = 4
-"""Up to this multiple of its limit, a list is still decoded, because a dynamic table may need its fields."""
+"""A list over its limit is decoded up to this multiple of the limit: a dynamic table may need the fields."""
 
 _NEW_BYTES_MAX = 32_768
 """Largest number of bytes of one block's new fields, also while a list over its limit is decoded for the table."""
@@ -328,10 +328,9 @@ _name = lru_cache(256)(_text)
 
 
 def _block_begin() -> bytes:
-    """Makes the header of a DEFLATE block whose literals have HPACK's codes. The result begins with empty blocks, as
-    padding.
+    """Makes empty DEFLATE blocks, as padding, and then the header of a block whose literals have HPACK's codes.
 
-    Each HPACK code over 15 bits begins with 15 ones. In this DEFLATE block 15 ones are the code for the block's end.
+    Each HPACK code over 15 bits begins with 15 ones. In this block 15 ones are the code for the block's end.
     """
     lengths = [length if length <= _CODE_BITS_MAX else 0 for length in REQUEST_CODES_LENGTH[:-1]]
     lengths += [_CODE_BITS_MAX, 0]  # code lengths: 15 for the block's end, and 0 for the only distance: no code

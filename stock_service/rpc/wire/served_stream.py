@@ -358,7 +358,7 @@ class ServedStream(Generic[Request]):
             self.end()
 
     def leave(self) -> None:
-        """Changes the state to LEAVING, which drops received bytes. Call ``leave`` only while ``finished`` is True."""
+        """Changes the state to LEAVING: received bytes are dropped. Call ``leave`` only while ``finished`` is True."""
         self.state = LEAVING
 
     def cut(self) -> None:
