@@ -196,7 +196,7 @@ class Guard:
             raise UnknownMethod("no such method")
         self.access.check(needed, shown, certificate)
         judged = shown is not None and needed is not Right.ANYONE  # unknown tokens must not fill ``granted``
-        if judged and not certificate:  # with a certificate, the right may be the certificate's and not the token's
+        if judged and not certificate:  # the right may come from the certificate, and not from the token
             granted.add((path, shown))
 
 

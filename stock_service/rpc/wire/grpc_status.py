@@ -108,7 +108,7 @@ def parse(fields: Sequence[Field]) -> Block:
 
 def status_fault(code: int, detail: str, peer: str) -> Fault:
     """Makes the fault of a gRPC status that is not OK, for any client. ``peer`` names the server."""
-    if code == _CANCELLED:  # by a server that stopped before it began the call; our own client cannot be the cause
+    if code == _CANCELLED:  # sent by a server that stopped before it began the call; our client cannot be the cause
         return Unavailable(f"call to {peer} cancelled by the server, which is stopping")
     if code == FaultCode.UNAVAILABLE:
         return Unavailable(f"connection to {peer}: {detail}")

@@ -350,7 +350,7 @@ def _inflated(code: bytes) -> bytes | None:
     """Decodes a Huffman-coded string with zlib. Returns None if the string is faulty, or has a code over 15 bits."""
     inflater, bits = _INFLATER.copy(), code.translate(_REVERSED)
     text, last = inflater.decompress(bits[:-1]), inflater.decompress(bits[-1:])
-    # less than a byte of padding remains; if the padding is 1 bits, further 1 bits decode to no symbol
+    # less than a byte of padding remains; after a padding of 1 bits, further 1 bits decode to no symbol
     return text + last if last and not inflater.decompress(b"\xff\xff") else None
 
 

@@ -176,10 +176,10 @@ class ServedStream(Generic[Request]):
         self._decoder = decoder
         self._session = session
         self._objection = objection
-        self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrivals
+        self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrival times
         self._waiting_bytes = 0  # upper bound for the bytes of ``_waiting``
-        self._last_words = b""  # last bytes to send, once all requests before are answered
-        self._active_ns = now_ns  # time of the last event, exact to one sweep
+        self._last_words = b""  # last bytes to send, after the replies to all requests
+        self._active_ns = now_ns  # time of the last event, wrong by one sweep of the connections at most
         self._partial_ns = 0  # time since which a request is not whole; 0 without an unfinished request
         self._blocked_ns = 0  # time since which the client takes no bytes; 0 if the client takes bytes
         self._held = False  # True: the last ``settle`` left the state PAUSED
