@@ -46,8 +46,8 @@ class Codec(Protocol):
         """
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Takes received bytes. Returns the replies that the bytes complete, in order. The reply to a failed call is
-        its fault.
+        """Takes received bytes. Returns the replies that the bytes complete, in order. The reply to a failed call is a
+        Fault.
 
         Raises Unavailable if the connection cannot be used any more. The caller must then record Unavailable as the
         outcome of each open call: each call that was started, and neither completed nor abandoned.

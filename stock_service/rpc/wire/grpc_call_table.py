@@ -40,8 +40,8 @@ class CallTable:
         self.early: dict[int, None] = {}
         """Calls that the server ended before the client did, by stream. Frames of such a call may still arrive."""
         self.costs: dict[int, int] = {}
-        """Number of additional credits (``patience.py``) that a failed call costs, because its header block was costly.
-        By stream.
+        """For each stream, number of additional credits (``patience.py``) that the call costs if it fails, because its
+        header block was costly.
         """
         self.ready: list[GrpcRequest] = []
         """Requests of kept calls that waited for the answer to an earlier message of the call, and may now begin."""

@@ -19,8 +19,9 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 | half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY if the connection cannot continue |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
-A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind``
-states when a kept call ends. The end of a STREAMED call, or of a watch at the server's drain, is also a request.
+A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind`` states
+when a kept call ends. Two ends are also requests: the end of a STREAMED call, and the end of a watch when the server
+drains.
 
 A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
 the stream. Nearly all calls of all clients are usual. ``_cut_usual`` brings a usual call to the state open at once.

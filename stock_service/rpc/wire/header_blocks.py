@@ -17,8 +17,8 @@ the copy of a peer's dynamic table only the meaning of such a field is stored.
 HPACK's Huffman code is like DEFLATE's (RFC 1951), but its codes have other lengths. Usual text needs no code over 15
 bits. So zlib decodes a long string, as a block of DEFLATE. A table decodes any other string, byte by byte.
 
-Left out: a check that a peer's first block after its acknowledgement begins with the new table size (RFC 9113, 4.3.1).
-A block that breaks this rule is decoded.
+Left out: a check that a peer, after its acknowledgement of our SETTINGS, begins the first block with the new table size
+(RFC 9113, 4.3.1). A block that breaks this rule is decoded.
 """
 
 import zlib

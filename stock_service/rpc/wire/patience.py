@@ -1,4 +1,4 @@
-"""Limit on HTTP/2 frames without a message, against floods of frames. No I/O; the caller passes the clock.
+"""Protection against floods of HTTP/2 frames: a limit on frames without a message. No I/O; the caller passes the clock.
 
 A frame without a message costs the server processor time, and the sender nearly nothing. Such frames are PING,
 SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA of a few bytes, and HEADERS whose call fails. Each such frame costs

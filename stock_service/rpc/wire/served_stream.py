@@ -295,7 +295,7 @@ class ServedStream(Generic[Request]):
     def held_bytes(self) -> int:
         """Memory in bytes of unfinished and waiting requests, and of a session's held replies.
 
-        While requests wait, all bytes read with them count. A growing bytearray takes an eighth more than its bytes.
+        While requests wait, all bytes read with them count. A growing bytearray takes an eighth more memory.
         """
         if not self._waiting:
             self._waiting_bytes = 0
