@@ -78,8 +78,8 @@ UNREADABLE = b""
 
 
 Asked = tuple[bytes | None, Shown]
-"""Input of a check: the path of the method that the server has found for a request (None for an unknown method), and
-the credential that the request shows.
+"""Input of a check: the path of a method, and the credential that the request shows. The server has found the method
+for the request. For an unknown method, the path is None.
 """
 
 

@@ -8,7 +8,7 @@ client's own number for a request; the reply has the same number. So a client ma
 reply, and the server may answer in any order. ``timeout_ms`` is the client's time limit in milliseconds; 0 means no
 limit. ``method`` is the full name, ``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response
 message. Any other ``code`` is an ``errors.FaultCode``, and the payload is the fault's detail in UTF-8. A fault of the
-whole connection has call 0, which no request may use; after this fault the server closes the connection.
+whole connection has the call number 0, which no request may use; after this fault the server closes the connection.
 
 The decoder refuses a length that is too small or over the limit, as soon as the four bytes of the length have come. So
 the decoder also refuses HTTP and TLS, whose first four bytes would be a length of over 300 megabytes.

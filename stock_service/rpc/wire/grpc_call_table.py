@@ -32,27 +32,27 @@ class CallTable:
         self.half: dict[int, IncomingCall] = {}
         """Unary calls whose message is not whole, by stream number."""
         self.open: dict[int, int] = {}
-        """Calls whose request waits for its reply, by stream. The value is ``IncomingCall.credit``: the number of bytes
-        that the client has added to the stream's flow-control window.
+        """Calls whose request waits for its reply, by stream number. The value is ``IncomingCall.credit``: the number
+        of bytes that the client has added to the stream's flow-control window.
         """
         self.kept: dict[int, IncomingCall] = {}
         """Calls of methods that stream, by stream number. The server answers one message of a call at a time."""
         self.early: dict[int, None] = {}
-        """Calls that the server ended before the client did, by stream. Frames of such a call may still arrive."""
+        """Calls that the server ended before the client did, by stream number. Frames of these calls may still come."""
         self.costs: dict[int, int] = {}
         """For each stream, number of additional credits (``patience.py``) that the call costs if it fails, because its
         header block was costly.
         """
         self.ready: list[GrpcRequest] = []
-        """Requests of kept calls that waited for the answer to an earlier message of the call, and may now begin."""
+        """Requests that waited for the answer to an earlier message of the same call, and may now begin."""
         self._lost = False
         self.pending_bytes = 0
         """Value of ``GrpcSession.pending_bytes``. The session counts these bytes. When a kept call ends, the table
         subtracts the bytes of the call's unfinished message.
         """
         self.room = streams_max
-        """Largest allowed number of calls in ``open``: ``streams_max``, less the half calls, the calls whose reply the
-        endpoint holds, and the other kept calls that are not in ``open``.
+        """Largest allowed number of calls in ``open``: ``streams_max``, less the calls in ``half``, the calls whose
+        reply the endpoint holds, and the other calls in ``kept`` that are not in ``open``.
         """
         self.last = 0
         """Largest stream number that the client has used."""
@@ -62,29 +62,32 @@ class CallTable:
         """Number of DATA bytes of all replies. A usual reply that the windows allowed at once does not count."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
-        """Returns the call of a stream if the call is half or kept; otherwise None."""
+        """Returns the call of a stream if the call is in ``half`` or ``kept``; otherwise None."""
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Computes the field ``room`` again. Call ``count`` after each change of the half, kept or held calls."""
+        """Computes the field ``room`` again. Call ``count`` after each change of ``half``, ``kept`` or the endpoint's
+        ``held``.
+        """
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
 
     @property
     def half_bytes(self) -> int:
-        """Number of bytes of unfinished messages, plus 1 for each half call."""
+        """Number of bytes of unfinished messages, plus 1 for each call in ``half``."""
         return sum(len(call.body) + 1 for call in self.half.values()) + sum(
             len(call.body) for call in self.kept.values()
         )
 
     @property
     def waiting_bytes(self) -> int:
-        """Number of bytes of the kept calls' messages that wait for the answer to an earlier message."""
+        """Number of bytes of messages that wait for the answer to an earlier message of the same call."""
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """Takes the next message of each kept call whose previous answer was sent. Returns these messages as requests.
+        """Takes the next message of each call in ``kept`` whose previous answer was sent. Returns these messages as
+        requests.
 
         Widens the stream's flow-control window by the size of each taken message, unless the client has ended the call.
         """
@@ -231,7 +234,8 @@ class CallTable:
         return allowed
 
     def renew(self) -> None:
-        """Makes the server answer the first message of each watch again, because the answer may have changed.
+        """Makes the server answer each watch (a call that waits for changes) again, because the answer may have
+        changed.
 
         A watch that already waits for an answer gets no second answer.
         """
@@ -273,8 +277,8 @@ class CallTable:
         self.ready += self.settle_kept()
 
     def lose(self) -> None:
-        """Removes the half and kept calls and the held replies, since the client sends no more bytes. Calls in ``open``
-        stay in ``open``, and get their replies.
+        """Removes the calls in ``half`` and ``kept``, and the held replies, since the client sends no more bytes. Calls
+        in ``open`` stay in ``open``, and get their replies.
         """
         self._lost = True
         self.half.clear()

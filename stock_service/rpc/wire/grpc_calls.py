@@ -41,8 +41,8 @@ def unfolds_bytes(message: bytes) -> int:
 
 
 class Progress:
-    """State of a kept call that lasts from one answer to the next answer. Only the thread that answers a message of the
-    call uses this state.
+    """State of a kept call (whose method streams) that lasts from one answer to the next. Only the thread that answers
+    a message of the call uses this state.
     """
 
     def __init__(self) -> None:

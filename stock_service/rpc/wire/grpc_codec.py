@@ -148,8 +148,8 @@ class GrpcCodec:
         """Returns True if another call may be started; see ``codec.Codec``. Returns False also while a request waits
         for the server's flow-control windows.
 
-        Allows only half of the calls that the server allows: a server in grpcio counts a call as open for some time
-        after the reply, and refuses calls over the limit.
+        Allows only half of the calls that the server allows. A server in grpcio counts a call as open for some time
+        after the reply, and refuses calls over its limit.
         """
         endpoint = self._endpoint
         allowed = endpoint.streams_max - (endpoint.streams_max >> 1)

@@ -20,8 +20,7 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
 A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind`` states
-when a kept call ends. Two ends are also requests: the end of a STREAMED call, and the end of a watch when the server
-drains.
+when a kept call ends. The end of a STREAMED call is also a request. So is the end of a watch when the server drains.
 
 A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
 the stream. Nearly all calls of all clients are usual. ``_cut_usual`` brings a usual call to the state open at once.
@@ -111,22 +110,22 @@ class GrpcSession:
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes of unfinished frames, blocks and messages, plus 1 for each half call or unfinished block."""
+        """Number of bytes of unfinished frames, blocks and messages, plus 1 for each unfinished call or block."""
         return self._calls.pending_bytes
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes of held replies, and of waiting messages of kept calls."""
+        """Number of bytes of replies that the endpoint holds, and of waiting messages of streaming calls."""
         return self._endpoint.held_bytes + self._calls.waiting_bytes
 
     @property
     def occupied(self) -> bool:
-        """True if a kept call is open."""
+        """True if a call of a streaming method is open."""
         return bool(self._calls.kept)
 
     @property
     def reads_on(self) -> bool:
-        """True until ``lose``: a held reply may need a WINDOW_UPDATE from the client."""
+        """True until ``lose``: the rest of a reply may need a WINDOW_UPDATE from the client."""
         return not self._lost
 
     def take_outgoing(self) -> bytes:
@@ -138,7 +137,7 @@ class GrpcSession:
         return b""
 
     def take_ready(self) -> Sequence[GrpcRequest]:
-        """Removes and returns the requests of kept calls that waited for an earlier answer, and may begin."""
+        """Removes and returns the requests of streaming calls that waited for an earlier answer, and may begin."""
         ready = list(self.ready)
         self.ready.clear()
         return ready
@@ -255,7 +254,7 @@ class GrpcSession:
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     def _on_ping(self) -> None:
-        """Counts a client's PING, unless replies to the client are held. Raises Http2Error after too many PINGs."""
+        """Counts a PING, unless the endpoint holds replies to the client. Raises Http2Error after too many PINGs."""
         self._endpoint.pings = 0
         if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
@@ -388,7 +387,7 @@ class GrpcSession:
         self._count_pending()
 
     def lose(self) -> None:
-        """Notes that the client sends no more bytes. Drops unfinished calls, kept calls and held replies."""
+        """Notes that the client sends no more bytes. Drops unfinished calls, streaming calls and held replies."""
         self._lost = True
         self._calls.lose()
         self._pending = b""

@@ -1,8 +1,8 @@
 """Conversion between HTTP's statuses and faults (``errors.py``), and encoding of requests and responses. No I/O.
 
-A response with a fault has the fault's code in the header field ``Fault``, since some faults share an HTTP status:
-UNIMPLEMENTED (no method has the path) and NOT_FOUND are both 404. A client makes the fault from the field ``Fault`` or,
-if the field is missing, from the status.
+A response with a fault has the fault's code in the header field ``Fault``. The status is not enough: UNIMPLEMENTED (no
+method has the path) and NOT_FOUND are both 404. A client makes the fault from the field ``Fault`` or, if the field is
+missing, from the status.
 """
 
 from http import HTTPStatus

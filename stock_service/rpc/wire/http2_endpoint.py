@@ -171,15 +171,15 @@ class Endpoint:
 
     @property
     def held_bytes(self) -> int:
-        """Number of unsent bytes of the held bodies."""
+        """Number of unsent bytes of the bodies in ``held``."""
         return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
 
     def drop_all(self) -> None:
-        """Forgets all held bodies."""
+        """Forgets all bodies in ``held``."""
         self.held.clear()
 
     def drop(self, stream: int) -> bool:
-        """Forgets the held body of a stream; returns True if the stream had a held body."""
+        """Forgets the body of a stream in ``held``; returns True if ``held`` had such a body."""
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:

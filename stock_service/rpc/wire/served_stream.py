@@ -32,7 +32,7 @@ reads ``answered``. An answering thread first counts its reply, and then looks a
 one of the two threads sees the write of the other thread, and looks at the connection. The reading thread always looks
 at a connection that is ``queued`` for a turn, and sets ``queued`` to False before this look.
 
-Left out: waking threads, and unsent bytes of replies, which ``ServedConnection`` keeps.
+Left out: code that wakes threads. ``ServedConnection`` keeps the unsent bytes of replies.
 """
 
 from collections import deque
