@@ -1,5 +1,5 @@
-"""Functions that answer and count the requests of a method, for a server with metrics (``Method.answer``). They convert
-the bytes of a request to the bytes of a reply.
+"""Makes the functions that answer and count a method's requests, for a server with metrics (``Method.answer``). A
+function converts an encoded request to an encoded reply.
 
 ``Method`` also has these functions without counting. A counting function has its own copy of the code: a call of the
 other function would take longer than the counting.

@@ -48,8 +48,8 @@ from struct import Struct
 from zipfile import ZIP_DEFLATED, ZipFile
 
 REQUESTS_MAX = 2_000_000
-"""Largest number of recorded requests: enough for 20 s at 100,000 requests a second. No server of this project answers
-100,000 requests a second.
+"""Largest number of recorded requests: enough for 20 s at 100,000 requests a second. No server of this project is so
+fast.
 """
 
 COLUMNS = ("accepted", "dequeued", "asked", "acquired", "waited", "handled", "replied", "method", "thread")

@@ -324,7 +324,7 @@ class ServedStream(Generic[Request]):
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """Returns bytes to send now: an interim response, the last fault, or mostly none. They count as a reply."""
+        """Takes bytes to send now: an interim response, the last fault, or mostly none. They count as a reply."""
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
