@@ -15,8 +15,8 @@ The choice of the threads that run a batch:
 | the batch came | the batch runs on |
 |---|---|
 | within ``NEAR_S`` of the last batch, while no request is under way | the leader |
-| later, or while a follower runs a request | followers, one task for each, as in the static pool |
-| after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times the time of that request |
+| later, or while a follower runs a request | followers: each takes one task, as in the static pool |
+| after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times the duration of that request |
 | on a Python without a GIL, or from a thread that is not the leader | followers |
 
 At most ``workers`` tasks run at a time. The pool has one thread more than ``workers``, since one thread always reads.
@@ -60,7 +60,7 @@ _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, N
 
 
 class Deposed(BaseException):
-    """Exception in the old leader, raised when another thread has become the leader. Deposed is a BaseException, so
+    """Exception that the old leader raises when another thread has become the leader. Deposed is a BaseException, so
     that code which catches ``Exception`` does not catch Deposed.
     """
 

@@ -15,9 +15,9 @@ Guarantees of the pool:
    the threads end.
 
 A new task wakes the thread that fell asleep last, since this thread's stack is still in the processor's cache. The idea
-is from trio's thread cache. A sleeping thread waits for a lock, as for a binary semaphore: CPython has no cheaper way
-to sleep. Left out: a changing number of threads, and requests on the reading thread (``leader_followers.py`` runs them
-there).
+is from trio's thread cache. A sleeping thread waits for a lock, which serves as a binary semaphore: CPython has no
+cheaper way to sleep. Left out: a changing number of threads, and requests on the reading thread
+(``leader_followers.py`` runs them there).
 """
 
 from collections import deque

@@ -48,7 +48,7 @@ _SHAPES_MAX = 64
 """Largest number of remembered shapes. Replies with messages of different lengths have different shapes."""
 
 _PREFIX = Struct("!BI")
-"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then four bytes, the message's length.
+"""Prefix of a message: one byte, which is 1 for a compressed message, else 0; then the message's length in four bytes.
 """
 
 _NUMBER = Struct("!i")  # signed, so that packing a stream number over STREAM_MAX fails

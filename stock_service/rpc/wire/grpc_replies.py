@@ -24,7 +24,7 @@ DETAIL_BYTES_MAX = 4000
 """Limit of a status' text, in bytes after percent-encoding. Clients accept no trailers over 8,192 bytes."""
 
 PREFIX = Struct("!BI")
-"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then four bytes, the message's length.
+"""Prefix of a message: one byte, which is 1 for a compressed message, else 0; then the message's length in four bytes.
 """
 
 DETAILS = "grpc-status-details-bin"

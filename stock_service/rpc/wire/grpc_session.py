@@ -20,7 +20,8 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
 A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind`` states
-when a kept call ends. The end of a STREAMED call is also a request. So is the end of a watch when the server drains.
+when a kept call ends. The end of a STREAMED call is also a request. The end of a watch when the server drains is a
+request, too.
 
 A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
 the stream. Nearly all calls of all clients are usual. ``_cut_usual`` brings a usual call to the state open at once.

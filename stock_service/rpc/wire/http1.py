@@ -344,8 +344,8 @@ def _response_head(head: bytes) -> ResponseHead:
 
 
 def _fields(head: bytes) -> dict[bytes, bytes]:
-    """Parses the fields of a head. Returns each value by its field's name in lower case. The values of a repeated field
-    become one value, with commas.
+    """Parses the fields of a head. Returns each field's value, by the field's name in lower case. The values of a
+    repeated field become one value, with commas.
 
     Raises HttpError for a line that is no field, and if a name in ``_ONCE`` comes twice.
     """

@@ -54,8 +54,8 @@ _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 
 
 def encode_request(verb: bytes, path: bytes, kind: bytes, payload: bytes, fields: bytes) -> bytes:
-    """Encodes a request. ``kind`` is the content type of a payload that is not empty. ``fields`` has further header
-    fields, each followed by CRLF.
+    """Encodes a request. ``kind`` is the content type of the payload. ``fields`` has further header fields, each
+    followed by CRLF.
     """
     body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (kind, len(payload)) if payload or verb == b"POST" else b""
     return b"%s %s HTTP/1.1\r\n%s%s\r\n%s" % (verb, path, fields, body, payload)

@@ -183,7 +183,7 @@ class Endpoint:
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """Removes from a held body, and returns, the frames that the peer's windows allow now. The bytes ``after``
+        """Removes from a held body, and returns, the frames that the peer's windows allow now. The bytes ``held.after``
         follow the last frame.
         """
         total = len(held.body)
