@@ -108,7 +108,7 @@ def shown_in(authorization: Iterable[str]) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller in the file with the callers."""
+    """One caller, as the file describes the caller."""
 
     name: str
     right: Right

@@ -170,7 +170,7 @@ class Service:
     ``streams`` has the methods with several replies, by path. Only the transport ``grpc_static`` serves such methods.
     ``flush`` is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A
     server that lets requests wait calls ``flush``, on any thread, when it has begun all requests that it has read.
-    ``health`` knows whether the server serves now; None for a service that is always well.
+    ``health`` tells if the server serves now; None for a service that is always well.
     """
 
     name: str

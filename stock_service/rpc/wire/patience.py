@@ -22,7 +22,7 @@ the server has closed its connection.
 
 CREDITS_PER_ANSWER = 16
 """Number of credits that an answered call earns. An honest client sends at most four frames without a message for a
-call. An answered call earns more credits, since a client may also cancel late calls, which earn no credits.
+call. An answered call earns more than four credits, since a client may also cancel late calls, which earn no credits.
 """
 
 BYTES_PER_CREDIT = 1024
