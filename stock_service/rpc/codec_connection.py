@@ -1,13 +1,14 @@
-"""A blocking client over any ``Codec``: one connection, one call at a time, with few system calls for each call.
+"""A blocking client for any protocol with a ``Codec``: one connection, one call at a time, few system calls per call.
 
-A call is one send and, mostly, one receive. After a reply the protocol itself may have bytes to send: the client sends
-these bytes together with the next request. An example: grpc-go sends a PING before every reply, and the client must
-answer the PING. The timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO). The client sets a timeout only when its value
-changes. Python's own timeouts would add a system call, poll(2), to every send and receive.
+A call needs one send and, mostly, one receive. After a reply the protocol itself may have bytes to send: the client
+sends these bytes together with the next request. For example, a server in grpc-go sends a PING before every reply, and
+the client must answer this PING. Without TLS, the client uses the kernel's timeouts (SO_RCVTIMEO, SO_SNDTIMEO), and
+sets a timeout only when its value changes. Python's own timeouts would add a system call, poll(2), to every send and
+receive.
 
-Left out: reading between calls. A server that pings an idle connection gets no answer before the next call. For
-example, a stopping grpcio server pings idle connections. If the server closes the connection before the next call, the
-next call raises Unavailable. The load generator's connections (``clients/load/send/lanes.py``) also read between calls.
+Left out: reading between calls. If the server pings an idle connection, as a stopping grpcio server does, the client
+answers only at the next call. If the server closes an idle connection, the next call raises Unavailable. The load
+generator's connections (``clients/load/send/lanes.py``) also read between calls.
 """
 
 import socket
@@ -26,7 +27,7 @@ Prepare = Callable[[str, bytes, float], Prepared]
 
 
 class CodecConnection:
-    """Implementation of ``transports.Connection`` over a codec. Not thread-safe."""
+    """A connection that speaks a codec's protocol. Implements ``transports.Connection``. Not thread-safe."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class CodecConnection:
 
         ``context`` is None for a connection without TLS. ``prepare`` replaces the codec's ``prepare``, for example to
         tell the server another time limit. ``greeting`` is the path and the payload of the first call on each new
-        connection. If this call fails, the opening of the connection fails too.
+        connection. If this first call fails, ``open`` fails too.
         """
         self._address, self._context = address, context
         self._peer = shown_address(address)
@@ -53,8 +54,8 @@ class CodecConnection:
     def open(self, timeout_s: float) -> "CodecConnection":
         """Connects, and returns this object. Blocks for ``timeout_s`` at most.
 
-        Raises Unavailable, DeadlineExceeded, and the greeting's Fault. Without a greeting, only the first call shows
-        whether the server speaks the codec's protocol.
+        Raises Unavailable, DeadlineExceeded, and the Fault of a refused greeting. Without a greeting, only the first
+        call shows whether the server speaks the codec's protocol.
         """
         self.close()
         deadline_s = time.monotonic() + timeout_s
@@ -84,7 +85,7 @@ class CodecConnection:
         if self._unsent:
             outgoing = self._unsent + outgoing
             self._unsent = b""
-        whole = True  # False while a send is running, which a timeout may end after a part of the bytes
+        whole = True  # False during a send: a timeout may end the send after a part of the bytes
         try:
             if left_s != self._timeout_s:
                 self._bound(left_s)
@@ -123,8 +124,8 @@ class CodecConnection:
             self._socket = None
 
     def _last(self, reply: bytes | Fault, outgoing: bytes) -> bytes:
-        """Sends the protocol's own bytes. Then returns ``reply``, or raises ``reply`` if it is a Fault. Closes the
-        connection if no further call is possible.
+        """Sends ``outgoing``, the protocol's own bytes, and closes the connection if no further call is possible. Then
+        returns ``reply``, or raises ``reply`` if it is a Fault.
         """
         self._send(outgoing)
         if isinstance(reply, Unavailable) or not self._codec.room():
@@ -134,8 +135,8 @@ class CodecConnection:
         raise reply
 
     def _send(self, data: bytes) -> None:
-        """Sends all bytes. Ignores the error of a connection that the server has closed, since the next receive may
-        show the reason.
+        """Sends all bytes. If the server has closed the connection, raises no error, since the next receive may show
+        the reason.
         """
         assert self._socket is not None
         try:
@@ -157,8 +158,8 @@ class CodecConnection:
     def _give_up(self, number: int, whole: bool) -> None:
         """Abandons a call whose time limit is over. ``whole`` is True if the whole request was sent.
 
-        Closes the connection in three cases: perhaps only a part of the request was sent; the message that cancels the
-        call cannot be sent at once; the codec has no room for a further call.
+        Closes the connection in three cases: only a part of the request may have been sent; the message that cancels
+        the call cannot be sent at once; the codec has no room for a further call.
         """
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)
@@ -174,12 +175,14 @@ class CodecConnection:
         return Unavailable(f"connection to {self._peer} lost: {why}")
 
     def _bound(self, left_s: float) -> None:
-        """Sets the timeout of the next sends and receives to ``left_s``. Raises BlockingIOError if no time is left."""
+        """Sets the timeout of the next sends and receives to ``left_s``, in seconds. Raises BlockingIOError if no time
+        is left.
+        """
         assert self._socket is not None
         if left_s <= 0:
             raise BlockingIOError
         self._timeout_s = left_s
-        if isinstance(self._socket, TlsSocket):  # with the kernel's timeouts, it would read for ever
+        if isinstance(self._socket, TlsSocket):  # with the kernel's timeouts, a TlsSocket would read for ever
             self._socket.settimeout(left_s)
             return
         bound = timeval(left_s)

@@ -1,10 +1,10 @@
-"""Decoder of protobuf messages that recognises enum numbers over 32 bits.
+"""A decoder of protobuf messages. The decoder recognises an enum number that needs more than 32 bits.
 
-An enum field holds 32 bits. protobuf cuts a longer number to 32 bits, in every language. So protobuf reads 2^32 + 1 as
-1, and an unknown value of the field ``side`` becomes BUY. This decoder replaces a longer number by ``NO_MEMBER``. The
-service refuses ``NO_MEMBER`` like any other number that is not in the enum.
+An enum field holds 32 bits. In every programming language, protobuf cuts a longer number to 32 bits. For example,
+protobuf reads 2^32 + 1 as 1: in the field ``side``, this unknown number would become BUY. This decoder replaces a
+longer number by ``NO_MEMBER``. The service refuses ``NO_MEMBER`` like any other number that is not in the enum.
 
-Left out: enum fields that are repeated, in a oneof, or in a nested message; and other fields of 32 bits.
+Left out: enum fields that are repeated, in a oneof, or in a nested message. Also left out: integer fields of 32 bits.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 Kind = TypeVar("Kind", bound=Message)
 
 NO_MEMBER = -(2**31)
-"""Value of an enum field for which the sender gave a number over 32 bits: the smallest possible number, which no enum
-of the project has.
+"""Number that replaces an enum number over 32 bits. It is the smallest integer of 32 bits, which no enum of the project
+has.
 """
 
 
@@ -34,7 +34,7 @@ def decoder(kind: type[Kind]) -> Callable[[bytes], Kind]:
 
     def decode_enums(payload: bytes) -> Kind:
         message = decode(payload)
-        # An encoded number of several bytes is not ASCII. A number over 32 bits takes more bytes than its cut number.
+        # An encoded number of several bytes is not ASCII. A number over 32 bits takes more bytes than when cut.
         if not payload.isascii() and message.ByteSize() != len(payload):
             for number, value in _varints(payload).items():
                 if number in enums and not _fits(value):
@@ -49,8 +49,8 @@ def _is_enum(field: FieldDescriptor) -> bool:
 
 
 def _varints(payload: bytes) -> dict[int, int]:
-    """Returns the last value of each integer field, not cut to 32 bits, by the field's number. The message ``Empty``
-    has no fields, so a decoded ``Empty`` keeps every number as an unknown field.
+    """Returns the last value of each integer field, by the field's number. The values are not cut to 32 bits. The
+    message ``Empty`` has no fields, so a decoded ``Empty`` keeps every number as an unknown field.
     """
     sent = UnknownFieldSet(Empty.FromString(payload))
     fields = (sent[index] for index in range(len(sent)))

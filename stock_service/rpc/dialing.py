@@ -1,8 +1,8 @@
-"""Connections of blocking clients over TCP or TLS. A TLS connection has the socket methods that the clients here use.
+"""Connections of blocking clients over TCP or TLS. A TLS connection has the socket methods that these clients use.
 
 A TLS connection is a ``TlsSocket``. If a ``TlsSocket`` cannot receive or send in time, it raises BlockingIOError, like
-a plain socket with the kernel's timeouts. Set the timeout of a TLS connection by ``settimeout``: with the kernel's
-timeouts (SO_RCVTIMEO, SO_SNDTIMEO) a ``TlsSocket`` would read again, for ever.
+a plain socket with the kernel's timeouts. Set the timeout of a TLS connection by ``settimeout``. With the kernel's
+timeouts (SO_RCVTIMEO, SO_SNDTIMEO), a ``TlsSocket`` would repeat the read for ever.
 """
 
 import socket
@@ -23,7 +23,8 @@ class TlsSocket(ssl.SSLSocket):
 
     def recv(self, size: int = READ_BYTES, flags: int = 0) -> bytes:
         """Receives bytes of one TLS record. Returns empty bytes when the server has ended the connection, with or
-        without TLS's closure alert. The caller must find out by the protocol's lengths whether a message is whole.
+        without TLS's closure alert. The caller must compare a message with the length that the protocol states, to know
+        that the message is whole.
         """
         try:
             return super().recv(size, flags)
@@ -49,7 +50,8 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def dial(address: tuple[str, int], timeout_s: float, context: ssl.SSLContext | None) -> socket.socket:
-    """Opens a TCP connection with TCP_NODELAY; with a ``context``, a TLS connection. The connection has no timeout.
+    """Opens a TCP connection with TCP_NODELAY; with a ``context``, a TLS connection. The returned connection has no
+    timeout.
 
     Blocks for about ``timeout_s`` at most. Raises Unavailable, DeadlineExceeded.
     """

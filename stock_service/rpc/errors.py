@@ -28,7 +28,7 @@ class UsageError(StockServiceError):
     """Error for an option, argument or file that cannot be used.
 
     ``option`` names the option or the place in the file (``--port``, ``catalog.toml: stocks[2].price``). ``given`` is
-    the value, or None for a missing value. ``allowed`` describes the values that can be used.
+    the value, or None for a missing value. ``allowed`` describes the allowed values.
     """
 
     def __init__(self, option: str, given: object, allowed: str) -> None:
@@ -55,13 +55,13 @@ def _quoted(given: object) -> str:
 
 
 def short(text: str) -> str:
-    """Cuts a text to ``_TEXT_MAX`` characters in one line, for an error message that quotes a user's text."""
+    """Cuts a text to ``_TEXT_MAX`` characters, and writes it in one line. For messages that quote a user's text."""
     return printable(text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…")
 
 
 def printable(text: str) -> str:
     """Makes a text safe for a terminal: replaces control characters, line ends and direction marks by escapes. Use this
-    function for every text of another program.
+    function for every text from another program.
     """
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
@@ -81,7 +81,9 @@ class FaultCode(IntEnum):
 
 
 class Fault(StockServiceError):
-    """Error for a request that got no outcome. Raise a subclass; each subclass below has its own ``code``."""
+    """Error for a request that got no outcome. Never raise ``Fault`` itself, but a subclass: each subclass has a
+    ``code``.
+    """
 
     code: FaultCode
 
@@ -90,12 +92,14 @@ class Fault(StockServiceError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """Returns the code and the detail in one line, since a server may send a detail of several lines."""
+        """Returns the code and the detail in one line, even if the server sent a detail of several lines."""
         return f"{self.code.name}: {printable(' '.join(self.detail.split()))}"
 
 
 class InvalidRequest(Fault):
-    """Fault of a request whose bytes are no message of the method, or whose request_id was used for other content."""
+    """Fault of a request whose bytes are no message of the method. Also of a request whose request_id belongs to an
+    earlier request with other content.
+    """
 
     code = FaultCode.INVALID_ARGUMENT
 
@@ -133,7 +137,9 @@ class UnknownMethod(Fault):
 
 
 class InternalFault(Fault):
-    """Fault of a request whose handler raised another exception (a bug), or for which the disk of the store failed."""
+    """Fault of a request whose handler raised an exception that is no Fault, which is a bug. Also of a change that the
+    store's disk failed to store. A client also raises InternalFault for a reply that breaks the protocol.
+    """
 
     code = FaultCode.INTERNAL
 
@@ -145,8 +151,8 @@ class Unavailable(Fault):
 
 
 class NotBegun(Unavailable):
-    """Fault of a request that the server reports not to have begun, because the server is stopping or has ended the
-    connection. The request had no effect.
+    """Fault of a request that the server has not begun, because the server is stopping or has ended the connection. The
+    server itself reports this fact, so the request had no effect.
     """
 
 

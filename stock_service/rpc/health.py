@@ -1,9 +1,10 @@
 """Health service of a server (``grpc.health.v1``). Every transport answers the method Check.
 
 The status is NOT_SERVING while the server drains or stops, and while the service reports itself as sick. The stock
-service is sick while its store accepts no change: until a restart, or until the database can be reached again. A full
-disk does not make the service sick, since the disk may have room again for the next trade. The gRPC transports also
-answer the method Watch, which reports each change of the status to the client at once.
+service is sick while its store accepts no changes: until the server is started again or, with a database, until the
+database can be reached again. A full disk does not make the service sick, since the disk may have room again for the
+next trade. The gRPC transports also answer the method Watch, which reports each change of the status to the client at
+once.
 """
 
 from collections.abc import Callable
@@ -46,13 +47,13 @@ class Health:
         self._tell = tell
 
     def check(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """Answers the method Check. Raises NotFound for an unknown name."""
+        """Answers the method Check. Raises NotFound for an unknown service name."""
         if request.service not in self._names:
             raise NotFound("no service of that name")
         return self.watched(request)
 
     def watched(self, request: HealthCheckRequest) -> HealthCheckResponse:
-        """Returns the status now, for the method Watch. An unknown name has the status SERVICE_UNKNOWN."""
+        """Returns the present status, for the method Watch. An unknown service name has the status SERVICE_UNKNOWN."""
         if request.service not in self._names:
             return HealthCheckResponse(status=HealthCheckResponse.SERVICE_UNKNOWN)
         serving = HealthCheckResponse.SERVING if self.serving() else HealthCheckResponse.NOT_SERVING

@@ -9,8 +9,7 @@ range, and for a number that is not finite. msgspec parses the text, and checks 
 ``_shape`` makes from a descriptor. protobuf checks the ranges of integers and the names of enums. ``_fault`` searches
 for the wrong field only after msgspec or protobuf has refused a text, so that reading a valid text stays fast.
 
-Left out: maps, extensions, protobuf's well-known types, and a check for a name that comes twice in one object: the last
-value counts.
+Left out: maps, extensions, and protobuf's well-known types. A name may come twice in one object: the last value counts.
 """
 
 import math
@@ -40,8 +39,8 @@ _TYPES: dict[int, Any] = {
     FieldDescriptor.TYPE_DOUBLE: Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)],
     FieldDescriptor.TYPE_FLOAT: Annotated[float, msgspec.Meta(ge=-_FLOAT_MAX, le=_FLOAT_MAX)],
 }
-"""Python type of a field's value in JSON, by the field's protobuf type. Every type that is neither here nor a message
-is an integer type.
+"""Python type of a field's value in JSON, by the field's protobuf type. A protobuf type that is neither in this table
+nor a message is an integer type.
 """
 
 _INT32, _INT64 = (f"a whole number from {-(2**bits)} to {2**bits - 1}" for bits in (31, 63))
@@ -74,8 +73,8 @@ _DECIMAL = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?")
 
 
 def to_json(message: Message) -> bytes:
-    """Encodes a message as JSON. Raises InternalFault for NaN and infinity, which JSON does not have, and which only a
-    handler can make.
+    """Encodes a message as JSON. Raises InternalFault for NaN and infinity: JSON has no such numbers, and only a
+    handler can have made them.
     """
     return msgspec.json.encode(_plain(message), enc_hook=_plain)
 
@@ -83,8 +82,8 @@ def to_json(message: Message) -> bytes:
 def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) -> Kind:  # never changed
     """Decodes a JSON text to a message of the type ``kind``. An empty text counts as ``{}``. Raises InvalidRequest.
 
-    ``variables`` has further fields, as texts from an HTTP path. The JSON may leave these fields out. If the JSON has
-    such a field, its value must be equal to the value in the path.
+    ``variables`` has further fields, as texts from an HTTP path. The JSON may leave these fields out, or have them with
+    the same values as in the path.
     """
     descriptor = cast(Descriptor, kind.DESCRIPTOR)
     shape = _shape(descriptor)
@@ -103,13 +102,13 @@ def from_json(kind: type[Kind], text: bytes, variables: Mapping[str, str] = {}) 
 
 
 def _fields(shaped: msgspec.Struct) -> dict[str, Any]:
-    """Returns the fields that a JSON text had, as arguments for the message's constructor."""
+    """Converts the fields that a JSON text had to arguments of the message's constructor."""
     return cast(dict[str, Any], msgspec.to_builtins(shaped, builtin_types=(bytes,)))
 
 
 def _of_path(field: FieldDescriptor, text: str) -> object:
-    """Converts a variable's text to the value that JSON would have. Returns an invalid text unchanged: a later check
-    refuses this text.
+    """Converts the text of a path's variable to the field's value in JSON. Returns an invalid text unchanged: a later
+    check refuses this text.
     """
     if field.type in _TEXTS:
         return text
@@ -121,8 +120,8 @@ def _of_path(field: FieldDescriptor, text: str) -> object:
 
 
 def _why(descriptor: Descriptor, text: bytes, variables: Mapping[str, str]) -> str | None:
-    """Finds the reason for which a JSON text is no message. Returns None if no reason is found, for example because the
-    decoded JSON has only the last value of a repeated name.
+    """Finds the reason why a JSON text is no message. Returns None if no reason is found. For example, if a name comes
+    twice, the decoded JSON lacks the first value, which may be the wrong value.
     """
     try:
         given = {name: _of_path(descriptor.fields_by_name[name], value) for name, value in variables.items()}
@@ -178,8 +177,8 @@ def _shape(descriptor: Descriptor) -> type[msgspec.Struct]:
 
 
 def _make_shape(descriptor: Descriptor, made: dict[str, type[msgspec.Struct]]) -> type[msgspec.Struct]:
-    """Makes the class of a message, and of the messages in this message. ``made`` has the classes made so far, by the
-    messages' full names, since a message may contain itself.
+    """Makes the class of a message, and the classes of the messages inside this message. ``made`` has all classes made
+    so far, by the message's full name, since a message may contain itself.
     """
     shape = made.get(descriptor.full_name)
     if shape is None:
@@ -201,8 +200,8 @@ def _type(field: FieldDescriptor, made: dict[str, type[msgspec.Struct]]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _members(descriptor: Descriptor) -> list[tuple[str, bool, bool]]:
-    """Returns three values for each field: the field's name; True if the field has presence, otherwise False; True if
-    the field is a floating-point field, otherwise False. Raises TypeError for a map field.
+    """Returns three values for each field: its name; True if the field has presence; True if the field is a
+    floating-point field. Raises TypeError for a map field.
     """
     _shape(descriptor)
     return [(field.name, field.has_presence, field.type in _FLOATS) for field in descriptor.fields]

@@ -1,8 +1,8 @@
-"""Conversion of methods to functions of bytes, which also count requests, for a server with metrics
-(``Method.answer``).
+"""Makes the functions that answer and count a method's requests, for a server with metrics (``Method.answer``). A
+function converts an encoded request to an encoded reply.
 
-A counting function repeats the code of the function without counts, and does not call the function without counts: one
-more function call would cost more than the counting.
+``Method`` also has these functions without counting. A counting function has its own copy of the code: a call of the
+other function would take longer than the counting.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,7 @@ _UNDECODABLE = FaultCode.INVALID_ARGUMENT.name
 
 
 def outcomes_of(response: Descriptor) -> dict[int, str]:
-    """Returns the names of a response's statuses (such as ``OK``), by number. Empty for a response without an enum
+    """Returns the names of a response type's statuses (such as ``OK``), by number. Empty for a type without an enum
     field ``status``.
     """
     field = response.fields_by_name.get("status")
@@ -39,8 +39,8 @@ def outcomes_of(response: Descriptor) -> dict[int, str]:
 def metered(
     decode: Decode, function: Callable[[Any], Any], meter: Meter, undecodable: Undecodable
 ) -> Callable[..., bytes]:
-    """Makes a function of bytes from a method. The function counts the method's requests, and may get a second
-    argument: a function to call instead of ``function``.
+    """Makes a function from an encoded request to an encoded reply. The function counts the method's requests, and may
+    get a second argument: a function to call instead of ``function``.
     """
     begin, ended, by_status, observe = meter.begin, meter.ended, meter.by_status, meter.observe
 
@@ -66,8 +66,9 @@ def metered(
 
 
 def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[..., Awaitable[bytes]]:
-    """Makes a coroutine function of bytes from a method. The coroutine function counts the method's requests, and may
-    get a second argument: a function to await instead of ``on_loop``. ``decode`` raises InvalidRequest.
+    """Makes a coroutine function from an encoded request to an encoded reply. The coroutine function counts the
+    method's requests, and may get a second argument: a function to await instead of ``on_loop``. ``decode`` raises
+    InvalidRequest.
     """
 
     async def answer(payload: bytes, on_loop: OnLoop = on_loop) -> bytes:
@@ -89,8 +90,8 @@ def metered_on_loop(decode: Decode, on_loop: OnLoop, meter: Meter) -> Callable[.
 def metered_stream(
     decode: Decode, function: Callable[[Any, Call], Iterator[Any]], meter: Meter
 ) -> Callable[[Call], Iterator[bytes]]:
-    """Makes a function of a ``Call`` from a method with several replies. The function counts the method's requests. A
-    request counts as ended after its last reply. No clock measures the time of a request. ``decode`` raises
+    """Makes a function from a ``Call`` to the encoded replies, for a method with several replies. The function counts
+    the method's requests, and measures no times. A request counts as ended after its last reply. ``decode`` raises
     InvalidRequest.
     """
 

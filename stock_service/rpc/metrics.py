@@ -2,8 +2,8 @@
 
 A server without metrics uses other functions, so its requests spend no time on metrics. With metrics, counting a reply
 takes one call of a C function. A clock measures only one request in ``ONE_IN``: its wait for a thread, its wait for the
-catalog's lock, and the time in its handler. The number of such a request is a multiple of ``ONE_IN``, so a steady load
-is sampled evenly.
+catalog's lock, and the time in its handler. Requests are numbered, and the measured requests have the multiples of
+``ONE_IN``: so a steady load is sampled evenly.
 
 Left out: metrics that do not concern requests, and the HTTP endpoint of the metrics (``process/scraping.py``).
 """
@@ -37,13 +37,13 @@ BOUNDS_S = tuple(float(f"{digit}e{power}") for power in range(-6, 1) for digit i
 """Upper bounds of a histogram's buckets, in seconds: 1 µs to 5 s."""
 
 OK = "OK"
-"""Outcome of every request of a method whose replies have no status."""
+"""Outcome of every answered request of a method whose replies have no status."""
 
 UNKNOWN = "UNKNOWN"
 """Outcome of a request whose reply has a status without a name."""
 
 CANCELLED = "CANCELLED"
-"""Outcome of a request whose client did not take the last of several replies."""
+"""Outcome of a request whose client ended the call before the last of several replies."""
 
 now_ns = time.monotonic_ns
 
@@ -68,8 +68,8 @@ class Meter:
     """Counters of one method's requests, by outcome. Thread-safe."""
 
     def __init__(self, outcomes: Mapping[int, str], observe: Observe) -> None:
-        """``outcomes`` has the name of each status of the method's replies; empty for replies without a status.
-        ``observe`` takes the time, in seconds, that a request spends in the method's handler.
+        """``outcomes`` has the name of each status of the method's replies, by the status's number. Empty for replies
+        without a status. ``observe`` takes the time, in seconds, that a request spends in the method's handler.
         """
         self.observe = observe
         self.by_status = bool(outcomes)
@@ -81,7 +81,8 @@ class Meter:
         after a wait without a thread.
         """
         self.ended: Mapping[object, Callable[[], int]]
-        """Functions that count a reply, by the reply's status. A method without statuses has one function, under None.
+        """Functions that count a reply, by the reply's status. A method without statuses has one function, with the key
+        None.
         """
         if outcomes:
             other = self._outcomes[UNKNOWN].add
@@ -114,7 +115,7 @@ class Metrics:
     """The metrics of one server, in a ``registry`` of prometheus-client. Thread-safe.
 
     ``Meter`` counts requests with ``Tally.add``, which takes 0.04 µs. prometheus-client's ``Counter.inc`` takes 0.32
-    µs, which is more than all other counting of a request takes. All other metrics are prometheus-client's own.
+    µs, which is longer than all other counting of a request. All other metrics use prometheus-client's classes.
     """
 
     def __init__(self) -> None:
@@ -125,7 +126,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self.meters: dict[str, Meter] = {}
-        """Meters of the methods, by path."""
+        """Meter of each method, by the method's path."""
 
         def times(name: str, meaning: str, labels: tuple[str, ...] = ()) -> "Histogram":
             meaning = f"{meaning}, of one request in {ONE_IN}."
@@ -154,13 +155,13 @@ class Metrics:
 
     def refused(self, what: str, code: str) -> None:
         """Counts a request or a connection that the server refuses. ``what`` is ``request`` or ``connection``, and
-        ``code`` the name of the fault's code.
+        ``code`` is the name of the fault's code.
         """
         self._refused(what, code)()
 
     def waited(self, execute: Callable[[Callable[[], object]], None]) -> Callable[[Callable[[], object]], None]:
-        """Wraps an executor's ``execute``. The result also counts refused tasks. For one task in ``ONE_IN``, the result
-        measures the wait for a thread.
+        """Wraps an executor's ``execute``. The returned function also counts refused tasks. For one task in ``ONE_IN``,
+        the function measures the wait for a thread.
         """
         number, observe = count().__next__, self.waited_s
 

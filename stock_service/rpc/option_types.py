@@ -1,7 +1,8 @@
 """Types of options, for argparse. A type is a function that converts an option's text to a value. For a text that is
 not allowed, the function raises an error of one line.
 
-The types are not in the parser's module, because transports also have options, and must not import ``process``.
+The parser is in the folder ``process``. This module is not, since transports also use these types, and must not import
+``process``.
 """
 
 import argparse
@@ -12,7 +13,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _LIKE = 0.75
-"""Smallest similarity, by difflib, of a mistyped word and a suggested word. --grace-s and --read-s are less similar."""
+"""Smallest similarity at which a known word is suggested for a mistyped word; difflib computes the similarity. The
+words --grace-s and --read-s are less similar.
+"""
 
 
 def integer(low: int, high: int) -> Callable[[str], int]:
@@ -68,7 +71,7 @@ def address(text: str, port_min: int = 1) -> tuple[str, int]:
 
 
 def shown_address(address: tuple[str, int]) -> str:
-    """Writes an address as ``HOST:PORT``, which ``address`` can read."""
+    """Returns an address as ``HOST:PORT``, in the form that the function ``address`` reads."""
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

@@ -1,8 +1,9 @@
-"""Server reflection, ``grpc.reflection.v1alpha`` and ``v1``: answers clients' questions about services and messages.
+"""Server reflection of gRPC (``grpc.reflection.v1alpha`` and ``v1``): answers clients' questions about services and
+messages.
 
-Source: ``grpc/reflection/v1/reflection.proto``. The messages of both versions differ only in their package. The answers
-are the descriptors that protobuf has loaded. protobuf's descriptor pool finds services and messages by name, but not
-methods. The load generator ghz asks for methods, so this module also finds methods.
+Source: ``grpc/reflection/v1/reflection.proto``. The messages of the two versions differ only in the package's name. The
+answers are the descriptors that protobuf has loaded. protobuf's descriptor pool finds services and messages by name,
+but not methods. The load generator ghz asks for methods, so this module also finds methods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,8 +26,8 @@ REFLECTION = tuple(f"/{service}/ServerReflectionInfo" for service in (_V1ALPHA, 
 
 
 def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
-    """Makes the method of reflection, for a server of the service. The result has the method under both paths. The
-    method needs the right TRADER.
+    """Makes the method of reflection for a server of the service ``service_name``. Returns this method under the paths
+    of both versions. Callers need the right TRADER.
     """
     names = sorted((service_name, HEALTH, _V1ALPHA))
 
@@ -44,7 +45,7 @@ def reflection(service_name: str) -> Mapping[str, StreamMethod[Any, Any]]:
 
 
 def _fill(asked: ServerReflectionRequest, answer: ServerReflectionResponse, names: list[str]) -> None:
-    """Fills the field of the answer that belongs to the question's kind. Raises KeyError for an unknown name."""
+    """Fills the answer's field for this kind of question. Raises KeyError for an unknown name."""
     pool = descriptor_pool.Default()
     match asked.WhichOneof("message_request"):
         case "file_by_filename":
@@ -80,7 +81,7 @@ def _file_of(symbol: str) -> FileDescriptor:
 
 
 def _add(file: FileDescriptor, answer: ServerReflectionResponse) -> None:
-    """Adds a file, and all files that the file imports, to an answer."""
+    """Adds a file to an answer, and all files that the file imports, directly or indirectly."""
     needed: dict[str, FileDescriptor] = {}
     pending = [file]
     while pending:

@@ -1,5 +1,5 @@
-"""Access control: callers and their rights, the file with the callers (``--access``), and the check of one request.
-Reading the file is the only I/O.
+"""Access control: callers and their rights, the file with the callers (``--access``), and the check of one request. The
+module reads the file, and does no other I/O.
 
     [[callers]]
     name = "desk"
@@ -8,12 +8,12 @@ Reading the file is the only I/O.
     certificate = "desk"         # common name of the caller's client certificate
 
 A caller has a token, a certificate or both. A method declares the right that it needs (``Method.right``). The default
-is ADMIN: so only an admin may call a new method until its right is declared. ``Guard`` has a table of the rights that
-paths need, and refuses a path that is not in this table. The check uses the method that the server has found for a
-request, and never the path in the request's bytes.
+is ADMIN: only an admin may call a method that declares no right. ``Guard`` has a table with the right that each path
+needs, and refuses a path that is not in this table. The server first finds the method of a request. The check uses this
+method's path, and never the path in the request's bytes.
 
-The service neither stores nor compares a token, but only the token's SHA-256. No error of this module contains a token
-or a part of a token. In a cache of request heads, the key of a head with a token is a digest of the head
+The service stores and compares only the SHA-256 of a token, and never the token. No error of this module contains a
+token or a part of a token. A cache of request heads stores a head with a token under a digest of the head
 (``concealed``). The decoded head has only the token's digest.
 """
 
@@ -29,7 +29,7 @@ from secrets import token_bytes
 from stock_service.rpc.errors import Fault, PermissionDenied, Unauthenticated, UnknownMethod, UsageError
 
 CALLERS_MAX = 10_000
-"""Largest number of callers in a file, so that a mistaken file cannot fill the memory."""
+"""Largest number of callers in a file. With this limit, a wrong file cannot fill the memory."""
 
 NAME_LENGTH_MAX = 64
 """Largest number of characters of a caller's name, and of a certificate's common name (X.520)."""
@@ -53,7 +53,7 @@ AUTHORIZATION = "authorization"
 """Name of the field in which a request shows a token."""
 
 _KEY = token_bytes(32)
-"""Secret key of ``concealed``, new for each process."""
+"""Secret key that ``concealed`` uses. Each process makes its own key."""
 
 
 class Right(IntEnum):
@@ -78,8 +78,8 @@ UNREADABLE = b""
 
 
 Asked = tuple[bytes | None, Shown]
-"""Subject of a check: the path of the request's method (None for an unknown method), and the credential that the
-request shows. The server has found the method for the request.
+"""Input of a check: the path of a method, and the credential that the request shows. The server has found the method
+for the request. For an unknown method, the path is None.
 """
 
 
@@ -89,15 +89,15 @@ def digest(token: bytes) -> bytes:
 
 
 def concealed(head: bytes) -> bytes:
-    """Returns the cache key of a head with a token. The key reveals nothing of the head's bytes, and no client can make
-    a head whose bytes equal a key. Takes some 0.6 µs.
+    """Returns the key under which a cache stores a head with a token. The key reveals nothing of the head's bytes, and
+    no client can make a head whose bytes equal a key. Takes some 0.6 µs.
     """
     return blake2b(_KEY + head).digest()  # HMAC is not necessary, since BLAKE2 has no length-extension attack
 
 
 def shown_in(authorization: Iterable[str]) -> Shown:
-    """Returns the credential in the values of a request's field ``authorization``. Only a single value ``Bearer TOKEN``
-    is valid.
+    """Returns the credential that a request shows. ``authorization`` has the values of the field with this name. Only a
+    single value ``Bearer TOKEN`` is valid.
     """
     values = tuple(authorization)
     if not values:
@@ -108,7 +108,7 @@ def shown_in(authorization: Iterable[str]) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A caller of the file."""
+    """One caller, as the file describes the caller."""
 
     name: str
     right: Right
@@ -123,20 +123,24 @@ class Access:
     ``reload``."""
 
     def __init__(self, file: Path) -> None:
-        """Reads the file. Raises UsageError, which names the file and the line or key."""
+        """Reads the file. Raises UsageError, as ``load`` does."""
         self.file = file
         self._by_token: Mapping[bytes, Caller] = {}  # by digest, so that a look-up's time reveals nothing of a token
         self._by_certificate: Mapping[str, Caller] = {}
         self.granted: set[Asked] = set()
-        """Methods that ``Guard`` has granted to tokens since the last ``reload``. A grant holds on every connection,
-        with any certificate.
+        """Pairs of a method's path and a token's digest: ``Guard`` has allowed these calls since the last ``reload``. A
+        pair is valid on every connection, with any certificate.
         """
         self.refused: Callable[[str, str], object] | None = None
-        """Function to call at each refusal, with ``request`` and the name of the fault's code; None without metrics."""
+        """Function to call at each refusal; None without metrics. The arguments are the text ``request`` and the name
+        of the fault's code.
+        """
         self.reload()
 
     def reload(self) -> None:
-        """Reads the file again, for all requests read from now on. Raises UsageError, and then changes nothing."""
+        """Reads the file again. The new callers are valid for every request that the server reads afterwards. If the
+        file is invalid, raises UsageError and changes nothing.
+        """
         callers = load(self.file)
         self._by_certificate = {caller.certificate: caller for caller in callers if caller.certificate}
         self._by_token = {caller.token_digest: caller for caller in callers if caller.token_digest}
@@ -146,7 +150,7 @@ class Access:
         """Checks that a request's caller has the right ``needed``. Raises Unauthenticated, PermissionDenied.
 
         ``certificate`` is the common name in the client certificate of the request's connection, or empty. An unknown
-        token is refused even if the certificate would suffice. Takes some microseconds.
+        token is refused even if the certificate would suffice. The check takes some microseconds.
         """
         if needed is Right.ANYONE:
             return
@@ -178,7 +182,7 @@ class Guard:
     def __init__(self, access: Access, rights: Mapping[bytes, Right]) -> None:
         """``rights`` has the right that each method needs, by the method's path."""
         self.access = access
-        """Access list. A request in ``access.granted`` needs no ``check``."""
+        """Access list. A request whose path and token are in ``access.granted`` needs no ``check``."""
         self._rights = rights
 
     def check(self, path: bytes, shown: Shown, certificate: str) -> None:
@@ -192,13 +196,13 @@ class Guard:
             raise UnknownMethod("no such method")
         self.access.check(needed, shown, certificate)
         judged = shown is not None and needed is not Right.ANYONE  # unknown tokens must not fill ``granted``
-        if judged and not certificate:  # with a certificate, the right may be the certificate's and not the token's
+        if judged and not certificate:  # the right may come from the certificate, and not from the token
             granted.add((path, shown))
 
 
 def load(path: Path) -> tuple[Caller, ...]:
-    """Reads the callers of a file, in the file's order. Raises UsageError, which names the file and the line or key,
-    and shows no value.
+    """Reads the callers of a file, in the file's order. Raises UsageError, which names the file and, in a wrong table,
+    the key, but shows no value.
     """
     file = str(path)
     try:

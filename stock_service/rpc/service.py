@@ -1,9 +1,9 @@
 """An RPC service, independent of any transport.
 
 A ``Service`` maps the full names of methods to methods. A transport serves any service, and imports no service. A
-``Method`` has the types of its messages, so a transport needs only the method's name to decode and encode. A transport
-gives a method the bytes of a protobuf message; a transport that speaks JSON first converts JSON to these bytes
-(``message_json.py``). Only this module decodes messages, so undecodable bytes are INVALID_ARGUMENT on every transport.
+``Method`` knows the types of its messages. So a transport only finds the method by name, and gives it the bytes of a
+protobuf message. A transport that speaks JSON first converts JSON to these bytes (``message_json.py``). Only this
+module decodes the bytes, so undecodable bytes are INVALID_ARGUMENT on every transport.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -57,9 +57,9 @@ class Method(Generic[Request, Response]):
 
     ``function`` may raise a Fault, and must be thread-safe. If ``wants_call`` is True, ``function`` gets the ``Call``
     as its second argument. ``route`` is the method's address on HTTP, with messages in JSON. ``on_loop`` is for a
-    ``function`` that waits: a coroutine function with the same effect, so that an event loop serves other calls during
-    the wait. Only transports with an event loop use ``on_loop``. ``right`` is the right that a caller needs on a server
-    with access control.
+    ``function`` that waits: a coroutine function with the same effect. Only transports with an event loop use
+    ``on_loop``: the event loop serves other calls during the wait. ``right`` is the right that a caller needs on a
+    server with access control.
     """
 
     request_type: type[Request]
@@ -73,8 +73,8 @@ class Method(Generic[Request, Response]):
     """Meter that counts the method's requests; None for a server without metrics."""
 
     def answer(self) -> Answer:
-        """Returns the method as a function of bytes, for a method without ``wants_call``. Call ``answer`` once, before
-        serving.
+        """Returns the method as a function from an encoded request to an encoded reply. ``wants_call`` must be False.
+        Call ``answer`` once, before serving.
 
         The returned function raises InvalidRequest for bytes that do not decode.
         """
@@ -90,8 +90,8 @@ class Method(Generic[Request, Response]):
         return lambda call: answer(call.payload, lambda request: function(request, call))
 
     def _answering(self) -> Callable[..., bytes]:
-        """Returns the method as a function of bytes. The returned function may get a second argument, a function to
-        call instead of ``function``.
+        """Returns the method as a function from an encoded request to an encoded reply. The returned function may get a
+        second argument: a function to call instead of ``function``.
         """
         decode: Callable[[bytes], Request] = decoder(self.request_type)
         function = cast(Callable[[Request], Response], self.function)
@@ -108,7 +108,9 @@ class Method(Generic[Request, Response]):
         return answer
 
     def answer_on_loop(self) -> AwaitedAnswer:
-        """Returns a method with ``on_loop`` as a coroutine function of a ``Call``. Otherwise like ``answer``."""
+        """Returns the method as a coroutine function of a ``Call``. ``on_loop`` must not be None. Otherwise like
+        ``answer``.
+        """
         assert self.on_loop is not None
         decode = _strict_decoder(self.request_type)
         on_loop = cast(Callable[..., Awaitable[Response]], self.on_loop)
@@ -129,8 +131,8 @@ class Method(Generic[Request, Response]):
 
 @dataclass(frozen=True, slots=True)
 class StreamMethod(Generic[Request, Response]):
-    """A method that answers a request with several replies. The server asks for the next reply once the previous reply
-    was sent.
+    """A method that answers a request with several replies. When a reply was sent, the server asks ``function`` for the
+    next reply.
 
     ``function`` may be a generator. If the client ends the call early, the thread that notices this end closes the
     generator. The generator must then end quickly. If ``talks`` is True, a client may send several requests in one
@@ -167,8 +169,8 @@ class Service:
 
     ``streams`` has the methods with several replies, by path. Only the transport ``grpc_static`` serves such methods.
     ``flush`` is for a service whose requests may wait without a thread (``waiting.py``), and None for other services. A
-    server that lets requests wait calls ``flush``, on any thread, once all requests that the server has read have
-    begun. ``health`` knows whether the server serves now; None for a service that is always well.
+    server that lets requests wait calls ``flush``, on any thread, when it has begun all requests that it has read.
+    ``health`` tells if the server serves now; None for a service that is always well.
     """
 
     name: str

@@ -11,8 +11,8 @@ Times of a request, in their order:
 
 The timeline also records the request's wait for locks, its method, and the thread that answered the request. For a
 request that takes several locks, ``asked`` is the time of the first lock, and ``acquired`` the time of the last lock.
-``waited`` is the sum of the waits. So the time between two locks belongs to no stage: the sum of the stages is smaller
-than the total by this time.
+``waited`` is the sum of the waits. The time between two locks belongs to no stage, so the sum of the stages is smaller
+than the request's total time.
 
 ``handled`` is the latest of these times that is certainly earlier than the reply's arrival at the client. ``replied``
 may be later than this arrival: the client reads on another core while the server's thread returns from the system call.
@@ -33,8 +33,8 @@ The file (``write``) is a ZIP archive that ``numpy.load`` opens:
 - ``about.json``  ``format``, ``columns``, ``methods`` (by the number in the column ``method``; -1 is a method that the
   service does not have) and ``left_out``.
 
-Left out: requests that the server refused or the client gave up before a thread took them, and grpcio's health and
-reflection services. Also left out are requests over ``requests_max``; ``left_out`` is their number.
+Left out: requests that the server refused, requests that the client gave up before a thread took them, and requests to
+grpcio's health and reflection services. Requests after the first ``requests_max`` are only counted, as ``left_out``.
 """
 
 import json
@@ -48,8 +48,8 @@ from struct import Struct
 from zipfile import ZIP_DEFLATED, ZipFile
 
 REQUESTS_MAX = 2_000_000
-"""Largest number of recorded requests: 20 s at 100,000 requests a second, which is more than any server of this project
-answers.
+"""Largest number of recorded requests: enough for 20 s at 100,000 requests a second. No server of this project is so
+fast.
 """
 
 COLUMNS = ("accepted", "dequeued", "asked", "acquired", "waited", "handled", "replied", "method", "thread")
@@ -62,7 +62,7 @@ STAMPS = "stamps.npy"
 ABOUT = "about.json"
 
 NO_METHOD = -1
-"""Method number of every request whose method the service does not have."""
+"""Method number of a request whose method the service does not have."""
 
 _ROW = Struct(f"<{len(COLUMNS)}q")
 _ROW_BYTES = _ROW.size
@@ -72,7 +72,7 @@ _CHUNK_BYTES = 1 << 20
 """Number of bytes that ``write`` compresses at a time."""
 
 _COMPRESSION = 1
-"""Level of compression: the fastest level, so that the server, which writes the file at its stop, ends soon."""
+"""Level of compression: the fastest level, since a stopping server writes the file, and should end soon."""
 
 
 class Timeline:
@@ -85,7 +85,7 @@ class Timeline:
         self.now_ns = clock_ns
         self._requests_max = requests_max
         self._rows = mmap.mmap(-1, max(1, requests_max) * _ROW_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # otherwise a request would sometimes wait for 2 MiB of zeros
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):  # otherwise a request may wait until the kernel has cleared 2 MiB
             self._rows.madvise(mmap.MADV_NOHUGEPAGE)
         self._places = count()  # next(_places) is atomic in CPython
         self._methods: list[str] = []
@@ -93,13 +93,13 @@ class Timeline:
         self.local = _Local(lambda: Stamper(next(threads), rows, places, requests_max, clock_ns))
 
     def method_number(self, path: str) -> int:
-        """Gives a method a new number, for the column ``method``. Call this before the server serves."""
+        """Gives a method a new number, for the column ``method``. Call ``method_number`` before the server serves."""
         self._methods.append(path)
         return len(self._methods) - 1
 
     def end(self) -> None:
-        """Records the calling thread's request, whose reply was sent. Does nothing for a request that the timeline
-        leaves out.
+        """Records the request that the calling thread has answered. Call ``end`` after the reply was sent. Does nothing
+        for a request that the timeline leaves out.
         """
         stamper = self.local.stamper
         if stamper.handled_ns:
@@ -107,7 +107,7 @@ class Timeline:
 
     def write(self, path: Path) -> int:
         """Writes the recorded requests to a file. Call ``write`` once, after the server has stopped. Blocks for about 1
-        s for a million requests. Returns the number of requests over ``requests_max``. Raises OSError.
+        s for a million requests. Returns the number of requests after the first ``requests_max``. Raises OSError.
         """
         ended = next(self._places)
         kept = min(ended, self._requests_max)
@@ -142,7 +142,7 @@ class Stamper:
         self.asked_ns = self.acquired_ns = self.waited_ns = self.handled_ns = 0
 
     def acquired(self, asked_ns: int, acquired_ns: int) -> None:
-        """Notes that the request has acquired its first lock, or a further lock."""
+        """Notes that the request has acquired a lock. Call ``acquired`` for each of the request's locks."""
         if not self.asked_ns:
             self.asked_ns = asked_ns
         self.waited_ns += acquired_ns - asked_ns
@@ -174,8 +174,8 @@ class Stamper:
 
 
 class _Local(threading.local):
-    """The current thread's stamper, made at its first use. Threads are numbered in the order of their first uses. The
-    thread that makes the timeline has number 0.
+    """The current thread's stamper, made when the thread first uses it. Threads are numbered in the order of these
+    first uses. The thread that makes the timeline has number 0.
     """
 
     def __init__(self, make: Callable[[], Stamper]) -> None:

@@ -16,13 +16,15 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.security import TOKEN, TOKEN_BYTES_MAX, Metadata
 
 _NO_PASSPHRASE = ""
-"""Passphrase that OpenSSL tries for an encrypted key. Without a passphrase OpenSSL would ask on the terminal."""
+"""Empty passphrase, which OpenSSL tries for an encrypted key. Otherwise OpenSSL would ask for a passphrase on the
+terminal.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pems:
-    """Contents of the PEM files of a server or a client, for grpcio, which takes contents and not paths. Empty for a
-    missing file.
+    """Contents of the PEM files of a server or a client. grpcio takes these contents, and not the files' paths. An
+    attribute is empty if there is no such file.
     """
 
     certificate: bytes = field(repr=False)
@@ -52,8 +54,8 @@ class ServerTls:
         self.reload()
 
     def reload(self) -> None:
-        """Reads the files again, for new connections. Open connections continue with the old certificate. Raises
-        UsageError for files that cannot be used, and then changes nothing.
+        """Reads the files again, for new connections. Open connections continue with the old certificate. If a file
+        cannot be used, raises UsageError and changes nothing.
         """
         files = self.files
         pems = Pems(
@@ -115,9 +117,7 @@ NO_CREDENTIALS = ClientCredentials()
 
 
 def read_token(file: Path) -> str:
-    """Reads a token from a file, whose last line may end in a newline. Raises UsageError, which does not show the
-    token.
-    """
+    """Reads a token from a file. The file may end in a newline. Raises UsageError, whose text never shows the token."""
     raw = _read("--token-file", file)
     token = raw.decode("ascii", "replace").strip()
     if len(raw) > TOKEN_BYTES_MAX + 2 or not TOKEN.fullmatch(token):
@@ -127,7 +127,7 @@ def read_token(file: Path) -> str:
 
 @contextmanager
 def _refused(option: str, files: object, allowed: str) -> Iterator[None]:
-    """Converts ssl.SSLError and OSError within the ``with`` statement to UsageError with the reason.
+    """Converts an ssl.SSLError or OSError inside the ``with`` statement to a UsageError that states the reason.
 
     ``option`` and ``files`` name the option and its files. ``allowed`` describes valid files.
     """
@@ -156,8 +156,8 @@ def _load_authority(option: str, context: ssl.SSLContext, file: Path) -> None:
 
 
 def named_in(certificate: object) -> str:
-    """Returns the common name of a certificate, in the form of ``SSLObject.getpeercert``. Empty unless the certificate
-    has exactly one common name.
+    """Returns the common name in ``certificate``, which is a result of ``SSLObject.getpeercert``. Empty if the
+    certificate has none, or several common names.
     """
     if not isinstance(certificate, dict):
         return ""

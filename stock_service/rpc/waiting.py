@@ -32,7 +32,9 @@ blocks. With False, another thread does the work. Thread-safe.
 
 
 class Wait:
-    """Wait of one request. ``on`` is None before the wait, and then the change or Lookup that the request waits for."""
+    """Wait of one request. Before the wait, ``on`` is None. Afterwards, ``on`` is the change or the Lookup that the
+    request waits for.
+    """
 
     __slots__ = ("go_on", "on")
 
@@ -59,9 +61,9 @@ going_on = threading.Lock()
 def in_one_go() -> Iterator[None]:
     """Holds ``going_on`` while a group of requests resumes, so that a reading thread can wait for the whole group.
 
-    The reading thread waits only to save time. Without this wait, each reply would bring a new request to the reading
-    thread. For each such request, the reading thread and the resuming thread would take the GIL from each other. If two
-    groups resume at the same time, the reading thread waits for only one group. Never blocks. Thread-safe.
+    The reading thread waits only to save time. Otherwise, each reply would bring a new request to the reading thread.
+    At each new request, the reading thread and the resuming thread would take the GIL from each other. If two groups
+    resume at the same time, the reading thread waits for only one group. ``in_one_go`` never blocks. Thread-safe.
     """
     held = going_on.acquire(blocking=False)
     try:

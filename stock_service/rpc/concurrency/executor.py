@@ -13,17 +13,19 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 _log = logging.getLogger(__name__)
 
 Task = Callable[[], object]
-"""Function that answers one request and sends the reply, or serves one connection. The executor logs an exception of
-the function, and the thread continues.
+"""Function that answers one request and sends the reply, or serves one connection. If the function raises an exception,
+the executor logs the exception, and the thread continues.
 """
 
 
 _START_S = 1.0
-"""Longest wait, in seconds, for the end of a pool's started threads, after the system has refused another thread."""
+"""Longest wait, in seconds, for the end of a pool's started threads, if the system refuses to start the next thread."""
 
 
 class Reader(Protocol):
-    """Thread, or sequence of threads, that reads a server's connections. ``threading.Thread`` is a ``Reader``."""
+    """Thread that reads a server's connections, or several threads that read one after the other. ``threading.Thread``
+    is a ``Reader``.
+    """
 
     def start(self) -> None:
         """Starts the thread, which then reads the server's connections."""
@@ -46,35 +48,39 @@ class Executor(Protocol):
 
     @property
     def under_way(self) -> int:
-        """Number of accepted tasks that run or wait for a thread. The number is nearly exact."""
+        """Number of accepted tasks that run or wait for a thread. The number may be slightly wrong while tasks begin or
+        end.
+        """
 
     @property
     def busy(self) -> int:
-        """Number of threads that run a task: ``under_way`` less the number of tasks that wait. The number is nearly
-        exact.
+        """Number of threads that run a task: ``under_way`` less the number of tasks that wait. The number may be
+        slightly wrong.
         """
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a thread. Never blocks. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
+        """Gives ``task`` to a thread. Never blocks. Raises Overloaded if ``limit`` is reached, and Unavailable after
+        ``stop``.
+        """
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
         """Gives ``tasks`` to threads, in order, up to ``limit``. Returns the number of accepted tasks.
 
-        Raises Unavailable after ``stop``. ``leader-followers`` may run the tasks on the calling thread if this thread
-        is its ``reader``: then the call blocks while the tasks run. Such a call may also raise a BaseException, after
-        which the caller must stop reading. Only the executor's reader catches this exception.
+        Raises Unavailable after ``stop``. The executor ``leader-followers`` may run the tasks on the calling thread, if
+        this thread is the executor's ``reader``. The call then blocks while the tasks run, and may raise a
+        BaseException. The caller must not catch this exception, and must stop reading.
         """
 
     def reader(self, read: Callable[[], object], end: Callable[[], object]) -> Reader:
-        """Makes the thread that reads a server's connections. The thread calls ``read``, and after the return of
-        ``read`` calls ``end``.
+        """Makes the thread that reads a server's connections. The thread calls ``read``, and calls ``end`` when
+        ``read`` has returned.
 
-        ``leader-followers`` may end ``read`` by an exception of its own, and then calls ``read`` on another thread.
+        The executor ``leader-followers`` may end ``read`` by an exception. Another thread then calls ``read`` again.
         """
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
-        May be called again.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``
+        seconds. May be called again.
         """
 
 
@@ -112,7 +118,7 @@ def log_raised() -> None:
 def tell_name() -> None:
     """Gives the kernel the name of the current thread, cut to 15 characters.
 
-    So ``top -H`` shows the threads by name, and a measurement can see whether a pool's threads share the work.
+    Then ``top -H`` shows the threads by name, and a measurement can find out how a pool's threads share the work.
     """
     try:
         Path("/proc/thread-self/comm").write_text(current_thread().name)
@@ -131,7 +137,9 @@ def started(threads: Sequence[Thread], stop: Callable[[float], object]) -> None:
 
 
 def ended(threads: Sequence[Thread], grace_s: float) -> bool:
-    """Waits for the end of all threads that were started. Returns True if all of these ended within ``grace_s``."""
+    """Waits for the end of all threads that were started. Returns True if all these threads ended within ``grace_s``
+    seconds.
+    """
     deadline_s = time.monotonic() + grace_s
     for thread in threads:
         if thread.ident is not None:

@@ -1,9 +1,9 @@
 """Leader/followers: the pool's threads take turns to read, and the reading thread runs short requests itself.
 
 The pattern is from Schmidt, O'Ryan, Kircher and Pyarali, *Leader/Followers* (2000). One thread, the **leader**, reads
-for the server. The other threads, the **followers**, sleep. Waking a thread costs as much as a short request, and under
-the GIL two threads compute no faster than one thread. So the leader itself runs the batch of requests from its last
-read, and wakes no thread.
+for the server. The other threads, the **followers**, sleep. To wake a thread takes as much time as a short request, and
+under the GIL two threads compute no faster than one thread. So the leader itself runs the batch of requests from its
+last read, and wakes no thread.
 
 The guarantee for a slow request: **a slow request delays reading by 8 ms at most** (``2 * LOOK_S``, plus the wait for
 the GIL if the request computes). While the leader runs a batch, one follower is the **lookout**, and looks at the
@@ -15,14 +15,14 @@ The choice of the threads that run a batch:
 | the batch came | the batch runs on |
 |---|---|
 | within ``NEAR_S`` of the last batch, while no request is under way | the leader |
-| later, or while a follower runs a request | followers, one task for each, as in the static pool |
-| after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times the time of that request |
+| later, or while a follower runs a request | followers: each takes one task, as in the static pool |
+| after a request that took longer than ``PATIENCE_S`` | followers, for ``REST`` times the duration of that request |
 | on a Python without a GIL, or from a thread that is not the leader | followers |
 
 At most ``workers`` tasks run at a time. The pool has one thread more than ``workers``, since one thread always reads.
-So the server continues to read during a slow request, even with one worker. The requests that it then reads wait for
-the worker. At most ``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as in the
-static pool.
+So the server continues to read during a slow request, even with one worker. The requests that the server then reads
+wait for the worker. At most ``queue_limit`` tasks wait. ``execute`` never runs a task on the leader. ``stop`` works as
+in the static pool.
 
 Left out: reading by threads that this executor does not start (grpcio's threads, connection dispatch).
 """
@@ -37,30 +37,30 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 LOOK_S = 0.004
 """Seconds between two looks of the lookout at the leader. A slow request delays reading by two looks at most: 8 ms. A
-look costs some 50 µs, since the lookout takes the GIL from the leader: a hundredth of a core.
+look costs some 50 µs, since the lookout takes the GIL from the leader. So all looks cost about 1 % of a core.
 """
 
 NEAR_S = 0.002
-"""Largest time, in seconds, between two batches. After a longer time, followers run the second batch: otherwise the
-lookout would have to wake for this batch. Waking the lookout costs as much as waking a follower, so the leader would
-save nothing.
+"""Largest time, in seconds, between two batches that the leader runs itself. After a longer time, followers run the
+second batch. If the leader ran this batch, the leader would have to wake the lookout, which costs as much as waking a
+follower.
 """
 
 PATIENCE_S = 0.0002
-"""Time in seconds above which a request is slow: the time of ten Lookups on a slow core, and a fifth of the shortest
-wait for a disk.
+"""A request that takes longer than this time, in seconds, is slow. Ten Lookups on a slow core take this time; the
+shortest wait for a disk is five times as long.
 """
 
 REST = 50
-"""Factor: after a slow request, followers run all batches for ``REST`` times the time of this request, which counts as
-8 ms at most. So slow requests on the leader delay the other requests for 2 % of the time at most.
+"""After a slow request, followers run all batches for ``REST`` times the duration of this request, but for at most
+``REST`` times 8 ms. So slow requests on the leader delay other requests during at most 2 % of the time.
 """
 
 _LOOK_NS, _NEAR_NS, _PATIENCE_NS = (int(seconds * 1e9) for seconds in (LOOK_S, NEAR_S, PATIENCE_S))
 
 
 class Deposed(BaseException):
-    """Exception in the old leader, raised when another thread has become the leader. Deposed is a BaseException, so
+    """Exception that the old leader raises when another thread has become the leader. Deposed is a BaseException, so
     that code which catches ``Exception`` does not catch Deposed.
     """
 
@@ -74,12 +74,13 @@ class LeaderFollowers:
 
     def __init__(self, workers: int, queue_limit: int) -> None:
         self.workers, self.limit = workers, workers + queue_limit
-        # Guards all fields below. Leaders, also old ones, use _last_ns and _spread_until_ns, take tasks of _batch, and
-        # read _leader and _busy, all without the lock. An old value lets one more task run, which _running counts.
+        # Guards all fields below. But leaders, also old leaders, use _last_ns and _spread_until_ns, take tasks of
+        # _batch, and read _leader and _busy without the lock. A leader that reads an old value runs one more task,
+        # which _running counts.
         self._lock = Lock()
         self._tasks: deque[Task] = deque()  # tasks for followers
         self._running = 0  # number of threads that run tasks; a leader that runs a batch is one of them
-        self._sleeping: list[Lock] = []  # one held lock for each sleeping follower; releasing the lock wakes it
+        self._sleeping: list[Lock] = []  # one held lock for each sleeping follower; a release wakes the follower
         self._lookout: Lock | None = None  # the lock of the lookout, which sleeps, or looks at the leader
         self._watched = False  # True: the lookout looks every LOOK_S, until it finds no new batch
         self._reading: _Reading | None = None
@@ -107,7 +108,7 @@ class LeaderFollowers:
         return self._running
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a follower. Never blocks. Raises Overloaded at ``limit``, and Unavailable after
+        """Gives ``task`` to a follower. Never blocks. Raises Overloaded if ``limit`` is reached, and Unavailable after
         ``stop``.
         """
         if not self._queue((task,)):
@@ -117,8 +118,9 @@ class LeaderFollowers:
         """Runs ``tasks`` on the calling thread if this thread is the leader and requests are short. Otherwise queues
         the tasks for followers. The table in the module's docstring shows the choice.
 
-        Returns the number of accepted tasks: the queue had no room for the other tasks. Blocks while the caller runs
-        tasks. Raises Deposed if another thread has become the leader meanwhile, and Unavailable after ``stop``.
+        If the queue has too little room, accepts only the first tasks. Returns the number of accepted tasks. Blocks
+        while the calling thread runs tasks. Raises Unavailable after ``stop``, and Deposed if another thread has become
+        the leader meanwhile.
         """
         if not self._has_gil or get_ident() != self._leader:
             return self._queue(tasks)
@@ -129,7 +131,7 @@ class LeaderFollowers:
         with self._lock:
             self._refuse_when_stopping()
             runs = not self._running and not self._tasks and len(tasks) <= self.limit - self.under_way
-            if runs:  # only if all tasks fit: Deposed has no place for the number of accepted tasks
+            if runs:  # only if all tasks fit: Deposed cannot tell the number of accepted tasks
                 self._batch.extend(tasks)
                 self._batches += 1
                 self._running = 1
@@ -157,8 +159,8 @@ class LeaderFollowers:
         return reading
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
-        May be called again.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``
+        seconds. May be called again.
 
         Call ``stop`` only after the reading has ended. A task that has not begun within ``grace_s`` never runs.
         """
@@ -185,8 +187,8 @@ class LeaderFollowers:
         """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release the
         locks, to wake the followers.
 
-        Takes no more locks than further tasks may run at the same time: a needless wake-up would delay the lookout's
-        next look.
+        At most ``workers`` tasks may run: for a task that must wait, takes no lock. To wake the lookout without need
+        would delay its next look.
         """
         count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
@@ -206,7 +208,7 @@ class LeaderFollowers:
         return asleep
 
     def _hand_over(self) -> list[Lock]:
-        """Moves the rest of the leader's batch to the followers' tasks. Returns the locks of the followers to wake."""
+        """Moves the rest of the leader's batch to the followers' queue. Returns the locks of the followers to wake."""
         while self._batch:
             try:
                 self._tasks.appendleft(self._batch.pop())
@@ -229,7 +231,9 @@ class LeaderFollowers:
     # ---- the leader
 
     def _run_batch(self, before_ns: int) -> None:
-        """Runs tasks of the leader's batch, until a task was slow or another thread is the leader."""
+        """Runs the tasks of the leader's batch. Returns early if a task was slow, or if another thread is now the
+        leader.
+        """
         batch = self._batch
         while self._busy:
             try:
@@ -339,7 +343,7 @@ class LeaderFollowers:
 
     def _sleep(self, awake: Lock, timeout_s: float) -> bool:
         """Blocks until another thread releases the held lock ``awake``, for ``timeout_s`` at most (-1: no timeout).
-        Returns True if the time is over, so that this thread, as the lookout, must look at the leader.
+        Returns True if the time is over: then this thread is the lookout, and must look at the leader.
         """
         if awake.acquire(timeout=timeout_s):
             return False
@@ -368,7 +372,9 @@ class _Reading:
             self._over.set()
 
     def join(self, timeout: float) -> None:
-        """Blocks until the reading is over, for ``timeout`` seconds at most. Does not wait for the reading thread."""
+        """Blocks until the reading is over, for ``timeout`` seconds at most. Does not wait for the end of the reading
+        thread.
+        """
         self._over.wait(timeout)
 
 

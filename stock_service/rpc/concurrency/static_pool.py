@@ -3,7 +3,7 @@
 Guarantees of the pool:
 
 1. All threads exist when the constructor returns. The pool starts no thread later.
-2. A task is one request; with connection dispatch, one connection. Threads take tasks in the order in which the pool
+2. A task is one request or, with connection dispatch, one connection. Threads take tasks in the order in which the pool
    accepted the tasks.
 3. A new task wakes one sleeping thread, if a thread sleeps. A thread that ends a task takes the next waiting task, and
    sleeps only if no task waits.
@@ -11,11 +11,13 @@ Guarantees of the pool:
 5. ``execute`` and ``execute_all`` never block, and never run a task on the calling thread.
 6. A sleeping thread takes no processor time: it waits, without a timeout, for a lock of its own.
 7. The pool logs an exception of a task. Neither the exception nor a failure of the log ends the thread.
-8. After ``stop`` the pool accepts no task. Accepted tasks that begin within the grace still run; then the threads end.
+8. After ``stop`` the pool accepts no task. An accepted task still runs if it begins within ``grace_s`` seconds. Then
+   the threads end.
 
 A new task wakes the thread that fell asleep last, since this thread's stack is still in the processor's cache. The idea
-is from trio's thread cache. A lock used as a binary semaphore is CPython's cheapest way to sleep. Left out: a number of
-threads that changes; running requests on the reading thread (``leader_followers.py``).
+is from trio's thread cache. A sleeping thread waits for a lock, which serves as a binary semaphore: CPython has no
+cheaper way to sleep. Left out: a changing number of threads, and requests on the reading thread
+(``leader_followers.py`` runs them there).
 """
 
 from collections import deque
@@ -54,13 +56,14 @@ class StaticPool:
         return self.workers - self._idle
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a thread. Never blocks. Raises Overloaded at the limit, and Unavailable after ``stop``."""
+        """Gives ``task`` to a thread. Never blocks. Raises Overloaded if the queue is full, and Unavailable after
+        ``stop``.
+        """
         if not self.execute_all((task,)):
             raise Overloaded(f"{self.limit - self.workers} tasks are waiting for {self.workers} threads")
 
     def execute_all(self, tasks: Sequence[Task]) -> int:
-        """Gives ``tasks`` to threads, in order. Returns the number of accepted tasks: the queue had no room for the
-        other tasks.
+        """Gives ``tasks`` to threads, in order, until the queue is full. Returns the number of accepted tasks.
 
         Never blocks. Raises Unavailable after ``stop``.
         """
@@ -78,8 +81,8 @@ class StaticPool:
     """Makes an additional thread, which only reads a server's connections, and runs no task (``Executor.reader``)."""
 
     def stop(self, grace_s: float) -> bool:
-        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``.
-        May be called again.
+        """Runs the accepted tasks, and ends the threads. Blocks. Returns True if all threads ended within ``grace_s``
+        seconds. May be called again.
 
         A task that has not begun within ``grace_s`` never runs.
         """
@@ -99,7 +102,7 @@ class StaticPool:
         awake = Lock()
         awake.acquire()
         while (task := self._next(awake)) is not None:
-            try:  # the code of ``run``, here without a further call for each request
+            try:  # a copy of the code of ``run``, which saves one call for each request
                 task()
             except BaseException:  # also SystemExit, since no task may end its thread
                 log_raised()

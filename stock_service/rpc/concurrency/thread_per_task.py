@@ -13,8 +13,8 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 class ThreadPerTask:
     """Executor that runs each task at once, on a thread of its own. Thread-safe.
 
-    At most ``workers + queue_limit`` tasks run at a time. So the limit of accepted tasks is equal to the limit of a
-    pool with the same two arguments.
+    At most ``workers + queue_limit`` tasks run at a time. So this executor accepts as many tasks as a pool with the
+    same two arguments.
     """
 
     def __init__(self, workers: int, queue_limit: int) -> None:
@@ -33,7 +33,7 @@ class ThreadPerTask:
     """Number of tasks that run. The number is equal to ``under_way``, since no task waits."""
 
     def execute(self, task: Task) -> None:
-        """Gives ``task`` to a new thread. Raises Overloaded at ``limit``, and Unavailable after ``stop``."""
+        """Gives ``task`` to a new thread. Raises Overloaded if ``limit`` tasks run, and Unavailable after ``stop``."""
         thread = Thread(target=self._run, args=(task,), name="thread-per-task")
         with self._lock:
             if self._stopping:

@@ -11,7 +11,7 @@ from stock_service.rpc.errors import Overloaded, Unavailable
 
 
 class ThreadPool:
-    """Executor with up to ``workers`` threads. A thread starts when the first task needs this thread. At most
+    """Executor with up to ``workers`` threads. The executor starts a thread when a task finds no free thread. At most
     ``queue_limit`` tasks wait. Thread-safe.
     """
 

@@ -1,11 +1,12 @@
 """Codecs of the load generator's client and of the null server, for one connection: bytes in, bytes out, no I/O.
 
-``Codec`` is the codec of the *lean client*, which spends little processor time on a call. Each protocol has one
-implementation of ``Codec``. ``NullAnswers`` is the codec of the *null server*, which gives one reply to all requests.
+``Codec`` is the codec of the load generator's *lean client*, which spends little processor time on a call. Each
+protocol has one implementation of ``Codec``. ``NullAnswers`` is the codec of the *null server*, which gives one reply
+to all requests.
 
-``Codec.prepare`` encodes a request once, before a run. ``Codec.start`` then adds only the call's number. So during a
-run the client encodes no request again. The owner of the socket sends the bytes that the methods return, in the order
-in which the methods returned the bytes, and gives received bytes to ``feed``.
+``Codec.prepare`` encodes a request before a measurement. During the measurement, ``Codec.start`` adds only the call's
+number, so the client encodes no request again. The owner of the socket sends the bytes that the methods return, in the
+same order. The owner gives the received bytes to ``feed``.
 """
 
 from typing import Protocol
@@ -27,32 +28,34 @@ class Codec(Protocol):
     hello: bytes
     """First bytes to send on a new connection; may be empty."""
     preceded: bool
-    """True once ``feed`` has got bytes that are not a whole reply of the usual form. Then these bytes may have woken
-    the caller before the reply arrived. The code that reads this field sets the field back to False.
+    """True after ``feed`` has taken bytes that are not a whole reply of the usual form. Such bytes may have woken the
+    caller before the reply arrived. The code that reads this field sets the field back to False.
     """
 
     def prepare(self, path: str, payload: bytes, timeout_s: float) -> Prepared:
         """Encodes a request of the method ``path``, in the form ``/package.Service/Method``. Does not store the
         request.
 
-        The request states the time limit ``timeout_s`` to the server: 0.001 seconds or more. Raises InvalidRequest if
-        the protocol cannot carry the request.
+        The request tells the server the time limit ``timeout_s``, which is 0.001 seconds or more. Raises InvalidRequest
+        if the protocol cannot carry the request.
         """
 
     def start(self, prepared: Prepared) -> tuple[int, bytes]:
-        """Begins a call; returns the call's number, and the bytes to send. Call this only if ``room`` is True."""
+        """Begins a call; returns the call's number, and the bytes to send. Call ``start`` only if ``room`` returns
+        True.
+        """
 
     def feed(self, data: bytes) -> list[Reply]:
-        """Takes received bytes. Returns the replies that the bytes complete, in order. A call's fault is returned as a
-        reply.
+        """Takes received bytes. Returns the replies that the bytes complete, in order. The reply to a failed call is a
+        Fault.
 
-        Raises Unavailable if the connection cannot be used any more. Then ``feed`` returns no reply for the open calls
-        (started, neither completed nor abandoned): the caller records the Unavailable for each open call.
+        Raises Unavailable if the connection cannot be used any more. The caller must then record Unavailable as the
+        outcome of each open call: each call that was started, and neither completed nor abandoned.
         """
 
     def take_outgoing(self) -> bytes:
-        """Takes the protocol's own bytes to send now, such as window updates; nearly always empty. Call this after
-        every ``feed``.
+        """Takes the bytes that the protocol itself must send now, such as window updates. Nearly always returns no
+        bytes. Call ``take_outgoing`` after every ``feed``.
         """
 
     def room(self) -> bool:

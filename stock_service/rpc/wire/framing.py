@@ -4,14 +4,14 @@ A request:   length u32 | call u32 | timeout_ms u32 | method_length u8 | method 
 A reply:     length u32 | call u32 | code u8 | payload
 
 Integers are unsigned and big-endian; ``length`` is the number of bytes after the field ``length``. ``call`` is the
-client's own number for a request; the reply has the same number. So a connection may have several requests under way,
-which may be answered in any order. ``timeout_ms`` is the client's time limit, 0 for none. ``method`` is the full name,
-``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response message. Any other ``code`` is an
-``errors.FaultCode``, and the payload is the fault's detail in UTF-8. A fault of the whole connection has call 0, which
-no request may use; after this fault the server closes the connection.
+client's own number for a request; the reply has the same number. So a client may send several requests before the first
+reply, and the server may answer in any order. ``timeout_ms`` is the client's time limit in milliseconds; 0 means no
+limit. ``method`` is the full name, ``/package.Service/Method``, in UTF-8. With ``code`` 0 the payload is the response
+message. Any other ``code`` is an ``errors.FaultCode``, and the payload is the fault's detail in UTF-8. A fault of the
+whole connection has the call number 0, which no request may use; after this fault the server closes the connection.
 
 The decoder refuses a length that is too small or over the limit, as soon as the four bytes of the length have come. So
-the decoder also refuses HTTP and TLS, whose first bytes mean a length of over 300 megabytes.
+the decoder also refuses HTTP and TLS, whose first four bytes would be a length of over 300 megabytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,8 +54,8 @@ class FramingError(ValueError):
 
 
 class RequestFrame(NamedTuple):
-    """A received request. The class is a tuple: every request makes one object, and a tuple takes half the time of a
-    dataclass object.
+    """A received request. The server makes one object for each request. So the class is a tuple, which takes half the
+    time of a dataclass object.
     """
 
     call: int
@@ -109,7 +109,7 @@ class FrameDecoder(Generic[Frame]):
         self._buffer = bytearray()
         self._needed = 0
         self.pending_bytes = 0
-        """Number of bytes that the decoder holds of an unfinished frame."""
+        """Number of bytes of an unfinished frame in the decoder's buffer."""
 
     def take_interim(self) -> bytes:
         """Returns no bytes: this protocol has no interim responses."""

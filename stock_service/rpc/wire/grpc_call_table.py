@@ -32,27 +32,27 @@ class CallTable:
         self.half: dict[int, IncomingCall] = {}
         """Unary calls whose message is not whole, by stream number."""
         self.open: dict[int, int] = {}
-        """Calls whose request waits for its reply, by stream. The value is ``IncomingCall.credit``: the number of bytes
-        that the client has added to the stream's flow-control window.
+        """Calls whose request waits for its reply, by stream number. The value is ``IncomingCall.credit``: the number
+        of bytes that the client has added to the stream's flow-control window.
         """
         self.kept: dict[int, IncomingCall] = {}
         """Calls of methods that stream, by stream number. The server answers one message of a call at a time."""
         self.early: dict[int, None] = {}
-        """Calls that the server ended before the client did, by stream: frames of such a call may be on their way."""
+        """Calls that the server ended before the client did, by stream number. Frames of these calls may still come."""
         self.costs: dict[int, int] = {}
-        """By stream: number of additional credits (``patience.py``) that a call costs, because of a costly header
-        block, if the call fails.
+        """For each stream, number of additional credits (``patience.py``) that the call costs if it fails, because its
+        header block was costly.
         """
         self.ready: list[GrpcRequest] = []
-        """Requests of kept calls that waited for the answer to an earlier message of the call, and may now begin."""
+        """Requests that waited for the answer to an earlier message of the same call, and may now begin."""
         self._lost = False
         self.pending_bytes = 0
-        """Value of ``GrpcSession.pending_bytes``. The session counts these bytes. The table only subtracts the
-        unfinished message of a kept call that ends.
+        """Value of ``GrpcSession.pending_bytes``. The session counts these bytes. When a kept call ends, the table
+        subtracts the bytes of the call's unfinished message.
         """
         self.room = streams_max
-        """Largest allowed number of calls in ``open``: ``streams_max``, less the half calls, the held calls, and the
-        kept calls that are neither held nor in ``open``.
+        """Largest allowed number of calls in ``open``: ``streams_max``, less the calls in ``half``, the calls whose
+        reply the endpoint holds, and the other calls in ``kept`` that are not in ``open``.
         """
         self.last = 0
         """Largest stream number that the client has used."""
@@ -62,29 +62,32 @@ class CallTable:
         """Number of DATA bytes of all replies. A usual reply that the windows allowed at once does not count."""
 
     def incoming(self, stream: int) -> IncomingCall | None:
-        """Returns the call of a stream if the call is half or kept; otherwise None."""
+        """Returns the call of a stream if the call is in ``half`` or ``kept``; otherwise None."""
         return self.half.get(stream) or self.kept.get(stream)
 
     def count(self) -> None:
-        """Computes the field ``room`` again. Called after each change of the half, kept or held calls."""
+        """Computes the field ``room`` again. Call ``count`` after each change of ``half``, ``kept`` or the endpoint's
+        ``held``.
+        """
         held, kept = self._endpoint.held, self.kept
         twice = sum((stream in held) + (stream in self.open) for stream in kept) if kept else 0
         self.room = self._streams_max - len(self.half) - len(kept) - len(held) + twice
 
     @property
     def half_bytes(self) -> int:
-        """Number of bytes of unfinished messages, plus 1 for each half call."""
+        """Number of bytes of unfinished messages, plus 1 for each call in ``half``."""
         return sum(len(call.body) + 1 for call in self.half.values()) + sum(
             len(call.body) for call in self.kept.values()
         )
 
     @property
     def waiting_bytes(self) -> int:
-        """Number of bytes of the kept calls' messages that wait for the answer to an earlier message."""
+        """Number of bytes of messages that wait for the answer to an earlier message of the same call."""
         return sum(call.waiting_bytes for call in self.kept.values()) if self.kept else 0
 
     def settle_kept(self) -> list[GrpcRequest]:
-        """Takes the next message of each kept call whose previous answer was sent. Returns the requests.
+        """Takes the next message of each call in ``kept`` whose previous answer was sent. Returns these messages as
+        requests.
 
         Widens the stream's flow-control window by the size of each taken message, unless the client has ended the call.
         """
@@ -157,8 +160,7 @@ class CallTable:
         self.early[stream] = None
 
     def forget(self, stream: int) -> None:
-        """Removes a call in any state. If the call was not answered, its client pays the credits of a costly header
-        block (``costs``)."""
+        """Removes a call in any state. If the call was not answered, its connection pays the credits in ``costs``."""
         self.half.pop(stream, None)
         self.kept.pop(stream, None)
         self.open.pop(stream, None)
@@ -169,7 +171,8 @@ class CallTable:
     # ---- replies
 
     def admit(self, request: GrpcRequest, reply: bytes) -> bytes:
-        """Returns the part of a request's reply that the windows allow now. The endpoint holds the rest of the reply.
+        """Returns the part of a request's reply that the flow-control windows allow now. The endpoint holds the rest of
+        the reply.
 
         Returns no bytes for a call that is over, for example for a cancelled call.
         """
@@ -194,7 +197,9 @@ class CallTable:
         return self._allowed(stream, credit, reply)
 
     def _allowed(self, stream: int, credit: int, reply: bytes) -> bytes:
-        """Returns the part of a reply that the windows allow now. The endpoint holds the rest of the reply."""
+        """Returns the part of a reply that the flow-control windows allow now. The endpoint holds the rest of the
+        reply.
+        """
         before, body, after, ends = parted(reply)
         self.sent_bytes += len(body)
         if not body:
@@ -206,8 +211,8 @@ class CallTable:
         return before + frames
 
     def _kept(self, incoming: IncomingCall, stream: int, reply: bytes, credit: int) -> bytes:
-        """Returns the part of a kept call's answer that the windows allow now. The endpoint holds the rest of the
-        answer.
+        """Returns the part of a kept call's answer that the flow-control windows allow now. The endpoint holds the rest
+        of the answer.
 
         The answer belongs to one message, or to the end of the call.
         """
@@ -229,7 +234,8 @@ class CallTable:
         return allowed
 
     def renew(self) -> None:
-        """Makes the server answer the first message of each watch again, because the answer may have changed.
+        """Makes the server answer each watch (a call that waits for changes) again, because the answer may have
+        changed.
 
         A watch that already waits for an answer gets no second answer.
         """
@@ -246,8 +252,8 @@ class CallTable:
         self._endpoint.outgoing += http2.goaway(last, ErrorCode.NO_ERROR, why)
 
     def drain(self) -> None:
-        """Sends GOAWAY, and refuses with UNAVAILABLE the calls whose message is not whole, except watches and calls
-        with many messages. Each other kept call ends once its waiting messages are answered.
+        """Sends GOAWAY. Refuses, with UNAVAILABLE, each call whose message is not whole, except watches and calls with
+        many messages. Each kept call that is not refused ends once its waiting messages are answered.
 
         The GOAWAY has the number of the last call that the server has seen. The server begins no call with a higher
         number, so a client may send such a call again.
@@ -271,8 +277,8 @@ class CallTable:
         self.ready += self.settle_kept()
 
     def lose(self) -> None:
-        """Removes the half and kept calls and the held replies, since the client sends no more bytes. Calls in ``open``
-        remain there, and get their replies.
+        """Removes the calls in ``half`` and ``kept``, and the held replies, since the client sends no more bytes. Calls
+        in ``open`` stay in ``open``, and get their replies.
         """
         self._lost = True
         self.half.clear()

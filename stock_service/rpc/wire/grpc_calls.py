@@ -1,6 +1,6 @@
-"""Received bytes and state of one gRPC call on a server. The state of a unary call ends when the message is whole, and
-the state of a kept call ends with the call. No I/O. ``grpc_session.py`` explains the states. A caller of any method
-must hold the connection's lock.
+"""Received bytes and state of one gRPC call on a server. The server needs the state of a unary call until the message
+is whole, and the state of a kept call until the call ends. No I/O. ``grpc_session.py`` explains the states. A caller of
+any method must hold the connection's lock.
 """
 
 from collections import deque
@@ -18,8 +18,8 @@ new message. LATER: an earlier message of this call was answered. MORE: asks for
 
 GrpcRequest = tuple[Head, int, bytes, int, dict[int, int], "Progress | None"]
 """A request, as a tuple: head, stream, message, flags, the connection's open calls by stream, and the progress of a
-kept call (None for a unary call). A request whose stream is not among the open calls was cancelled. A plain tuple takes
-the least time to make, and every request makes one tuple.
+kept call (None for a unary call). A request whose stream is not among the open calls was cancelled. The server makes
+one such tuple for every request: no object is made faster than a plain tuple.
 """
 
 WAITING_MAX = 64
@@ -29,7 +29,7 @@ GZIP_MOST = 1032
 """Largest possible ratio of the decompressed size to the compressed size in gzip."""
 
 Wrong = tuple[FaultCode, str]
-"""Code and text of the fault of a call whose messages are wrong."""
+"""Code and text of the fault for a call with wrong messages."""
 
 
 def unfolds_bytes(message: bytes) -> int:
@@ -41,13 +41,13 @@ def unfolds_bytes(message: bytes) -> int:
 
 
 class Progress:
-    """State of a kept call's answers, between two answers. Only the thread that answers a message of the call uses this
-    state.
+    """State of a kept call (whose method streams) that lasts from one answer to the next. Only the thread that answers
+    a message of the call uses this state.
     """
 
     def __init__(self) -> None:
         self.began_ns = 0
-        """Time when the call's first message arrived; 0 before the answer to this message begins."""
+        """Time when the call's first message arrived; 0 until the server begins to answer this message."""
         self.replies: Iterator[bytes] | None = None
         """Iterator of the remaining replies to the last message; None after the last reply."""
         self.said: ReplyMetadata | None = None
@@ -100,7 +100,7 @@ class IncomingCall:
         return bytes(memoryview(body)[PREFIX.size :])
 
     def add(self, piece: bytes, message_bytes_max: int) -> Wrong | None:
-        """Takes more bytes of the call's messages. Returns a fault for wrong bytes, and None for valid bytes."""
+        """Adds received bytes to the call's messages. Returns a fault for wrong bytes, and None for valid bytes."""
         body = self.body
         body += piece
         while len(body) >= PREFIX.size:

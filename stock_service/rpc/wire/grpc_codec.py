@@ -3,10 +3,11 @@
 ``prepare`` encodes a request once, except for the stream's number. Nearly always a reply comes as HEADERS, DATA and
 trailers in one read, and differs from earlier replies only in the stream's number and the message. The other bytes are
 the *shape* of the reply. The codec decodes a reply of a known shape by one look-up and a few comparisons. The codec
-decodes any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply is usual.
+decodes any other reply with ``rpc/wire/http2_endpoint.py``, and then remembers the reply's shape if the reply has the
+usual three frames.
 
-A shape is valid while equal header blocks have the same meaning. Equal blocks have the same meaning once the server's
-header table has size 0, which the client's SETTINGS demand. When the server changes the size of this table,
+A shape is valid while equal header blocks have the same meaning. Equal blocks have the same meaning if the server's
+header table has size 0, as the client's SETTINGS demand. When the server changes the size of this table,
 ``rpc/wire/header_blocks.py`` counts the change, and the codec forgets all shapes.
 
 Left out: compression, which the client refuses; metadata of a reply; streaming calls. Protocol: gRPC's
@@ -47,7 +48,7 @@ _SHAPES_MAX = 64
 """Largest number of remembered shapes. Replies with messages of different lengths have different shapes."""
 
 _PREFIX = Struct("!BI")
-"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then four bytes, the message's length.
+"""Prefix of a message: one byte, which is 1 for a compressed message, else 0; then the message's length in four bytes.
 """
 
 _NUMBER = Struct("!i")  # signed, so that packing a stream number over STREAM_MAX fails
@@ -147,8 +148,8 @@ class GrpcCodec:
         """Returns True if another call may be started; see ``codec.Codec``. Returns False also while a request waits
         for the server's flow-control windows.
 
-        Uses only half of the streams that the server allows: grpcio counts a call as open for some time after the
-        reply, and refuses calls over the limit.
+        Allows only half of the calls that the server allows. A server in grpcio counts a call as open for some time
+        after the reply, and refuses calls over its limit.
         """
         endpoint = self._endpoint
         allowed = endpoint.streams_max - (endpoint.streams_max >> 1)
@@ -205,8 +206,8 @@ class GrpcCodec:
     # ---- the usual reply
 
     def _take_usual(self, data: bytes, at: int, done: list[Reply]) -> int:
-        """Appends the replies of known shapes that begin at an offset to ``done``. Returns the offset after these
-        replies.
+        """Decodes the replies of known shapes that begin at the offset ``at``, and appends these replies to ``done``.
+        Returns the offset after these replies.
         """
         head, head_start, head_bytes = self._head.unpack_from, self._head_start, self._head_bytes
         calls, shapes, endpoint, end = self._open, self._shapes, self._endpoint, len(data)
@@ -337,8 +338,8 @@ class GrpcCodec:
         done.append((stream, outcome))
 
     def _on_goaway(self, payload: bytes, done: list[Reply]) -> None:
-        """Handles GOAWAY: this connection begins no more calls. Calls above GOAWAY's stream number end with a fault;
-        other calls may still be answered.
+        """Handles GOAWAY: this connection begins no more calls. Calls with a higher stream number than GOAWAY's end
+        with a fault. The server may still answer the other calls.
         """
         last, code, detail = http2.parse_goaway(payload)
         self._next = _NONE_LEFT

@@ -1,10 +1,10 @@
 """Meaning of a request's header block for a gRPC server: the request's method, time limit and metadata, or its refusal.
 
 ``header_blocks.py`` calls ``part`` once for each new field, and then ``Heads.head`` once for each new block, with the
-parts of the block's fields. A block may break the rules of HTTP/2 (RFC 9113, 8.2 and 8.3): then the head's
-``malformed`` has the fault, and the session resets the stream. If a block is no gRPC call, the server refuses the
-request with an HTTP status. If the server does not support a call, the server refuses the call with a gRPC status.
-Sources: gRPC's ``PROTOCOL-HTTP2.md`` and ``compression.md``.
+parts of the block's fields. If a block breaks the rules of HTTP/2 (RFC 9113, 8.2 and 8.3), the head's ``malformed``
+describes the fault, and the session resets the stream. If a block is no gRPC call, the server refuses the request with
+an HTTP status. If the server does not support a call, the server refuses the call with a gRPC status. Sources: gRPC's
+``PROTOCOL-HTTP2.md`` and ``compression.md``.
 """
 
 import binascii
@@ -19,7 +19,7 @@ from stock_service.rpc.errors import FaultCode
 from stock_service.rpc.security import AUTHORIZATION, UNREADABLE, Shown, shown_in
 
 TIMEOUT_MS_MAX = 99_999_999 * 3_600_000
-"""Largest time limit that ``grpc-timeout`` can state, in milliseconds: eight digits of hours."""
+"""Largest time limit that ``grpc-timeout`` can state, in milliseconds: 99,999,999 hours."""
 
 PATH_SHOWN_MAX = 200
 """Largest number of bytes of an unknown method's name that an error text shows."""
@@ -51,8 +51,8 @@ _NOT_METADATA = frozenset(
 _MALFORMED, _BEGINNING, _OWN, _METADATA, _BINARY, _WRONG = range(6)
 
 Part = tuple[int, bytes, bytes, Metadata]
-"""Meaning of a header field, as a tuple: its role (``_MALFORMED`` to ``_WRONG``); its name; its value, or the fault of
-the field; its metadata.
+"""A decoded header field: its role (a number from ``_MALFORMED`` to ``_WRONG``), its name, its value or the text of its
+fault, and its metadata.
 """
 
 
@@ -78,7 +78,7 @@ class Refusal(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Meaning of a request's header block."""
+    """Decoded header block of a request."""
 
     path: bytes = b""
     kind: Kind = Kind.UNARY
@@ -93,7 +93,7 @@ class Head(NamedTuple):
     """Value of ``content-length``; -1 for a head without this field."""
     refusal: Refusal | None = None
     malformed: str = ""
-    """Fault of the block by HTTP/2's rules; empty for a valid block."""
+    """Text that says how the block breaks HTTP/2's rules; empty for a valid block."""
     shown: Shown = None
     """Credential that the request shows."""
     trails: bool = False
@@ -106,8 +106,8 @@ class Heads:
     """Factory of one connection's heads. ``kinds`` has the kind of each method of the server, by the method's path.
 
     Calls of one client often differ only in their last metadata, such as the number of a trace. So the factory
-    remembers the latest valid head, without the metadata at the head's end. If the next block begins with the same
-    parts, the factory copies the remembered head, and adds the new metadata.
+    remembers the latest valid head of a unary call, without the metadata at the head's end. If the next block has the
+    same parts and then only metadata, the factory copies the remembered head, and adds the new metadata.
     """
 
     def __init__(self, kinds: Mapping[bytes, Kind]) -> None:

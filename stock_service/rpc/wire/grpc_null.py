@@ -3,7 +3,7 @@
 The null server speaks HTTP/2 (``http2.py``) without TLS. The server ignores the headers of a request. The headers of a
 reply add no entry to a header table.
 
-Left out: all checks of a client's bytes, and the flow control of a stream, since a reply is far smaller than the
+Left out: all checks of a client's bytes, and the flow control of streams: a reply is far smaller than a stream's
 default window of 65,535 bytes. The codec obeys the connection's flow control.
 """
 
@@ -40,8 +40,8 @@ class GrpcNull:
         self._received_bytes = 0  # bytes of DATA since the last WINDOW_UPDATE to the client
 
     def feed(self, data: bytes) -> bytes | None:
-        """Takes received bytes; returns a reply for each call that the bytes end. Returns None if the client does not
-        begin with HTTP/2's preface.
+        """Takes received bytes; returns a reply for each call whose request the bytes complete. Returns None if the
+        client does not begin with HTTP/2's preface.
         """
         data = self._rest + data
         at = 0

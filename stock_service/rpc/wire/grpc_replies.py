@@ -1,4 +1,4 @@
-"""Encoding of a gRPC server's replies: complete frames with the stream's number, before flow control.
+"""Encoding of a gRPC server's replies to complete frames. Flow control follows later (``grpc_call_table.py``).
 
 The header blocks of a reply use no dynamic table, so the constant blocks are encoded once, at import. A *usual* reply
 is HEADERS, one DATA frame and trailers, with the status OK and without metadata. Encoding a usual reply costs two calls
@@ -21,10 +21,10 @@ larger list. The server ends the connection after a larger block.
 """
 
 DETAIL_BYTES_MAX = 4000
-"""Limit of a status' text, in bytes as sent, since clients accept no trailers over 8,192 bytes."""
+"""Limit of a status' text, in bytes after percent-encoding. Clients accept no trailers over 8,192 bytes."""
 
 PREFIX = Struct("!BI")
-"""Prefix of a message: one byte, 1 for a compressed message and 0 for any other; then four bytes, the message's length.
+"""Prefix of a message: one byte, which is 1 for a compressed message, else 0; then the message's length in four bytes.
 """
 
 DETAILS = "grpc-status-details-bin"
@@ -33,7 +33,7 @@ DETAILS = "grpc-status-details-bin"
 _METADATA_NAME, _METADATA_TEXT = re.compile(r"[0-9a-z_.\-]+"), re.compile(r"(?! )[ -~]*(?<! )")
 
 _TEXT = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")
-"""Characters that a status' text has without percent-encoding."""
+"""Characters that a status' text may have without percent-encoding."""
 
 _BEGIN = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc")])
 _BEGIN_GZIP = encode_block([(b":status", b"200"), (b"content-type", b"application/grpc"), (b"grpc-encoding", b"gzip")])
@@ -174,7 +174,7 @@ def http_reply(stream: int, status: int, detail: str) -> bytes:
 
 @lru_cache(64)
 def _fault(code: int, detail: str) -> tuple[bytes, bytes]:
-    """Encodes a reply with a fault in two pieces: the bytes before the stream's number, and the bytes after it."""
+    """Encodes a reply with a fault in two pieces: the bytes before and after the stream's number."""
     fields = [(b":status", b"200"), (b"content-type", b"application/grpc"), *_status(code, detail)]
     if code == 12:  # UNIMPLEMENTED, perhaps for the request's encoding: a client may try again with a listed encoding
         fields.append((b"grpc-accept-encoding", b"identity,gzip"))

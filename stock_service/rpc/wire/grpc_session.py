@@ -19,8 +19,9 @@ A stream of HTTP/2 is one call. "The windows" are the client's flow-control wind
 | half, open, held | a wrong frame | closed | RST_STREAM, or GOAWAY if the connection cannot continue |
 | all of these | a frame that breaks the connection | closed | GOAWAY |
 
-A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind``
-states when a kept call ends. The end of a STREAMED call, or of a watch at the server's drain, is also a request.
+A call whose method streams (``Kind``) is *kept*: each message becomes a request, one after the other. ``Kind`` states
+when a kept call ends. The end of a STREAMED call is also a request. The end of a watch when the server drains is a
+request, too.
 
 A *usual* call arrives whole in two frames: HEADERS with a short plain block (``header_blocks.py``), and DATA that ends
 the stream. Nearly all calls of all clients are usual. ``_cut_usual`` brings a usual call to the state open at once.
@@ -46,7 +47,7 @@ from stock_service.rpc.wire.patience import Patience
 
 _DATA_START = Struct("!IBIBI")  # the header of DATA, and its message's prefix
 _DATA_FEW = 64
-"""Size in bytes below which a DATA frame counts as tiny. Tiny frames cost the receiver more time than the sender."""
+"""A DATA frame with fewer bytes than this is *tiny*. Tiny frames cost the receiver more time than the sender."""
 
 _NEW_BLOCK, _NEW_BYTES, _FIELDS = 4, 512, 16
 """Cost of a new header block whose call fails: ``_NEW_BLOCK`` credits, plus one credit for each ``_NEW_BYTES`` bytes of
@@ -57,12 +58,12 @@ _NEVER_MEANT = 8
 """Factor by which the cost of a malformed block is multiplied: no client library makes such a block."""
 
 _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
-"""Number of decompressed bytes that cost one credit, and nanoseconds that decompressing these bytes takes."""
+"""Number of decompressed bytes that cost one credit, and time in nanoseconds to decompress these bytes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""*Toil* is work of the server that brings no request, counted in credits. A client that owes more than ``TOIL_LEAST``
-credits *toils*: the server reads its bytes in small pieces. Each call pays back ``TOIL_A_CALL`` credits, since honest
-clients also send WINDOW_UPDATE and PING. A client owes ``TOIL_MOST`` credits at most.
+"""*Toil* is work of the server that brings no request, counted in credits. The client owes these credits, up to
+``TOIL_MOST``, and *toils* if it owes over ``TOIL_LEAST``: the server then reads the client's bytes in small pieces.
+Each call pays back ``TOIL_A_CALL`` credits, since honest clients also send WINDOW_UPDATE and PING.
 """
 
 
@@ -99,9 +100,9 @@ class GrpcSession:
         self._unpaid = 0  # credits of toil that no call has paid back
         self._heavy = 0  # credits for costly calls (large headers, compressed messages) since the last ``_count_toil``
         self.toils = True
-        """True if the connection must be read in small pieces."""
+        """True if the server must read the connection in small pieces."""
         self.later_ns = 0
-        """Estimated nanoseconds that decompressing the messages of the last bytes will take."""
+        """Estimated time, in nanoseconds, to decompress the messages of the last bytes."""
         self._draining = self._lost = False
         self.ended = False
         """True once the session takes no further calls, and the client has sent every earlier call completely."""
@@ -110,26 +111,26 @@ class GrpcSession:
 
     @property
     def pending_bytes(self) -> int:
-        """Number of bytes of unfinished frames, blocks and messages, plus 1 for each half call or unfinished block."""
+        """Number of bytes of unfinished frames, blocks and messages, plus 1 for each unfinished call or block."""
         return self._calls.pending_bytes
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes of held replies, and of waiting messages of kept calls."""
+        """Number of bytes of replies that the endpoint holds, and of waiting messages of streaming calls."""
         return self._endpoint.held_bytes + self._calls.waiting_bytes
 
     @property
     def occupied(self) -> bool:
-        """True if a kept call is open."""
+        """True if a call of a streaming method is open."""
         return bool(self._calls.kept)
 
     @property
     def reads_on(self) -> bool:
-        """True until ``lose``: a held reply may need a WINDOW_UPDATE from the client."""
+        """True until ``lose``: the rest of a reply may need a WINDOW_UPDATE from the client."""
         return not self._lost
 
     def take_outgoing(self) -> bytes:
-        """Takes the bytes to send now."""
+        """Removes and returns the bytes to send now."""
         return self._endpoint.take_outgoing()
 
     def take_interim(self) -> bytes:
@@ -137,7 +138,7 @@ class GrpcSession:
         return b""
 
     def take_ready(self) -> Sequence[GrpcRequest]:
-        """Takes the requests of kept calls that waited for an earlier answer, and may begin."""
+        """Removes and returns the requests of streaming calls that waited for an earlier answer, and may begin."""
         ready = list(self.ready)
         self.ready.clear()
         return ready
@@ -166,7 +167,7 @@ class GrpcSession:
         return requests
 
     def _feed_on(self, data: bytes, at: int, requests: list[GrpcRequest]) -> None:
-        """Takes all frames from the offset ``at`` on, whether usual or not. Raises SessionError."""
+        """Handles all frames from the offset ``at`` on, usual or not. Raises SessionError."""
         endpoint, end, toiled = self._endpoint, len(data), 0
         try:
             if self._unread:
@@ -207,7 +208,7 @@ class GrpcSession:
         self._calls.pending_bytes = len(self._pending) + self._endpoint.block_bytes + self._calls.half_bytes
 
     def _cut_usual(self, data: bytes, at: int, requests: list[GrpcRequest]) -> int:
-        """Appends the usual calls that begin at an offset to ``requests``. Returns the offset after these calls."""
+        """Appends the usual calls at the offset ``at`` to ``requests``. Returns the offset after these calls."""
         known, table = self._known, self._calls
         calls, end, last, room, endpoint = table.open, len(data), table.last, table.room, self._endpoint
         unpack_header, unpack_data = http2.HEADER.unpack_from, _DATA_START.unpack_from
@@ -254,7 +255,7 @@ class GrpcSession:
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
 
     def _on_ping(self) -> None:
-        """Counts a client's PING, unless replies to the client are held. Raises Http2Error after too many PINGs."""
+        """Counts a PING, unless the endpoint holds replies to the client. Raises Http2Error after too many PINGs."""
         self._endpoint.pings = 0
         if not (self.held or self._patience.ping(self._calls.answered, self._calls.sent_bytes)):
             raise Http2Error(ErrorCode.ENHANCE_YOUR_CALM, "too_many_pings")  # the words that gRPC's clients know
@@ -313,7 +314,7 @@ class GrpcSession:
                 self._on_end(stream, incoming, requests)
 
     def _read(self, block: bytes) -> tuple[Head, int]:
-        """Decodes a header block to its head, and to its cost in credits if the call fails. Raises BlockError."""
+        """Decodes a header block. Returns its head, and its cost in credits if the call fails. Raises BlockError."""
         blocks = self._blocks
         try:
             head = blocks.read(block)
@@ -324,7 +325,7 @@ class GrpcSession:
         return head, _NEW_BLOCK + work if blocks.count else 0
 
     def _count_unfolded(self, size: int) -> None:
-        """Counts the decompressed ``size`` that messages state, since decompressing a few bytes may take much work."""
+        """Counts the decompressed ``size`` that messages state: a few compressed bytes may cause much work."""
         credit = min(size, self._message_bytes_max) // _UNFOLDED_BYTES
         self._heavy += credit
         self.later_ns += credit * _UNFOLDED_NS
@@ -375,7 +376,7 @@ class GrpcSession:
     # ---- the end
 
     def retire(self) -> bool:
-        """Tells the client to connect again: GOAWAY with the largest stream number, and a PING (RFC 9113, 6.8)."""
+        """Tells the client to connect again, by GOAWAY with the largest stream number, and a PING (RFC 9113, 6.8)."""
         self._calls.say_goaway(http2.STREAM_MAX, OLD)
         self._endpoint.probe()
         return True
@@ -387,7 +388,7 @@ class GrpcSession:
         self._count_pending()
 
     def lose(self) -> None:
-        """Notes that the client sends no more bytes. Drops unfinished calls, kept calls and held replies."""
+        """Notes that the client sends no more bytes. Drops unfinished calls, streaming calls and held replies."""
         self._lost = True
         self._calls.lose()
         self._pending = b""

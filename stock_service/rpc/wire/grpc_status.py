@@ -45,20 +45,20 @@ _HTTP_FAULTS: dict[int, type[Fault]] = {
     503: Unavailable,
     504: Unavailable,
 }
-"""Fault of an HTTP status that is not 200. A status that is not in this table becomes an InternalFault."""
+"""Faults by HTTP status, for any status but 200. A status that is not in this table becomes an InternalFault."""
 
 _RESET_FAULTS: dict[int, type[Fault]] = {
     ErrorCode.REFUSED_STREAM: Unavailable,
     ErrorCode.CANCEL: Unavailable,  # a stopping server cancels its calls
     ErrorCode.ENHANCE_YOUR_CALM: Overloaded,
 }
-"""Fault of a call that RST_STREAM ended, by the frame's error code. A code that is not in this table becomes an
+"""Faults of calls that RST_STREAM ended, by the frame's error code. A code that is not in this table becomes an
 InternalFault.
 """
 
 
 class Block(NamedTuple):
-    """Meaning of a header block for a gRPC client."""
+    """Decoded header block, with the values that a gRPC client needs."""
 
     http_status: int
     """HTTP status; 0 for a block without an HTTP status, such as trailers; -1 for a value that is no number."""
@@ -108,7 +108,7 @@ def parse(fields: Sequence[Field]) -> Block:
 
 def status_fault(code: int, detail: str, peer: str) -> Fault:
     """Makes the fault of a gRPC status that is not OK, for any client. ``peer`` names the server."""
-    if code == _CANCELLED:  # by a server that stopped before it began the call; our own client cannot be the cause
+    if code == _CANCELLED:  # sent by a server that stopped before it began the call; our client cannot be the cause
         return Unavailable(f"call to {peer} cancelled by the server, which is stopping")
     if code == FaultCode.UNAVAILABLE:
         return Unavailable(f"connection to {peer}: {detail}")

@@ -3,22 +3,22 @@
 An encoded block uses only the static table and literals without indexing. So the block has the same meaning on every
 connection, and the caller may encode the block once.
 
-``BlockReader`` cuts a received block into fields, and looks the bytes of each field up among the connection's known
+``BlockReader`` cuts a received block into fields, and looks up the bytes of each field in the connection's known
 fields. Only a new field is decoded. If all fields of a block are known, the reader remembers the whole block. If two
 successive blocks begin with the same fields, the reader remembers these fields together, whatever their length.
 
 A peer that has received SETTINGS_HEADER_TABLE_SIZE = 0 sends *plain* blocks. Plain blocks neither use nor change the
-peer's dynamic table, so equal plain blocks always have the same meaning. A field that a block adds to a table of size 0
-is also plain. Before this setting arrives, a peer may use a table of 4,096 bytes, which the reader copies.
+peer's dynamic table, so equal plain blocks always have the same meaning. A block that adds a field to a table of size 0
+is also plain. Before this setting arrives, a peer may use a table of 4,096 bytes; the reader has a copy.
 
 A field that shows a token, and a block with such a field, are remembered by a digest, so no token stays in memory. In
 the copy of a peer's dynamic table only the meaning of such a field is stored.
 
-HPACK's Huffman code is like DEFLATE's (RFC 1951), with other lengths, and with codes over 15 bits, which usual text
-does not need. So zlib decodes a long string, as a block of DEFLATE. A table decodes any other string, byte by byte.
+HPACK's Huffman code is like DEFLATE's (RFC 1951), but its codes have other lengths. Usual text needs no code over 15
+bits. So zlib decodes a long string, as a block of DEFLATE. A table decodes any other string, byte by byte.
 
-Left out: the check of RFC 9113, 4.3.1, that a peer's first block after its acknowledgement begins with the new table
-size. Blocks that break this rule are decoded.
+Left out: a check that a peer, after its acknowledgement of our SETTINGS, begins the first block with the new table size
+(RFC 9113, 4.3.1). A block that breaks this rule is decoded.
 """
 
 import zlib
@@ -46,13 +46,13 @@ TABLE_BYTES_MAX = 4096
 """Largest size of a peer's dynamic table, in bytes, before the peer has received our setting."""
 
 _RESIZED_MAX = 2
-"""Largest number of changes of the table's size in one block (RFC 7541, 4.2): smaller, and larger again."""
+"""Largest number of changes of the table's size in one block (RFC 7541, 4.2): first smaller, then larger."""
 
 _UNFOLDED = 4
-"""With a dynamic table, a list over the limit is still decoded, up to this multiple of the limit."""
+"""A list over its limit is decoded up to this multiple of the limit: a dynamic table may need the fields."""
 
 _NEW_BYTES_MAX = 32_768
-"""Largest number of bytes of one block's new fields, even in a list over its limit that only the table needs."""
+"""Largest number of bytes of one block's new fields, also while a list over its limit is decoded for the table."""
 
 _INTEGER_BITS_MAX = 35
 """Largest number of bits of an integer after its prefix. No limit of this module needs more bits."""
@@ -61,7 +61,7 @@ _NAME_BYTES_MAX = 64
 """Length in bytes of the longest field name that the process remembers, for all connections."""
 
 _INFLATED_MIN = 16
-"""Length in bytes from which zlib decodes a Huffman-coded string faster than the table. zlib needs 1.2 µs to start."""
+"""Shortest Huffman-coded string, in bytes, that zlib decodes faster than the table. zlib needs 1.2 µs to start."""
 
 _CODE_BITS_MAX = 15
 """Length in bits of DEFLATE's longest code."""
@@ -82,7 +82,7 @@ _Row = list[tuple["_Row", bytes]]
 """A state of the Huffman decoder: for each next byte of code, the next state and the decoded text."""
 
 _ROWS: list[_Row] = [[] for _ in range(len(HUFFMAN_TABLE) // 16)]
-"""States of the Huffman decoder. The first use fills a state, since all filled states together take 10 MB."""
+"""States of the Huffman decoder. A state is filled at its first use: all filled states would take 10 MB."""
 
 _STATES = {id(row): state for state, row in enumerate(_ROWS)}
 _MAY_END = {id(_ROWS[state]) for state, flags, _ in HUFFMAN_TABLE if flags & HUFFMAN_COMPLETE}
@@ -102,7 +102,7 @@ class BlockReader(Generic[Part, Meaning]):
     """Decoder of one connection's header blocks, with a cache. Not thread-safe.
 
     ``part`` makes the meaning of one field, from its name and value. ``mean`` makes the meaning of a block, from the
-    results of ``part``. The reader remembers both results, so nobody may change them. ``list_bytes_max`` limits the
+    results of ``part``. The reader remembers these meanings, so nobody may change them. ``list_bytes_max`` limits the
     size of a header list by RFC 9113, 6.5.2.
     """
 
@@ -120,7 +120,7 @@ class BlockReader(Generic[Part, Meaning]):
         self._plain = self._shows = False  # properties of the last block: it was plain; it showed a token
         self._tokens = False  # True: a known block shows a token
         self.known: dict[bytes, Meaning] = {}
-        """Meanings of plain blocks. The key is the block; with a token, its ``concealed`` digest. Only for reading."""
+        """Meanings of plain blocks. The key is the block or, with a token, its digest (``concealed``). Read-only."""
         self.changes = 0
         """Number of changes of the table's size. Each change makes the reader forget all known blocks."""
         self.count, self.new_bytes = 0, 0
@@ -220,7 +220,7 @@ class BlockReader(Generic[Part, Meaning]):
         return parts
 
     def _new(self, field: bytes, value: int, index: int) -> _Entry[Part]:
-        """Decodes a field with new bytes. ``value`` is the offset of its value. Raises BlockError, IndexError."""
+        """Decodes a new field. ``value`` is the offset of the field's value. Raises BlockError, IndexError."""
         if field[0] & 0xE0 == 0x20:
             raise BlockError("a table's size behind a field")
         if index:
@@ -257,7 +257,7 @@ class BlockReader(Generic[Part, Meaning]):
     # ---- the peer's dynamic table
 
     def _kept(self, index: int) -> _Entry[Part]:
-        """Returns the table's field with an HPACK index. Raises BlockError."""
+        """Returns the field at an HPACK index of the table. Raises BlockError."""
         self._not_plain()
         index -= len(_STATIC) + 1
         if index >= len(self._table):
@@ -272,7 +272,7 @@ class BlockReader(Generic[Part, Meaning]):
         self._shrink()
 
     def _resized(self, block: bytes) -> int:
-        """Applies the table sizes at a block's beginning. Returns the offset of the first field. Raises BlockError."""
+        """Applies the table sizes that begin a block. Returns the offset of the first field. Raises BlockError."""
         self._not_plain()
         at = count = 0
         while at < len(block) and block[at] & 0xE0 == 0x20:
@@ -300,7 +300,7 @@ class BlockReader(Generic[Part, Meaning]):
 
 
 def _integer(block: bytes, at: int, most: int) -> tuple[int, int]:
-    """Decodes an integer with the prefix mask ``most``, and returns the offset after it. BlockError, IndexError."""
+    """Returns an integer with the prefix mask ``most``, and the offset after it. Raises BlockError, IndexError."""
     number = block[at] & most
     if number < most:
         return number, at + 1
@@ -328,7 +328,7 @@ _name = lru_cache(256)(_text)
 
 
 def _block_begin() -> bytes:
-    """Makes the header of a DEFLATE block whose literals have HPACK's codes. First come empty blocks, as padding.
+    """Makes empty DEFLATE blocks, as padding, and then the header of a block whose literals have HPACK's codes.
 
     Each HPACK code over 15 bits begins with 15 ones. In this block 15 ones are the code for the block's end.
     """
@@ -350,7 +350,7 @@ def _inflated(code: bytes) -> bytes | None:
     """Decodes a Huffman-coded string with zlib. Returns None if the string is faulty, or has a code over 15 bits."""
     inflater, bits = _INFLATER.copy(), code.translate(_REVERSED)
     text, last = inflater.decompress(bits[:-1]), inflater.decompress(bits[-1:])
-    # less than a byte of padding remains; if the padding is 1 bits, further 1 bits decode to no symbol
+    # less than a byte of padding remains; after a padding of 1 bits, further 1 bits decode to no symbol
     return text + last if last and not inflater.decompress(b"\xff\xff") else None
 
 

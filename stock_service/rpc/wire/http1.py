@@ -12,7 +12,7 @@
 | TRAILER | an empty line | HEAD, and a message is complete |
 
 A proxy and this server must not read the same bytes as different messages (request smuggling). So the decoder refuses a
-message with one of these: both a length and a transfer coding; two lengths, content types or hosts; no host in
+message with one of these faults: both a length and a transfer coding; two lengths, content types or hosts; no host in
 HTTP/1.1; a folded field; a wrong character in a field's name; a bare CR or LF.
 
 A decoder remembers accepted heads. A head with the same bytes as a remembered head is neither parsed nor checked again.
@@ -38,7 +38,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 """Interim response to a client that sends ``Expect``, and sends the body only after this response."""
 
 _HEADS_MAX = 1024
-"""Largest number of remembered heads, of all decoders that share the heads."""
+"""Largest number of heads that decoders remember together."""
 
 _HEAD_BYTES_KEPT = 512
 """Size of the largest head that decoders remember, in bytes."""
@@ -141,7 +141,7 @@ class HttpDecoder(Generic[Head]):
         self._need = 0  # length of the body or chunk that the decoder waits for; in TRAILER, bytes still allowed
         self._interim = b""
         self.ended = False
-        """True if a message was marked as the connection's last message. The decoder reads no bytes after it."""
+        """True if a message was marked as the connection's last. The decoder reads no bytes after this message."""
 
     @property
     def pending_bytes(self) -> int:
@@ -149,12 +149,12 @@ class HttpDecoder(Generic[Head]):
         return len(self._buffer) + len(self._body) + (self._head is not None)
 
     def take_interim(self) -> bytes:
-        """Returns ``CONTINUE`` if the client waits for the interim response, once for each message; else no bytes."""
+        """Returns ``CONTINUE`` if the client waits for this response, once for each message. Else returns no bytes."""
         interim, self._interim = self._interim, b""
         return interim
 
     def retire(self) -> bool:
-        """Marks the message whose head comes next as the connection's last message. May be repeated. Returns True."""
+        """Marks the message whose head comes next as the connection's last. Returns True. May be called again."""
         parse = self._parse
         self._heads, self._parse = {}, lambda raw: parse(raw)._replace(close=True)
         return True
@@ -344,10 +344,10 @@ def _response_head(head: bytes) -> ResponseHead:
 
 
 def _fields(head: bytes) -> dict[bytes, bytes]:
-    """Parses the fields of a head. Returns the values by field name in lower case; the values of a repeated field
-    become one value, with commas.
+    """Parses the fields of a head. Returns each field's value, by the field's name in lower case. The values of a
+    repeated field become one value, with commas.
 
-    Raises HttpError for a line that is no field, and for a second field of a name in ``_ONCE``.
+    Raises HttpError for a line that is no field, and if a name in ``_ONCE`` comes twice.
     """
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\r\n") if head else ():

@@ -1,8 +1,8 @@
 """Conversion between HTTP's statuses and faults (``errors.py``), and encoding of requests and responses. No I/O.
 
-A response with a fault has the fault's code in the header field ``Fault``, since some faults share an HTTP status:
-UNIMPLEMENTED (no method has the path) and NOT_FOUND are both 404. A client makes the fault from the field ``Fault`` or,
-if the field is missing, from the status.
+A response with a fault has the fault's code in the header field ``Fault``. The status is not enough: UNIMPLEMENTED (no
+method has the path) and NOT_FOUND are both 404. A client makes the fault from the field ``Fault`` or, if the field is
+missing, from the status.
 """
 
 from http import HTTPStatus
@@ -54,8 +54,8 @@ _NAMED = {code.name.encode(): FAULTS[code] for code in FaultCode}
 
 
 def encode_request(verb: bytes, path: bytes, kind: bytes, payload: bytes, fields: bytes) -> bytes:
-    """Encodes a request. ``kind`` is the content type of a payload that is not empty. ``fields`` has further header
-    fields, each followed by CRLF.
+    """Encodes a request. ``kind`` is the content type of the payload. ``fields`` has further header fields, each
+    followed by CRLF.
     """
     body = b"Content-Type: %s\r\nContent-Length: %d\r\n" % (kind, len(payload)) if payload or verb == b"POST" else b""
     return b"%s %s HTTP/1.1\r\n%s%s\r\n%s" % (verb, path, fields, body, payload)

@@ -77,7 +77,7 @@ def settings(*pairs: tuple[int, int]) -> bytes:
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """Encodes a WINDOW_UPDATE frame, which allows ``count`` more bytes on a stream. Stream 0 is the connection."""
+    """Encodes a WINDOW_UPDATE frame, which allows ``count`` more bytes on a stream, or on the connection (stream 0)."""
     return frame(WINDOW_UPDATE, 0, stream, _U32.pack(count))
 
 

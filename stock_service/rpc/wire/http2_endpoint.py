@@ -6,9 +6,9 @@ every other frame, as an ``Event``, to the owner of the streams: a client's code
 gathers the bytes to send. The endpoint *holds* the part of a body that the peer's flow-control windows do not allow.
 Later the endpoint moves this part to ``outgoing`` when a WINDOW_UPDATE or SETTINGS allows the part.
 
-Rules: every fault of a peer is an ``Http2Error`` and ends the connection. RFC 9113, 5.4.1, allows this also for a fault
-of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes), header blocks and answers
-have limits. The endpoint ignores unknown frames, flags and settings.
+Rules: every fault of a peer is an ``Http2Error`` and ends the connection. By RFC 9113, 5.4.1, an endpoint may end the
+connection also for a fault of one stream. A peer cannot make the endpoint use unbounded memory: frames (16,384 bytes),
+header blocks and answers have limits. The endpoint ignores unknown frames, flags and settings.
 
 Left out: priorities, server push, and a check that the peer keeps within its windows. The endpoint also ignores the
 peer's limit of header lists, and the peer's size of the header table, since sent blocks use no table
@@ -27,7 +27,7 @@ least one stream.
 """
 
 ANSWERS_MAX = 1000
-"""Largest number of PING and SETTINGS frames between two calls of ``take_outgoing``. An honest peer sends fewer frames.
+"""Largest number of a peer's PING and SETTINGS frames between two calls of ``take_outgoing``. Honest peers send fewer.
 """
 
 _HEADER_BYTES = http2.HEADER.size
@@ -61,7 +61,7 @@ class Endpoint:
     """One end of a connection, client or server; see the module. Not thread-safe."""
 
     def __init__(self, window_bytes: int, block_bytes_max: int) -> None:
-        """``window_bytes`` is our flow-control window of the connection, for the peer's DATA.
+        """``window_bytes`` is the size of our flow-control window, which limits the peer's DATA on the connection.
 
         The owner announces the window. The endpoint renews the window when the peer has used half of the window. The
         owner announces and renews the windows of streams. ``block_bytes_max`` limits a header block.
@@ -75,7 +75,7 @@ class Endpoint:
         self.block_stream = 0
         """Stream with an unfinished header block, or 0. The next frame must be a CONTINUATION of this stream."""
         self.held: dict[int, _Held] = {}
-        """Bodies whose rest waits for the peer's windows, by stream. Other code may only read this field."""
+        """By stream: bodies whose rest waits for the peer's flow-control windows. Only for reading."""
         self.outgoing = bytearray()
         """Bytes to send. ``take_outgoing`` takes these bytes."""
         self.received = 0
@@ -130,7 +130,7 @@ class Endpoint:
         return stop, taker(self, flags, stream, payload)
 
     def take_outgoing(self) -> bytes:
-        """Takes the bytes to send now."""
+        """Removes and returns the bytes to send now."""
         if not self.outgoing:
             return b""
         data = bytes(self.outgoing)
@@ -171,19 +171,21 @@ class Endpoint:
 
     @property
     def held_bytes(self) -> int:
-        """Number of unsent bytes of the held bodies."""
+        """Number of unsent bytes of the bodies in ``held``."""
         return sum(len(held.body) - held.at for held in self.held.values()) if self.held else 0
 
     def drop_all(self) -> None:
-        """Forgets all held bodies."""
+        """Forgets all bodies in ``held``."""
         self.held.clear()
 
     def drop(self, stream: int) -> bool:
-        """Forgets the held body of a stream; returns True if the stream had a held body."""
+        """Forgets the body of a stream in ``held``; returns True if ``held`` had such a body."""
         return self.held.pop(stream, None) is not None
 
     def _allowed(self, stream: int, held: _Held) -> bytes:
-        """Takes the frames of a body that the peer's windows allow now. The bytes ``after`` follow the last frame."""
+        """Removes from a held body, and returns, the frames that the peer's windows allow now. The bytes ``held.after``
+        follow the last frame.
+        """
         total = len(held.body)
         stop = min(total, held.at + max(0, min(self.send_window, self.stream_window + held.credit - held.at)))
         self.send_window -= stop - held.at
@@ -360,8 +362,8 @@ _TAKERS: dict[int, Callable[[Endpoint, int, int, bytes], Event | None]] = {
 
 
 def _check(kind: int, stream: int, payload: bytes) -> None:
-    """Checks the length of a frame of a fixed length, and the frame's stream number. The number must be 0 for SETTINGS,
-    PING and GOAWAY, may be any number for WINDOW_UPDATE, and must not be 0 for other frames.
+    """Checks a frame's length, if its kind has a fixed length, and its stream number. The stream number must be 0 for
+    SETTINGS, PING and GOAWAY, may be any number for WINDOW_UPDATE, and must not be 0 for other frames.
     """
     if kind != http2.WINDOW_UPDATE and (kind in _OF_CONNECTION) == bool(stream):
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"frame {kind} on stream {stream}")

@@ -1,35 +1,39 @@
-"""Limit on HTTP/2 frames without a message, against floods of frames. No I/O; the caller passes the clock.
+"""Protection against floods of HTTP/2 frames: a limit on frames without a message. No I/O; the caller passes the clock.
 
 A frame without a message costs the server processor time, and the sender nearly nothing. Such frames are PING,
 SETTINGS, RST_STREAM, PRIORITY, WINDOW_UPDATE, DATA of a few bytes, and HEADERS whose call fails. Each such frame costs
 the connection one or more *credits*. One credit stands for some 5 to 10 µs of the server's time. A connection earns
-credits with time, with each answered call, and with each sent byte, since a client that receives many bytes must send
-WINDOW_UPDATE. A connection without credits counts as a flood. The headers of an answered call cost nothing, whether
-long or short, known or new.
+credits with time, with answered calls, and with the bytes that the server sends: a client that receives many bytes must
+send WINDOW_UPDATE. If a connection has no credits left, its frames count as a flood. The headers of an answered call
+cost nothing, whether long or short, known or new.
 """
 
 from collections.abc import Callable
 
 CREDITS_MAX = 1000
-"""Largest number of credits that a connection may have, and number of credits that a connection earns in a second. The
-credits stand for at least 5 ms of a server's time.
+"""Largest number of credits that a connection may have, and number of credits that a connection earns in a second.
+These 1000 credits stand for at least 5 ms of a server's time.
 """
 
 CREDITS_FIRST = 400
-"""Credits of a new connection: below ``CREDITS_MAX``, since a closed client may connect again at once."""
+"""Number of credits of a new connection. The number is below ``CREDITS_MAX``: a client may connect again at once when
+the server has closed its connection.
+"""
 
 CREDITS_PER_ANSWER = 16
 """Number of credits that an answered call earns. An honest client sends at most four frames without a message for a
-call. The number of credits is larger, since a client may also cancel late calls, which earn no credits.
+call. An answered call earns more than four credits, since a client may also cancel late calls, which earn no credits.
 """
 
 BYTES_PER_CREDIT = 1024
-"""Number of sent bytes that earn one credit. Clients widen the window of a stream or connection by 8 KiB or more."""
+"""Number of bytes that the server must send until the connection earns one credit. A client's WINDOW_UPDATE widens a
+window by 8 KiB or more.
+"""
 
 PINGS_MAX, PING_NS = 16, 10**9
-"""Largest count of PINGs while no call is answered and no byte is sent, and nanoseconds after which the count falls by
-1. A client that keeps its connection alive needs one PING in ten seconds. gRPC's own servers allow two PINGs, and then
-one PING in five minutes.
+"""Largest count of PINGs while the server answers no call and sends no byte. The count falls by 1 after each
+``PING_NS`` nanoseconds. A client that keeps its connection alive needs one PING in ten seconds. gRPC's own servers
+allow two PINGs, and then one PING in five minutes.
 """
 
 
@@ -48,7 +52,7 @@ class Patience:
 
     def spend(self, answered: int, sent_bytes: int, cost: int = 1) -> bool:
         """Takes ``cost`` credits; returns False if the connection had too few credits. ``answered`` and ``sent_bytes``
-        are the connection's total numbers of answered calls and sent bytes.
+        are totals of the connection: the answered calls, and the bytes that the server has sent.
         """
         self._credits -= cost
         if self._credits < 0:

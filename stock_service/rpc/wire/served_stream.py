@@ -8,8 +8,8 @@
 | READING | a reply that the client does not take | PAUSED | stops reading; sends the rest when the client takes more |
 | READING | bytes that are no request | ENDING | answers the requests before, then sends the fault |
 | READING | a request that is marked as the last request | ENDING | answers the request |
-| READING | half a request of a client that waits for an interim response | READING | sends it after earlier replies |
-| READING, PAUSED | its age limit, if the protocol cannot tell the client | ENDING | answers the requests read before |
+| READING | half a request, and the client waits for an interim response | READING | sends the response in its turn |
+| READING, PAUSED | the age limit, if the protocol cannot tell the client | ENDING | answers the requests read before |
 | READING | a request that is not whole after ``read_timeout_s`` | ENDING | sends the fault at once |
 | READING | no event for ``idle_timeout_s`` | CLOSED | closes the connection |
 | PAUSED | room in the pipeline, no unsent byte, no waiting request | READING | reads again |
@@ -22,17 +22,17 @@
 | all of these | the client is gone, or takes no byte for ``read_timeout_s`` | BROKEN | drops replies; no new requests |
 | BROKEN | no request is in flight | CLOSED | closes the connection |
 
-LEAVING is necessary: if a connection is closed with unread bytes, the kernel resets the connection, and the reset
-destroys replies on their way. ``closing.py`` of the server core decides how long LEAVING lasts.
+LEAVING is necessary. If the server closed a connection with unread bytes, the kernel would reset the connection. The
+reset would destroy replies that are still on their way. ``closing.py`` of the server core limits this state.
 
-Only the reading thread writes ``received``. The answering threads write ``answered``, one at a time, under the owner's
-lock. The reading thread computes ``received - answered`` without this lock. So the reading thread may see too many
-requests in flight, but never too few. The reading thread first leaves READING (``release``), and then reads
-``answered``. An answering thread first counts its reply, and then looks at the state (``replied``). So at least one of
-the two threads sees the write of the other thread, and looks at the connection. The reading thread always looks at a
-connection that is ``queued`` for a turn, and sets ``queued`` to False before this look.
+Only the reading thread writes ``received``. The answering threads write ``answered``, one at a time, under the lock of
+the connection's owner. The reading thread computes ``received - answered`` without this lock. So the reading thread may
+see too many requests in flight, but never too few. The reading thread first leaves READING (``release``), and then
+reads ``answered``. An answering thread first counts its reply, and then looks at the state (``replied``). So at least
+one of the two threads sees the write of the other thread, and looks at the connection. The reading thread always looks
+at a connection that is ``queued`` for a turn, and sets ``queued`` to False before this look.
 
-Left out: waking threads, and unsent bytes of replies, which ``ServedConnection`` keeps.
+Left out: code that wakes threads. ``ServedConnection`` keeps the unsent bytes of replies.
 """
 
 from collections import deque
@@ -56,10 +56,10 @@ class RequestDecoder(Protocol[Request_co]):
 
     @property
     def ended(self) -> bool:
-        """True if a request was marked as the connection's last request. The decoder reads no bytes after it."""
+        """True if a request was marked as the connection's last. The decoder reads no bytes after this request."""
 
     def take_interim(self) -> bytes:
-        """Takes the interim response for which a client waits before it sends the rest of a request; often no bytes."""
+        """Returns, once, the interim response that a client needs before it sends the rest of a request; else none."""
 
     def retire(self) -> bool:
         """Tells the client of an old connection to open another connection, so that ``ended`` is True soon. Returns
@@ -67,7 +67,7 @@ class RequestDecoder(Protocol[Request_co]):
         """
 
     def feed(self, data: bytes) -> Sequence[Request_co]:
-        """Takes bytes; returns the requests that the bytes complete. Raises FramingError, with the earlier requests."""
+        """Takes bytes; returns the requests that the bytes complete. Raises FramingError with the earlier requests."""
 
 
 class Session(RequestDecoder[Request], Protocol[Request]):
@@ -102,23 +102,23 @@ class Session(RequestDecoder[Request], Protocol[Request]):
 
     @property
     def toils(self) -> bool:
-        """True if decoding the last bytes took long for few requests. The server must then read in small pieces."""
+        """True if the last bytes took long to decode, for few requests. The server must then read in small pieces."""
 
     @property
     def later_ns(self) -> int:
-        """Estimated nanoseconds that workers will take to decode the messages of the last bytes."""
+        """Estimated nanoseconds that workers will take to decode the messages in the last bytes."""
 
     def take_outgoing(self) -> bytes:
-        """Takes the bytes to send now."""
+        """Removes and returns the bytes to send now."""
 
     def take_ready(self) -> Sequence[Request]:
-        """Takes the requests that had to wait for the answer to an earlier request, and may now begin."""
+        """Removes and returns the requests that had to wait for the answer to an earlier request, and may now begin."""
 
     def admit(self, request: Request, reply: bytes) -> bytes:
         """Returns the part of a request's reply to send now. ``take_outgoing`` returns the held rest later."""
 
     def renew(self) -> None:
-        """Makes the server answer each call that watches for changes once more, because the answer may have changed."""
+        """Makes the server answer each watch (a call that waits for changes) again: the answer may have changed."""
 
     def drain(self) -> None:
         """Stops taking requests, and tells the client that the server is stopping."""
@@ -163,7 +163,7 @@ class ServedStream(Generic[Request]):
         now_ns: int,
         session: Session[Request] | None = None,
     ) -> None:
-        """``objection`` encodes the reply to a FramingError. ``session`` is the decoder, if it is a ``Session``."""
+        """``objection`` encodes the reply to a FramingError. ``session`` is the ``decoder``, if it is a ``Session``."""
         self.state = READING
         self.received = 0
         """Number of dispatched requests, plus the number of faults and interim responses sent without a request."""
@@ -171,15 +171,15 @@ class ServedStream(Generic[Request]):
         self.unsent = False
         """True if bytes of a reply wait until the client takes them."""
         self.queued = False
-        """True if the connection waits for a turn, at which the reading thread looks at it (``queue.py``)."""
+        """True if the connection waits for a turn: then the reading thread looks at the connection (``queue.py``)."""
         self._pipeline_max = pipeline_max
         self._decoder = decoder
         self._session = session
         self._objection = objection
-        self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrivals
+        self._waiting: deque[tuple[Request, int]] = deque()  # requests not released yet, with their arrival times
         self._waiting_bytes = 0  # upper bound for the bytes of ``_waiting``
-        self._last_words = b""  # last bytes to send, once all requests before are answered
-        self._active_ns = now_ns  # time of the last event, exact to one sweep
+        self._last_words = b""  # last bytes to send, after the replies to all requests
+        self._active_ns = now_ns  # time of the last event, wrong by one sweep of the connections at most
         self._partial_ns = 0  # time since which a request is not whole; 0 without an unfinished request
         self._blocked_ns = 0  # time since which the client takes no bytes; 0 if the client takes bytes
         self._held = False  # True: the last ``settle`` left the state PAUSED
@@ -243,7 +243,7 @@ class ServedStream(Generic[Request]):
         return unsent or (self.state is not READING and self.state is not CLOSED and not self.queued)
 
     def said(self, unsent: bool, moved: bool) -> None:
-        """Notes sent bytes that are no new reply. ``unsent``: some wait. ``moved``: some belong to held replies."""
+        """Notes that bytes other than a new reply were sent. ``unsent``: some wait. ``moved``: held bytes were sent."""
         self.unsent = unsent
         if moved:
             self._blocked_ns = 0
@@ -258,7 +258,7 @@ class ServedStream(Generic[Request]):
     def take(self, data: bytes, now_ns: int, arrived_ns: int) -> Request | None:
         """Takes bytes that were read. Nearly always returns the request to dispatch; after None, call ``release``.
 
-        Call ``take`` only in READING, while no request waits. The kernel had the bytes from ``arrived_ns`` on.
+        Call ``take`` only in READING, while no request waits. The kernel has had the bytes since ``arrived_ns``.
         """
         self._active_ns = now_ns
         decoder = self._decoder
@@ -282,9 +282,9 @@ class ServedStream(Generic[Request]):
         return None
 
     def release(self, count: int) -> list[tuple[Request, int]]:
-        """Releases up to ``count`` requests, as far as the pipeline's limit allows, each with its arrival time.
+        """Releases up to ``count`` requests, within the pipeline's limit. Returns each request and its arrival time.
 
-        Call ``settle`` afterwards. Set ``queued`` if the connection has more requests to release, for another turn.
+        Call ``settle`` afterwards. If more requests can be released, set ``queued``: the connection waits for a turn.
         """
         if self.state is READING:
             self.state = PAUSED  # before a read of ``answered``: a thread that answers later sees PAUSED, and wakes us
@@ -295,7 +295,7 @@ class ServedStream(Generic[Request]):
     def held_bytes(self) -> int:
         """Memory in bytes of unfinished and waiting requests, and of a session's held replies.
 
-        While requests wait, all bytes read since then count. A growing bytearray takes an eighth more than its bytes.
+        While requests wait, all bytes read with them count. A growing bytearray takes an eighth more memory.
         """
         if not self._waiting:
             self._waiting_bytes = 0
@@ -324,7 +324,7 @@ class ServedStream(Generic[Request]):
         return islice(self._waiting, self.releasable())
 
     def words(self) -> bytes:
-        """Takes bytes to send now: an interim response, the last fault, or nearly always none. Counts as a reply."""
+        """Takes bytes to send now: an interim response, the last fault, or mostly none. They count as a reply."""
         if self._waiting or self.in_flight:
             return b""
         words, self._last_words = self._last_words, b""
@@ -335,7 +335,7 @@ class ServedStream(Generic[Request]):
         return words
 
     def settle(self, now_ns: int) -> None:
-        """Returns to READING, if the pipeline has room. Call this after ``release``."""
+        """Changes PAUSED to READING, if the pipeline has room. Call ``settle`` after ``release``."""
         if self.state is PAUSED and not (self._waiting or self.unsent or self.in_flight >= self._pipeline_max):
             self.state = READING
             if self._held and self._partial_ns:  # the client could not send the rest while the server did not read
@@ -347,7 +347,7 @@ class ServedStream(Generic[Request]):
             self._blocked_ns = 0  # the client may have cancelled the calls of held replies
 
     def end(self, by_client: bool = False) -> None:
-        """Stops the reading; read requests are still answered. ``by_client``: the client has ended its sending."""
+        """Stops the reading. Read requests are still answered. ``by_client``: the client has ended its sending."""
         self._ended = self._ended or by_client
         if self.state is READING or self.state is PAUSED:
             self.state = ENDING
@@ -358,7 +358,7 @@ class ServedStream(Generic[Request]):
             self.end()
 
     def leave(self) -> None:
-        """Changes the state to LEAVING, which drops received bytes. Call ``leave`` only while ``finished`` is True."""
+        """Changes the state to LEAVING: received bytes are dropped. Call ``leave`` only while ``finished`` is True."""
         self.state = LEAVING
 
     def cut(self) -> None:
@@ -393,7 +393,7 @@ class ServedStream(Generic[Request]):
         return Overdue.NOTHING
 
     def _note_partial(self, whole: bool, now_ns: int) -> None:
-        """Records since when a request is not whole. ``whole`` is True if the last bytes completed another request."""
+        """Notes the time since which a request is not whole. ``whole``: the last bytes completed another request."""
         if not self._decoder.pending_bytes:
             self._partial_ns = 0
         elif whole or not self._partial_ns:
