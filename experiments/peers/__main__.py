@@ -38,7 +38,8 @@ def main() -> int:
 
 
 def _build(wanted: tuple[str, tuple[str, ...]], names: Iterable[str]) -> bool:
-    """Runs a build command in its language's folder, and marks its peers as built. True if the command succeeded.
+    """Runs a build command in its language's folder, and marks its peers as built. Returns True if the command
+    succeeded.
 
     ``wanted`` is the language and the command, and ``names`` are the peers that the command builds.
     """

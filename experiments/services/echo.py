@@ -23,9 +23,7 @@ def echo() -> Service:
 
 
 def echo_twice() -> Service:
-    """Echo service with more protobuf work: each request also encodes and decodes one further message, before the reply
-    with the request's text.
-    """
+    """Echo service with more protobuf work. Before each reply, the service encodes and decodes one further message."""
     decode = decoder(echo_pb2.EchoRequest)
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:

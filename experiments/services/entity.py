@@ -33,7 +33,7 @@ ENTITIES_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Entity as clients read and put it: an id, a description and a finite value."""
+    """Entity that clients read and put: an id, a description and a finite value."""
 
     id: int
     description: str
@@ -79,8 +79,8 @@ class EntityStore:
                 return Entity(id, entry.description, entry.value)
 
     def put(self, entity: Entity) -> bool:
-        """Stores an entity. Returns True if the id is new, False if the entity replaces the entity of a known id.
-        Raises Overloaded for a new id if the store is full.
+        """Stores an entity. Returns True if the id is new. Returns False if the id is known: then the entity replaces
+        the stored entity. Raises Overloaded for a new id if the store is full.
         """
         with self._map_lock.reader:
             entry = self._entries.get(entity.id)
@@ -115,8 +115,8 @@ def entity() -> Service:
     """Entity service on a new store that has ``KNOWN_IDS``. The methods also have HTTP routes: ``GET /entities/{id}``
     and ``PUT /entities/{id}``.
 
-    A get of an unknown id raises NotFound. A put raises InvalidRequest for a value that is not finite, and Overloaded
-    if the store is full.
+    ``get`` raises NotFound for an unknown id. ``put`` raises InvalidRequest for a value that is not finite, and
+    Overloaded if the store is full.
     """
     store = EntityStore(Entity(each, f"entity {each}", each / 2) for each in KNOWN_IDS)
 

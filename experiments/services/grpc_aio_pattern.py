@@ -32,7 +32,7 @@ STOCKS = Path(__file__).parents[1] / "measure" / "catalog.toml"
 
 
 def handler(answer: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
-    """grpcio's handler of a method with one request and one reply. A coroutine calls ``answer`` with the encoded
+    """Makes grpcio's handler of a method with one request and one reply. A coroutine calls ``answer`` with the encoded
     request, and returns the encoded reply.
     """
 

@@ -26,14 +26,16 @@ Arrivals = Literal["constant", "poisson"]
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Number of moments that are computed in one step, between two sends. The computation takes 0.1 ms."""
+"""Number of moments that one step computes, between two sends. A step takes 0.1 ms."""
 
 _SECOND_NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One part of an arrival process. The process has ``rate_hz`` requests a second, in ``parts`` equal parts."""
+    """One part of an arrival process. The process has ``rate_hz`` requests a second, and is divided into ``parts``
+    equal parts.
+    """
 
     rate_hz: float
     arrivals: Arrivals

@@ -14,9 +14,9 @@ class ColdRun:
     first_ns: int | None
     """Response time of the first call; None for a first call that ended in an error."""
     rest_ns: int
-    """Sum of the response times of the later answered calls."""
+    """Sum of the response times of the answered calls after the first call."""
     rest: int
-    """Number of later answered calls."""
+    """Number of answered calls after the first call."""
     outcomes: Mapping[str, int]
     """Number of answered calls by ``Status`` name. The first call is included."""
     errors: Mapping[str, int]

@@ -6,8 +6,8 @@ parent handles. After SIGTERM the process sends no more requests, and reports th
 off in the process: the code makes no cycles, and a collection would lengthen the measured latency.
 
 The lean client sends over all its kept connections in the main thread (``send/lanes.py``). The library client has a
-thread for each connection, which blocks in calls (``send/driver.py``). With a connection per request, both kinds of
-client have a thread for each connection.
+thread for each connection (``send/driver.py``). The thread blocks in calls. With a connection per request, both kinds
+of client have a thread for each connection.
 """
 
 import gc
@@ -39,16 +39,18 @@ READY = "ready"
 """First message of a client process to the parent: the process stands at the barrier (``fleet.py``)."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""Time from the window's end until a client folds its records. In this time the other clients get their last replies.
-Ten clients of a busy server need about this time."""
+"""Time in nanoseconds from the window's end until a client folds its records (``Recorder.fold``). In this time the
+other clients get their last replies. Ten clients of a busy server need about this time.
+"""
 
 _INTERRUPTED_S = 1.0
 """Longest wait of an interrupted process for the calls under way in its threads, in seconds."""
 
 
 class Interrupted(BaseException):
-    """Exception for SIGTERM. The signal handler raises this exception at any place in the main thread. The class does
-    not derive from Exception, so that handlers of faults do not catch this exception."""
+    """Exception that the handler of SIGTERM raises in the main thread, at any place. The class does not derive from
+    Exception, so handlers of faults do not catch this exception.
+    """
 
 
 class Stopping:
@@ -60,8 +62,9 @@ class Stopping:
         self._held = self._came = False
 
     def __call__(self, *_: object) -> None:
-        """Handles SIGTERM. A flag holds Interrupted back. A signal mask would not work: with a mask in the main thread,
-        the kernel would give the signal to one of grpcio's threads."""
+        """Handles SIGTERM. In a ``held_back`` block, a flag delays Interrupted. A signal mask could not delay
+        Interrupted: with a mask in the main thread, the kernel would give the signal to one of grpcio's threads.
+        """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.deadline.ns = 0
         self._came = True
@@ -70,8 +73,9 @@ class Stopping:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Holds Interrupted back until the end of the ``with`` block, so that the block is always completed. If SIGTERM
-        came meanwhile, raises Interrupted at the end of the block."""
+        """Delays Interrupted until the end of the ``with`` block, so that the block is always completed. If SIGTERM
+        came meanwhile, raises Interrupted at the end of the block.
+        """
         self._held = True
         try:
             yield
@@ -183,7 +187,9 @@ def settle(plan: LoadPlan) -> None:
 
 
 _SPIN_NS = 150_000
-"""Duration of busy waiting before a due request, in a client with one sending thread. A sleep may end 0.1 ms late."""
+"""Duration in nanoseconds of busy waiting before a due request, in a client with one sending thread. A sleep may end
+0.1 ms late.
+"""
 
 
 def _load(
@@ -218,8 +224,9 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """Surroundings for the driver of a connection. ``number`` is the connection's number in the client. All lanes of a
-    client use the surroundings of connection 0."""
+    """Makes the surroundings of a connection's driver: clock, limits and shared state. ``number`` is the connection's
+    number in the client. All lanes of a client use the surroundings of connection 0.
+    """
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # with constant arrivals, the parts of one client together are constant, too
     return Surroundings(
@@ -294,8 +301,9 @@ class _Threads:
 
 
 def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
-    """Body of a thread of ``_Threads``: makes the first call, and then sends until the deadline. Folds the records when
-    the driver asks for the folding."""
+    """Body of a thread of ``_Threads``: makes the first call, and then sends until the deadline. Each time that
+    ``drive`` returns True, folds the records.
+    """
     if driver.first_call(recorder.window.end_ns):
         while driver.drive():
             recorder.fold(driver.records, span)
@@ -320,8 +328,9 @@ class _Multiplexed:
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:
-        """Sends on all lanes until about the moment ``at_ns``. When the lanes ask for the folding, folds the records,
-        as ``Lanes.settle`` describes."""
+        """Sends on all lanes until about the moment ``at_ns``. Each time that ``Lanes.drive`` returns True, folds the
+        records.
+        """
         while self._lanes.drive(at_ns):
             self._lanes.settle()
             with self._stopping.held_back():
@@ -351,14 +360,16 @@ class _Multiplexed:
 
 
 def _let_others_end(window: Window) -> None:
-    """Sleeps until the other clients have their last replies. If this client folded its records earlier, on a core that
-    clients share, the folding would delay these replies."""
+    """Sleeps until the other clients have their last replies. An earlier folding of this client's records would delay
+    these replies if the clients share a core.
+    """
     _sleep_until(window.end_ns + _LAST_REPLIES_NS)
 
 
 def _due_until(window: Window) -> int:
-    """Moment until which due requests count, in a run that is interrupted now: the present moment, or the window's end
-    if the window has ended."""
+    """Moment until which due requests count, in a run that is interrupted now. This moment is now, or the window's end
+    if the window has ended.
+    """
     return min(time.perf_counter_ns(), window.end_ns)
 
 

@@ -33,16 +33,18 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room
 from clients.load.send import lean
 
 LEAD_NS = 5_000_000
-"""Time between the parent's order to connect and the moment of connecting. In this time the order reaches every client
-process."""
+"""Time in nanoseconds between the parent's order to connect and the moment of connecting. In this time the order
+reaches every client process.
+"""
 
 READY_S = 60.0
 """Longest time until all clients stand at the barrier, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
 
 FOLD_S = 30.0
-"""Longest time from a client's last reply to the client's report, in seconds. Folding a million records takes 0.1 s.
-The last reply comes within two timeouts after the window: a request may be sent one timeout late, and its reply may
-take another timeout."""
+"""Longest time from a client's last reply to the client's report, in seconds. It takes 0.1 s to fold a million records
+(``Recorder.fold``). The last reply comes within two timeouts after the window: a request may be sent one timeout late,
+and its reply may take another timeout.
+"""
 
 INTERRUPTED_S = 5.0
 """Longest time in seconds from an interrupt until all clients have reported."""
@@ -59,15 +61,16 @@ class Progress:
 
     phase: Phase
     """Phase of the run. In ``starting``, client processes start. ``standing`` is reported once, when all living clients
-    stand at the barrier: the clients connect after this call of the watch has returned. In ``finishing``, the window
-    has ended, and the reports come."""
+    stand at the barrier. The clients connect after the watch has returned from this report. In ``finishing``, the
+    window has ended, and the reports come.
+    """
     requests: int
     """Number of finished requests so far, warm-up included. For each connection the number may be too small by some
     dozen requests."""
     elapsed_s: float
-    """Time since the moment of connecting."""
+    """Time since the moment of connecting, in seconds."""
     remaining_s: float
-    """Time until the window ends."""
+    """Time until the window ends, in seconds."""
 
 
 Watch = Callable[[Progress], None]
@@ -109,7 +112,7 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Does nothing. Watch of a run whose caller gives no watch."""
+    """Watch that does nothing, for a run whose caller gives no watch."""
 
 
 class _Fleet:
@@ -175,8 +178,9 @@ class _Fleet:
         return combine(plan, self._window, self._reports, lost, self._interrupted, cores)
 
     def reap(self) -> None:
-        """Waits until every process has ended, and kills processes that still run. If all processes have reported, the
-        processes first have ``REAP_S`` to end by themselves."""
+        """Waits until every process has ended. If all processes have reported, they have ``REAP_S`` to end by
+        themselves. Otherwise, kills the processes that still run.
+        """
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:

@@ -3,11 +3,11 @@ server sends this reply with as little work as Python allows.
 
     python -m clients.load.run.null_server --transport sockets --port 0
 
-A client's times on this server are the client's own share of every time: the floor (``floor.py``). One thread sleeps in
-epoll. The server does not read the method or message of a request. All replies are equal except for the number of the
-call or stream. Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract:
-it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that have arrived, and exits with
-0.
+The times that a client measures with this server are the client's own share of every time: the floor (``floor.py``).
+One thread waits in epoll. The server does not read the method or message of a request. All replies are equal except for
+the number of the call or stream. Each transport defines the bytes of the reply (``null_answers``). The server keeps the
+process contract: it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that have
+arrived, and exits with 0.
 
 The server closes the connection of a client that does not read.
 """
@@ -68,8 +68,9 @@ class _Connection:
 
 
 def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
-    """Function that makes the server's side of the protocol for a new connection. None for a transport that only a
-    library speaks."""
+    """Returns a function that makes the server's side of the protocol for a new connection. Returns None for a
+    transport that only a library speaks.
+    """
     return load(transport).null_answers(REPLY)
 
 
@@ -95,8 +96,9 @@ class NullServer:
 
     @property
     def stop_descriptor(self) -> int:
-        """Descriptor that ends ``serve``: write one byte into the descriptor. Safe from a signal handler and from any
-        thread."""
+        """Descriptor that ends ``serve`` when one byte is written into the descriptor. Safe from a signal handler and
+        from any thread.
+        """
         return self._stop.fileno()
 
     def serve(self) -> None:

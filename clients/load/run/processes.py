@@ -4,10 +4,10 @@ ends and reaps the processes.
 The fork server has loaded the heavy modules, so a client process starts in a few milliseconds. The fork server stays
 for the next run.
 
-The fork server ends when no process has the writing end of its *alive pipe* open any more. ``multiprocessing`` gives
-this end to every forked process too, which might fork further processes. The client processes do not fork, and close
-their copy of the end. So the fork server ends with the program that started it, even if the program crashes. When the
-fork server ends, the kernel kills the client processes, even in the middle of their work.
+The fork server ends when no process has the writing end of its *alive pipe* open any more. ``multiprocessing`` also
+gives this end to every forked process, for the case that the process forks others. The client processes do not fork,
+and close their copy of the end. So the fork server ends with the program that started it, even if the program crashes.
+When the fork server ends, the kernel kills the client processes, even in the middle of their work.
 """
 
 import multiprocessing

@@ -21,8 +21,9 @@ CONNECT_S = 60.0
 """Longest time for all processes to connect, in seconds. Ten processes take half a second."""
 
 REPORT_S = 30.0
-"""Longest time for a process to report after the last turn's end, in seconds. The timeout of the last reply comes in
-addition."""
+"""Longest time from the last turn's end to a process's report, in seconds. The process has one timeout more, for the
+last reply.
+"""
 
 
 class TurnClients:
@@ -64,7 +65,7 @@ class TurnClients:
             pipe.send(tuple(turns))
 
     def gather(self) -> list[TurnRecords]:
-        """Records of the turns of the last ``begin``, one value for each process. Blocks until all processes have
+        """Returns the records of each process, for the turns of the last ``begin``. Blocks until all processes have
         reported.
 
         Raises Unavailable if a process has died.

@@ -19,7 +19,7 @@ class Line:
     plan: LoadPlan
     """Plan of the load with the most clients."""
     first_place: int
-    """First place of this line on the board (``send/turns.py``)."""
+    """First place of this line on the board: the array in which senders mark turns (``send/turns.py``)."""
 
     @property
     def multiplexed(self) -> bool:

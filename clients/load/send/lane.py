@@ -28,8 +28,9 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
-"""A request that is ready to be sent: the encoded request, the outcomes of known valid replies by the reply's bytes,
-the check of unknown replies, and the offset of the request type's outcomes (``plan/outcomes.py``)."""
+"""A request that is ready to be sent. The four values are: the encoded request, the outcomes of known valid replies by
+the reply's bytes, the check of unknown replies, and the offset of the request type's outcomes (``plan/outcomes.py``).
+"""
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 """A call under way: due moment, moment of the send, and the last three values of ``Ready``."""
@@ -138,7 +139,8 @@ class Lane:
 
     def receive(self, done_ns: int) -> bool:
         """Reads the bytes that have come, and records the calls that ended. In a closed loop, a reply gets the time
-        ``done_ns`` (see ``lanes.py``). True if a call ended. Part of the hot loop."""
+        ``done_ns`` (see ``lanes.py``). Returns True if a call ended. Part of the hot loop.
+        """
         if self._socket is None:  # the flush for the same event has lost the connection
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
@@ -214,8 +216,9 @@ class Lane:
             self.write(data)
 
     def give_up(self, sent_before_ns: int, now_ns: int) -> None:
-        """Ends the calls that were sent at ``sent_before_ns`` or earlier, except a first call, and records these calls
-        as timed out."""
+        """Ends the calls that were sent at ``sent_before_ns`` or earlier, and records these calls as timed out. Does
+        not end a first call.
+        """
         late = []
         for call, (_, sent_ns, *_) in self.waiting.items():
             if sent_ns > sent_before_ns:

@@ -1,9 +1,9 @@
 """Lanes: the lean client's kept connections, all in one thread, in a closed loop or an open loop.
 
 A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes are used in
-rotation. A due request is sent on the next lane that has room, even if many requests are unanswered. If no lane has
-room, due requests wait in the backlog and are sent late. The response time of a late request begins when the request
-was due.
+rotation. A lane has *room* if a call can begin. A due request is sent on the next lane that has room, even if many
+requests are unanswered. If no lane has room, due requests wait in the backlog and are sent late. The response time of a
+late request begins when the request was due.
 
 In a closed loop the time of a reply is the moment when epoll reported new bytes. The clock is read once for all lanes
 that epoll reports together. So the time of a reply does not include the work of reading other lanes' replies. In three
@@ -23,7 +23,7 @@ lane's first call is sent when the lane is connected, and is not part of the sch
 read, too. So a lane answers a server that tests an idle connection (HTTP/2's PING).
 
 Left out: connecting without blocking. While one lane reconnects, all other lanes wait. So do not trust the latency of a
-run with errors; the summary shows the errors.
+run with errors. The summary shows the errors.
 
 Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (response time from the due
 moment, service time from the send).
@@ -47,7 +47,9 @@ SWEEP_NS = 50_000_000
 """Time between two checks for timed-out requests and lost connections, in nanoseconds."""
 
 _SPIN_NS = 1_100_000
-"""Duration of busy waiting before a request is due. Epoll's timeout is in whole milliseconds, rounded up."""
+"""Duration of busy waiting before a request is due, in nanoseconds. Epoll's timeout is in whole milliseconds, rounded
+up.
+"""
 
 _EVENTS_OPEN = 8
 """Largest number of connections that an open loop reads before the open loop looks for due requests again. Reading
@@ -111,8 +113,9 @@ class Lanes:
             self._due_ns = next(self._due)
 
     def drive(self, until_ns: int) -> bool:
-        """Sends and receives on all lanes until ``until_ns``, or until the records must be folded. True if the records
-        must be folded."""
+        """Sends and receives on all lanes until ``until_ns``, or until the records must be folded (``Recorder.fold``).
+        Returns True if the records must be folded.
+        """
         poll, clock_ns = self._epoll.poll, self._around.clock_ns
         events_max = -1 if self._schedule is None else _EVENTS_OPEN
         now_ns = clock_ns()
@@ -128,9 +131,9 @@ class Lanes:
         return False
 
     def settle(self) -> None:
-        """Prepares the folding of records. A closed loop stops sending, and waits for the replies under way, so that
-        the folding delays no reply's time. An open loop does not wait: requests that become due during the folding are
-        sent late, and count as late.
+        """Prepares the folding of records (``Recorder.fold``). A closed loop stops sending, and waits for the replies
+        under way, so that the folding delays no reply's time. An open loop does not wait: requests that become due
+        during the folding are sent late, and count as late.
         """
         if self._schedule is None:
             self._gate.ns = 0

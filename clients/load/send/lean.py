@@ -60,7 +60,9 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 def check(plan: LoadPlan) -> None:
     """Checks that the plan's client can be made. Raises UsageError if the transport does not have this kind of client,
-    if the client's library is missing, or if the plan has metadata and the transport has none."""
+    or if the client's library is missing. Also raises UsageError for a plan with metadata if the transport has no
+    metadata.
+    """
     if plan.credentials.metadata:
         load(plan.transport).codec(plan.address, metadata=plan.credentials.metadata)
     connecting(plan)

@@ -7,10 +7,10 @@ counted. Then come the counted requests. After the counted requests, uncounted r
 of the load has its last counted reply. So the load is constant from the first counted request to the last counted
 reply. The counted requests are found afterwards, from the recorded moments.
 
-``Blocking`` sends over one connection with blocking calls, of either kind of client. ``Multiplexed`` sends over many
-lean connections in one thread, by ``lanes.py``. For a single connection, ``Blocking`` is used with both kinds of
-client: the epoll of ``Multiplexed`` would cost 1 to 2 µs (4 to 10 %) more of the client's processor time for each
-request. Left out: open loops. An open loop needs more time than a turn to become steady.
+``Blocking`` makes blocking calls over one connection, with either kind of client. ``Multiplexed`` sends over many lean
+connections in one thread, with ``lanes.py``. A lean client with a single connection uses ``Blocking``, too: with the
+epoll of ``Multiplexed``, each request would cost the client 1 to 2 µs (4 to 10 %) more processor time. Left out: open
+loops. An open loop needs more time than a turn to become steady.
 """
 
 import time
@@ -34,7 +34,8 @@ _LOOK_NS = 500_000
 
 
 class Board:
-    """Board on which each sender of a load marks a turn once all its counted requests of the turn are answered.
+    """Board on which senders mark turns. A sender marks a turn when all counted requests that it sent in the turn are
+    answered.
 
     The board is in memory that all processes share. The board has a value for each sender: ``begin_ns`` of the last
     turn that the sender has marked. Each sender writes only its own value. The processor reads or writes a value in one
@@ -45,11 +46,11 @@ class Board:
         self._places = places
 
     def tell(self, place: int, turn: Turn) -> None:
-        """Marks that the counted requests of the sender at ``place`` are answered."""
+        """Marks the turn for the sender at ``place``: all counted requests of this sender are answered."""
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
-        """True if the counted requests of the senders at all these places are answered."""
+        """True if the senders at all these places have marked the turn."""
         return min(self._places[places.start : places.stop]) >= turn.begin_ns
 
 

@@ -20,7 +20,7 @@ from stock_service.rpc.process.command_line import Parser, address, integer, num
 PROGRAM = "python -m experiments.peers.python.echo_client"
 
 NUMBER_BYTES = 8
-"""Number of bytes of a message's number, with which the message begins."""
+"""Size in bytes of a message's number. Each message begins with its number."""
 
 
 def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:

@@ -46,8 +46,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def find(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
-    """The path of a free-threaded Python and its version line; None if the machine has no such Python. Blocks for some
-    50 ms."""
+    """Returns the path of a free-threaded Python and its version line; None if the machine has no such Python. Blocks
+    for some 50 ms.
+    """
     named = variables.get(VARIABLE)
     for name in (named,) if named else NAMES:
         path = shutil.which(name, path=variables.get("PATH"))
