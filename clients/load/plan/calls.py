@@ -42,8 +42,9 @@ COMPILE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """Check of a reply: the reply's bytes must decode as a message type. The object holds the type's descriptors as
-    bytes, so that the object can be pickled."""
+    """Check of a reply: the reply's bytes must decode as a message of one type. The object holds the type's descriptors
+    as bytes, so that the object can be pickled.
+    """
 
     files: bytes
     """A serialized ``FileDescriptorSet`` that declares the type."""
@@ -190,8 +191,9 @@ def _explained(error: grpc.Call, call: str, where: str) -> Exception:
 
 
 class _Reflection:
-    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError if
-    the question fails."""
+    """Client of a server's reflection service. Each question to the service blocks for ``timeout_s`` at most. A
+    question that fails raises grpc.RpcError.
+    """
 
     def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
         self._stub = stub

@@ -64,7 +64,7 @@ STOCKS_MAX = 100_000
 """Largest number of stocks in a plan. A catalog has at most this number of stocks."""
 
 REQUEST_TYPES_MAX = 8
-"""Largest number of request types in a mix. An outcome is one byte, and three bits of the byte tell the type."""
+"""Largest number of request types in a mix. An outcome is one byte, and three bits of this byte are for the type."""
 
 _RECORDS = 2**23
 """Largest number of records that a run with up to 512 connections holds in memory. Each connection may hold an equal
@@ -100,8 +100,8 @@ class Check:
     prefix: str
     """Prefix of every request_id. No other run on the server may use this prefix."""
     conflicts: float = 0.0
-    """Share among the trades with a request_id: trades of this share have another quantity than the other trades with
-    their id. If two trades with one id differ, the server must refuse the second trade.
+    """Share of conflicting trades, among the trades with a request_id. A conflicting trade has another quantity than
+    other trades with its id. If two trades with one id differ, the server must refuse the second trade.
     """
 
 
@@ -152,7 +152,7 @@ class LoadPlan:
     zipf_s: float = 1.0
     """Exponent s of the choice ``zipf``."""
     keep_records: bool = False
-    """True if the result keeps the raw times of every request, 30 bytes for each request."""
+    """True if the result keeps the raw times of every request. They take 30 bytes for each request."""
     credentials: ClientCredentials = NO_CREDENTIALS
     """Credentials of the clients, with the certificate authority that the clients trust."""
     real_time: bool = False

@@ -1,4 +1,4 @@
-"""Outcomes of a request. An outcome is one byte: the sum of an offset and a number. The **offset** is 32 × the place
+"""Outcomes of a request. An outcome is one byte: the sum of an offset and a number. The **offset** is 32 × the index
 of the request type in the mix. The number says how the request ended:
 
 - 1 to 6: a valid reply came; the number is the reply's status;
@@ -40,7 +40,7 @@ ERROR_KINDS: dict[int, str] = {
     NEVER_SENT: "never_sent",
     INVALID_REPLY: "invalid_reply",
 }
-"""Name of each error, by the error's number."""
+"""Name of each error, by the error's outcome number."""
 
 STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 

@@ -5,9 +5,9 @@ influence the moments.
 as from many independent clients. No moment depends on a send, so a late send delays no later moment.
 
 Each sender of a run follows one part of the run's arrival process. All parts together are the declared process, since a
-sum of independent Poisson processes is a Poisson process. Constant moments lie on one grid, counted from the clock's
-zero, and each part has every ``parts``-th moment of the grid. So all constant parts together have constant gaps too,
-even if the senders connect at different times.
+sum of independent Poisson processes is a Poisson process. Constant moments lie on one grid, which begins at the clock's
+zero. Each part has every ``parts``-th moment of the grid. So all constant parts together have constant gaps too, even
+if the senders connect at different times.
 
 Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``) also compute the due moments from the start of the run.
 """

@@ -40,8 +40,8 @@ class TurnRecords:
     """Processor time of this process in each turn; 0 for a turn in which this process did not send."""
     server_cpu_ns: Numbers
     """Processor time of the server during each turn, in nanoseconds. Client process 0 reads the server's processor
-    clock at a turn's begin and before its end. The value is 0 in other processes. It is also 0 for a turn that had
-    ended before the second reading.
+    clock at a turn's begin and before its end. The value is 0 in other processes. The value is also 0 for a turn that
+    had ended before the second reading.
     """
     wire_bytes: Numbers
     """Bytes that the loopback carried during each turn, headers included. The value is 0 in the same cases as in

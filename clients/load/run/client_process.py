@@ -241,8 +241,9 @@ def _around(
 
 
 def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
-    """Returns a function that takes a start, and yields the due moments of one part of the schedule from this start on.
-    Returns None in a closed loop."""
+    """Returns a function that takes a start moment, and yields the due moments of one part of the schedule from this
+    moment on. Returns None in a closed loop.
+    """
     return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
 
 

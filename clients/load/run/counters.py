@@ -1,4 +1,4 @@
-"""Counters of the operating system, read before and after a part of the load."""
+"""Counters of the operating system. A caller reads a counter before and after a part of the load."""
 
 import time
 from collections.abc import Sequence

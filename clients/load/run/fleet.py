@@ -74,8 +74,9 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
-"""Function that ``run`` calls with the progress, in the thread of ``run``: about five times a second, and within about
-a millisecond of each change of phase."""
+"""Function that ``run`` calls with the progress, in the thread of ``run``. The calls come about five times a second,
+and within about a millisecond of each change of phase.
+"""
 
 
 def warm() -> None:

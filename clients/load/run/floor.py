@@ -1,5 +1,5 @@
 """Floor of the load client: the response times that the client measures with a server that does nothing
-(``null_server.py``). The floor is of this machine at this time.
+(``null_server.py``). The floor is valid for this machine at this time.
 
 A response time includes the work of the client, the kernel and the loopback. On this machine, no server can show a
 shorter response time than the floor. So the floor is the part of a response time that the server does not cause. The

@@ -56,8 +56,9 @@ class _Connection:
             os.write(descriptor, answers.hello)
 
     def answer(self) -> bool:
-        """Reads once, and sends the replies. Returns False if the client has closed the connection, if the protocol
-        refuses the bytes, or if the socket takes only a part of the replies."""
+        """Reads once, and sends the replies. Returns False to close the connection: the client has closed it, the
+        protocol refuses the bytes, or the socket takes only a part of the replies.
+        """
         data = os.read(self._descriptor, READ_BYTES)
         if not data:
             return False

@@ -21,7 +21,7 @@ CONNECT_S = 60.0
 """Longest time for all processes to connect, in seconds. Ten processes take half a second."""
 
 REPORT_S = 30.0
-"""Longest time from the last turn's end to a process's report, in seconds. The process has one timeout more, for the
+"""Longest time from the last turn's end to a process's report, in seconds. The wait is longer by one timeout, for the
 last reply.
 """
 

@@ -2,10 +2,10 @@
 reply, and sends the next request. Drivers send for the library client, and for the lean client with a connection per
 request. ``lanes.py`` sends over the lean client's kept connections.
 
-For each request the hot loop reads the clock twice, makes the call, looks the reply up among the known valid replies,
-and appends three numbers. All other work is done before or after the loop. Service time begins just before the call and
-ends just after the call. So service time includes the client's own work. With a connection per request, service time
-includes connecting, but not closing.
+For each request the hot loop reads the clock twice, and makes the call. Then the loop looks the reply up among the
+known valid replies, and appends three numbers. All other work is done before or after the loop. Service time begins
+just before the call and ends just after the call. So service time includes the client's own work. With a connection per
+request, service time includes connecting, but not closing.
 
 In an open loop each connection has a part of the schedule, and waits for the next due moment. If a reply comes after
 the next due moment, the next request is sent late. The response time of a late request begins when the request was due
@@ -15,7 +15,7 @@ A request that ends in a fault is recorded, and is never retried. The driver the
 the time for reconnecting. In an open loop some requests become due while the driver reconnects. The response times of
 these requests include the time for reconnecting.
 
-The first call on a kept connection is marked in the records, even if the call fails, since the time of this call
+The first call on a kept connection is marked in the records, even if the call fails. The reason: the time of this call
 includes work that happens only once. The very first call of a driver may wait for its reply until the run ends. A
 client whose very first call gets no reply is *starved*. Starvation is not an error. In an open loop only the very first
 call is marked. This call is not part of the schedule. After a reconnect every request is part of the schedule.
@@ -71,8 +71,9 @@ class Surroundings:
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
     due_ns: Callable[[int], Iterator[int]] | None = None
-    """Function that takes a start, and yields an open loop's due moments from this start on. None for a closed loop:
-    the next request is due at once."""
+    """Function that takes a start moment, and yields an open loop's due moments from this moment on. None for a closed
+    loop: the next request is due at once.
+    """
     spin_ns: int = 0
     """Duration of busy waiting before a due moment, in nanoseconds. A sleep may end 0.1 ms late."""
     context: ssl.SSLContext | None = None

@@ -7,9 +7,9 @@ reply's payload is looked up among the known valid payloads.
 Each call that has begun leaves one record. The record tells how the call ended: by a reply, a fault, a timeout, or a
 lost connection. Only a first call that is never answered leaves no record.
 
-A connection's first call is marked in the records, even if the call fails, since the time of this call includes work
-that happens only once. A first call may wait for its reply until the run ends. A request of a schedule is never a first
-call.
+A connection's first call is marked in the records, even if the call fails. The reason: the time of this call includes
+work that happens only once. A first call may wait for its reply until the run ends. A request of a schedule is never a
+first call.
 
 Left out: the choice of the moments of sending and connecting (see ``lanes.py``).
 """
@@ -28,8 +28,9 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
-"""A request that is ready to be sent. The four values are: the encoded request, the outcomes of known valid replies by
-the reply's bytes, the check of unknown replies, and the offset of the request type's outcomes (``plan/outcomes.py``).
+"""A request that is ready to be sent. The first value is the encoded request. Then come the outcomes of known valid
+replies by the reply's bytes, the check of unknown replies, and the offset of the request type's outcomes
+(``plan/outcomes.py``).
 """
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
@@ -37,7 +38,8 @@ Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 
 _NEXT, _NONE = -1, 0
 """Values of ``Lane.first_call`` while no first call is under way. With ``_NEXT``, the next call will be the first call
-if it is not part of a schedule. With ``_NONE``, no later call of the connection is a first call."""
+if this call is not part of a schedule. With ``_NONE``, no later call of the connection is a first call.
+"""
 
 
 class Lane:

@@ -75,8 +75,8 @@ class Lanes:
         due_ns: Callable[[int], Iterator[int]] | None = None,
     ) -> None:
         """``drawn`` has a list for each lane: the requests that the lane repeats, as indices of the workload's
-        population. ``due_ns`` takes a start, and yields an open loop's due moments from this start on; None for a
-        closed loop.
+        population. ``due_ns`` takes a start moment, and yields an open loop's due moments from this moment on; None for
+        a closed loop.
         """
         self._address = address
         self._codec = codec

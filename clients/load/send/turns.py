@@ -8,7 +8,7 @@ of the load has its last counted reply. So the load is constant from the first c
 reply. The counted requests are found afterwards, from the recorded moments.
 
 ``Blocking`` makes blocking calls over one connection, with either kind of client. ``Multiplexed`` sends over many lean
-connections in one thread, with ``lanes.py``. A lean client with a single connection uses ``Blocking``, too: with the
+connections in one thread, with ``lanes.py``. A lean client with a single connection uses ``Blocking``, too. With the
 epoll of ``Multiplexed``, each request would cost the client 1 to 2 µs (4 to 10 %) more processor time. Left out: open
 loops. An open loop needs more time than a turn to become steady.
 """
@@ -30,7 +30,9 @@ SPIN_NS = 200_000
 """Duration of busy waiting before a turn, in nanoseconds. A sleep until the turn may end 0.1 ms late."""
 
 _LOOK_NS = 500_000
-"""Time between two checks of the replies and of the board in ``Multiplexed``, after the counted part of a turn."""
+"""Time in nanoseconds between two checks of the replies and of the board. ``Multiplexed`` makes these checks after the
+counted part of a turn.
+"""
 
 
 class Board:
