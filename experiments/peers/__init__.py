@@ -2,15 +2,15 @@
 
 A **peer** is a server of another language or project, often with a client of its own. The server keeps the process
 contract of ``stock_service/rpc/process/serving.py``. The README of a language's folder describes the services, and what
-the clients measure. ``make peers`` builds the peers that this machine can build, into a folder of each language under
-``BUILT``. A peer counts as built if the build was made from the present sources.
+the clients measure. ``make peers`` builds the peers that this machine can build, into one folder for each language
+under ``BUILT``. A peer counts as built if the build was made from the present sources.
 
 Peers in Python run from their sources:
 
 - ``python-greeter`` is only a client, for our own gRPC servers.
 - ``python-free-threaded`` is our own server on a free-threaded Python, if this machine has one
   (``python/free_threaded.py``).
-- ``python-epoll`` is a server of our sockets protocol that uses only our messages (``python/epoll_server.py``).
+- ``python-epoll`` serves our sockets protocol, and uses only the messages of our code (``python/epoll_server.py``).
 - Each socket API in Python has a server and a client (``python/echo_server.py``, ``python/echo_client.py``).
 - gRPC servers of other projects are packages, which ``make grpc-servers`` installs.
 
@@ -40,10 +40,11 @@ server. The factor ``build`` of a study has no level ``from sources``. So a stud
 name."""
 
 PYTHON_EPOLL = "python-epoll"
-"""Name of the peer that is a server of our sockets protocol in one thread of Python."""
+"""Name of the peer that serves our sockets protocol in one Python thread."""
 
 SERVICER = "greeter-servicer"
-"""Name of the greeter's generated servicer on our own server (``experiments/services/servicer.py``)."""
+"""Name of the greeter service whose generated servicer runs on our own server (``experiments/services/servicer.py``).
+"""
 
 STRANGERS = ("grpcio", "grpcio-aio", "pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
 """Names of the greeter services on gRPC servers of other projects for Python
@@ -93,7 +94,7 @@ class Peer:
     language: str
     serves: str
     transport: str
-    """Protocol of the peer's server. Peers of one build differ in language, service or transport."""
+    """Protocol of the peer's server. Two peers with an equal build differ in language, service or transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
     """Command that builds the peer. Empty for a peer that runs from its sources."""

@@ -6,9 +6,9 @@
 | put of a known id | read | write |
 | put of a new id | write | none, since no other thread uses the map |
 
-Several threads can hold a lock for reading. A thread that holds a lock for writing excludes all others. So a put of a
-new id waits for all requests that have begun. Requests for different known ids do not wait for each other. A thread
-takes the map's lock before an entry's lock, so that no deadlock can occur. Left out: removing an entity.
+Several threads can hold a lock for reading. A thread that holds a lock for writing excludes all other threads. So a put
+of a new id waits for all requests that have begun. Requests for different known ids do not wait for each other. A
+thread takes the map's lock before an entry's lock, so that no deadlock can occur. Left out: removing an entity.
 """
 
 import math
@@ -92,8 +92,8 @@ class EntityStore:
             return self._add(entity)
 
     def _add(self, entity: Entity) -> bool:
-        """Stores an entity whose id ``put`` did not find. Returns False if another thread has stored this id meanwhile,
-        otherwise True. The caller must hold the map's lock for writing. Raises Overloaded if the store is full.
+        """Stores an entity whose id ``put`` did not find. Returns True, or False if another thread has stored this id
+        meanwhile. The caller must hold the map's lock for writing. Raises Overloaded if the store is full.
         """
         entry = self._entries.get(entity.id)
         if entry is not None:  # another put of the same id came first

@@ -165,7 +165,7 @@ def grpcio_aio(options: argparse.Namespace) -> None:
 def grpclib(options: argparse.Namespace) -> None:
     """Serves the greeter and ``TRIAL`` on grpclib, which uses asyncio. Blocks until SIGTERM.
 
-    The class ``Service`` stands for grpclib's generated code: ``__mapping__`` returns the handlers by path.
+    The class ``Service`` replaces grpclib's generated code: ``__mapping__`` returns the handlers by path.
     """
     from grpclib.const import Cardinality, Handler
     from grpclib.server import Server

@@ -93,15 +93,15 @@ def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[
 
 
 def _of_call(behaviour: Callable[..., Any]) -> Callable[[Message, Call], Any]:
-    """Makes the function of a method of our server, which takes a request and a ``Call``. The function calls
+    """Makes a function for a method of our server. The function takes a request and a ``Call``, and calls
     ``behaviour``, the method of a servicer, with the request and a ``Context`` of the call.
     """
     return lambda request, call: behaviour(request, Context(call))
 
 
 def greeter_servicer() -> Service:
-    """Service of our server with the methods of the generated greeter's servicer, and with the methods of ``TRIAL``
-    that have one request.
+    """Makes a service for our server. The service has the methods of the generated greeter's servicer, and the methods
+    of ``TRIAL`` with one request.
     """
     added = Added()
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), cast(grpc.Server, added))

@@ -8,12 +8,12 @@ A request's work is the sum of three kinds of work. Each kind loads a server in 
   An event loop cannot serve other calls meanwhile.
 
 The processor clock of the thread measures the time of computing. The clock stops while other threads run. So two
-threads that compute on one core take twice as long. The machine's speed is measured several times at start-up, and the
-shortest time counts. ``run_bytecode`` computes for about half of the remaining time, reads the clock, and repeats both
-steps until no time remains. So computing in bytecode takes the asked time and some µs more. The clock, which needs the
-kernel, is read only about a dozen times. Computing in C hashes the number of bytes that took the asked time at
-start-up. The hashing takes the asked time within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never
-early.
+threads that compute on one core take twice as long. At start-up the same work is timed several times, and the shortest
+time gives the machine's speed. ``run_bytecode`` computes for about half of the remaining time, reads the clock, and
+repeats both steps until no time remains. So computing in bytecode takes the asked time and some µs more. The clock,
+which needs the kernel, is read only about a dozen times. Computing in C hashes the number of bytes that took the asked
+time at start-up. The hashing takes the asked time within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux,
+and never early.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ def working(service: Service, work: Work) -> Service:
 def run_bytecode(ms: float, turns_per_ms: float) -> None:
     """Computes for ``ms`` milliseconds of this thread's processor time.
 
-    The thread holds the GIL, apart from the interpreter's usual switches between threads. ``turns_per_ms`` is the
+    The thread holds the GIL, except during the interpreter's usual switches between threads. ``turns_per_ms`` is the
     machine's approximate speed: the result of the function ``turns_per_ms``.
     """
     until_ns, half = time.thread_time_ns() + round(ms * 1e6), turns_per_ms / 2e6

@@ -1,8 +1,8 @@
 """Requests that the load client sends to the studies' services, and the checks of the replies.
 
-A load client draws requests from a fixed set, and sends a request more than once. So the first ``entity-put-new`` of an
-id stores a new id, and a later ``entity-put-new`` of this id stores a known id. The reply states if the id was new.
-Both replies are valid. A new server lacks the ids of all ``entity-put-new`` requests.
+A load client draws requests from a fixed set, and sends the same request several times. So the first ``entity-put-new``
+of an id stores a new id, and a later ``entity-put-new`` of this id stores a known id. The reply states if the id was
+new. Both replies are valid. A new server lacks the ids of all ``entity-put-new`` requests.
 """
 
 import json
@@ -27,7 +27,7 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import Status
 
 _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
-"""Texts that echoes carry: the names of the default stocks, so that an echo's request is as long as a Lookup."""
+"""Texts of the echo requests: the names of the default stocks. So an echo request is as long as a Lookup."""
 
 
 _NAME = "world"

@@ -69,7 +69,9 @@ one gap long and some later gaps short.
 """
 
 _CHANCE_DISTANCE = 1.95
-"""Limit of a Kolmogorov-Smirnov distance × √n by chance. If only chance acts, 1 sample in 1000 exceeds the limit."""
+"""Limit of the part of a Kolmogorov-Smirnov distance that chance explains, × √n for n sums. If only chance acts, 1
+sample in 1000 exceeds the limit.
+"""
 
 _SHORT_WINDOW = 10
 """Mean number of arrivals in a short window. Counts of fewer arrivals would be far from normally distributed."""
@@ -214,8 +216,8 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
 
 
 def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """Copy of a check with its faults. Each fault is a text with the measured and the allowed value. ``sums`` is the
-    number of sums in the distance check.
+    """Returns a copy of the check ``seen`` that has the faults. Each fault is a text with the measured and the allowed
+    value. ``sums`` is the number of sums in the distance check.
     """
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))

@@ -240,7 +240,7 @@ class Recorder:
         if self.plan.rate_hz is None or not self._sends:
             return None
         sends = np.sort(np.concatenate(self._sends))
-        if len(sends) <= GAPS_MIN:  # too few to tell
+        if len(sends) <= GAPS_MIN:  # too few for a check
             return None
         return arrival_check(np.diff(sends), self.plan.rate_hz / self.plan.clients, self.plan.arrivals)
 
@@ -259,7 +259,7 @@ class Recorder:
         for place, replies in enumerate(np.bincount(came // TYPE_STEP, minlength=len(self._completed)).tolist()):
             self._completed[place] += replies
         span.heard = span.heard or bool((answered & (part.done_ns < self.window.end_ns)).any())
-        # a starved client may be served after the other clients have left: not a first call of this run
+        # a starved client may get its first reply after the window, when the other clients have left: not recorded
         apart = part.first & answered
         self._first_calls.record((part.done_ns - part.sent_ns)[apart & (part.done_ns < self.window.end_ns)])
         inside = self._inside(part.due_ns) & ~apart

@@ -1,7 +1,7 @@
 """Records of the hot loops. A record has three moments of a request (due, sent and done), and the outcome.
 
-Records are raw and append-only. A record takes 17 to 25 bytes, in arrays that hold no objects. If the arrays are full,
-and after the run, the records are added to histograms (``recorder.py``). A request's outcome is one byte
+Records are raw and append-only. A record takes 17 to 25 bytes, in arrays that hold no objects. Records are added to
+histograms after the run, and also when the arrays are full (``recorder.py``). A request's outcome is one byte
 (``plan/outcomes.py``).
 
 The clock is ``time.perf_counter_ns``. On Linux this is CLOCK_MONOTONIC, which all processes share.

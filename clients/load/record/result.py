@@ -267,8 +267,9 @@ def combine(
     interrupted: bool = False,
     cores: int | None = None,
 ) -> LoadResult:
-    """The result of a run from the reports of the client processes, in any order. ``lost`` is the number of processes
-    that ended without a report."""
+    """Makes the result of a run from the reports of the client processes, in any order. ``lost`` is the number of
+    processes that ended without a report.
+    """
     reports = sorted(reports, key=lambda report: report.client)
     recorded = [report.recorded for report in reports if report.recorded is not None]
     spans = [span for each in recorded for span in each.spans]
@@ -352,7 +353,7 @@ def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestRepor
 
 
 def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
-    """Numbers of one request type, or of several types together."""
+    """Makes the result of one request type, or of several types together."""
     response = total([report.response for report in reports])
     closed = all(report.service is None for report in reports)
     service = response if closed else total([report.timed_service for report in reports])

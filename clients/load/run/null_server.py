@@ -3,11 +3,11 @@ server sends this reply with as little work as Python allows.
 
     python -m clients.load.run.null_server --transport sockets --port 0
 
-The times that a client measures with this server are the client's own share of every time: the floor (``floor.py``).
-One thread waits in epoll. The server does not read the method or message of a request. All replies are equal except for
-the number of the call or stream. Each transport defines the bytes of the reply (``null_answers``). The server keeps the
-process contract: it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that have
-arrived, and exits with 0.
+A client's times on this server are the floor (``floor.py``), the client's own share of every response time. One thread
+waits in epoll. The server does not read the method or message of a request. All replies are equal, except that each
+reply has the number of its call or stream. Each transport defines the bytes of the reply (``null_answers``). The server
+keeps the process contract: it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that
+have arrived, and exits with 0.
 
 The server closes the connection of a client that does not read.
 """

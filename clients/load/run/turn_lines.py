@@ -10,8 +10,9 @@ from clients.load.plan.turns import TurnLoad
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Loads of one server by one kind of client, with equal numbers of connections. The loads of a line share the
-    connections."""
+    """Loads on one server, by one kind of client, with equal numbers of connections. The loads of a line share the
+    connections.
+    """
 
     number: int
     loads: tuple[int, ...]

@@ -140,8 +140,9 @@ class Pace:
 
 
 class Driver:
-    """Sender of requests over one kept connection, or with ``per_request`` over a new connection for each request. For
-    one thread. The caller must close the driver."""
+    """Sender of requests over one kept connection. With ``per_request``, the driver makes a new connection for each
+    request. For one thread. The caller must close the driver.
+    """
 
     def __init__(
         self,

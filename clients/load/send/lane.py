@@ -224,7 +224,7 @@ class Lane:
         late = []
         for call, (_, sent_ns, *_) in self.waiting.items():
             if sent_ns > sent_before_ns:
-                break  # later calls were sent later still
+                break  # all further calls were sent later
             if call != self.first_call:
                 late.append(call)
         if not late:

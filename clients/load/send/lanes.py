@@ -63,7 +63,7 @@ _FOREVER_NS = 2**62
 
 
 class Lanes:
-    """Kept connections of one process with the lean client. For one thread. The caller must close the object."""
+    """Kept connections of the lean client in one process. For one thread. The caller must close the object."""
 
     def __init__(
         self,
@@ -306,8 +306,9 @@ class Lanes:
             self._send_next(lane, self._around.clock_ns())
 
     def _wake(self, now_ns: int) -> None:
-        """Sends the next request of every connected lane that rests, in a closed loop. After the moment of ``_gate``,
-        the lanes continue to rest."""
+        """Lets every connected lane that rests send its next request, in a closed loop. After the moment of ``_gate``,
+        the lanes continue to rest.
+        """
         for lane in self.lanes:
             if lane.resting and lane.connected and not lane.waiting:
                 lane.resting = False

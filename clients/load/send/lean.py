@@ -18,8 +18,8 @@ PREPARED_MAX = 1024
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """Returns the function that makes the lean client's codec of a new connection. Raises UsageError if the transport
-    has no lean client.
+    """Returns the function that makes the codec of a new connection of the lean client. Raises UsageError if the
+    transport has no lean client.
     """
     known = load(plan.transport)
     if known.codec(plan.address) is None:

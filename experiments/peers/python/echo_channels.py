@@ -41,7 +41,9 @@ class Channel(Protocol):
         """Sends a message. Raises Gone if the message cannot be sent."""
 
     def receive(self) -> bytes | None:
-        """Returns the next message, or None if no message comes in time. A client without a server raises Gone."""
+        """Returns the next message. Returns None if no message comes in time. A client that has lost the server raises
+        Gone.
+        """
 
     def close(self) -> None:
         """Closes the channel. Blocks for up to ``LINGER_MS`` over ZeroMQ, and for ``REAPED_S`` over NNG."""

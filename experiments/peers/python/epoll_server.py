@@ -216,7 +216,9 @@ class Server:
         return goes_on
 
     def _serve(self, fd: int, connection: Connection) -> None:
-        """Sends the unsent bytes of a connection, or else reads and answers requests. Closes a lost connection."""
+        """If the connection has unsent bytes, sends these bytes. If not, reads and answers requests. Closes a lost
+        connection.
+        """
         owed = bool(connection.unsent)
         try:
             if owed:
@@ -249,7 +251,7 @@ class Server:
         owing = 0
         for fd, connection in list(self._connections.items()):
             if not connection.ended and not connection.unsent:
-                self._serve(fd, connection)  # requests that came just now
+                self._serve(fd, connection)  # answers requests that have just come
             if connection.ended or fd not in self._connections:
                 continue
             if connection.held or connection.unsent:
