@@ -8,7 +8,7 @@ SAY_HELLO = f"/{GREETER}/SayHello"
 
 
 def greeter() -> Service:
-    """Greeter service: the reply to a request with a name is ``Hello NAME``."""
+    """Greeter service: the reply to a request with the name NAME is ``Hello NAME``."""
 
     def say_hello(request: greeter_pb2.HelloRequest) -> greeter_pb2.HelloReply:
         return greeter_pb2.HelloReply(message=f"Hello {request.name}")

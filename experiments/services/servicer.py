@@ -1,10 +1,10 @@
 """``python -m experiments.services.servicer --transport T …`` serves an unchanged servicer of gRPC's generated code.
 
 The generated function ``add_GreeterServicer_to_server`` adds the servicer's methods to ``Added``, which stands in for a
-server of grpcio. ``wrapped`` makes a service of these methods, and our server serves this service. The adapter has only
-the parts that the study ``python_grpc_servers`` needs. These parts are methods with one request and one or several
-replies, and the methods of ``grpc.ServicerContext`` about the current call. Left out: interceptors, and status codes
-for which this project has no fault.
+server of grpcio. ``wrapped`` makes a service of these methods, and our server serves this service. The module supports
+only the parts of gRPC that the study ``python_grpc_servers`` needs. These parts are methods with one request and one or
+several replies, and the methods of ``grpc.ServicerContext`` about the current call. Left out: interceptors, and status
+codes for which this project has no fault.
 """
 
 import sys

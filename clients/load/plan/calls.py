@@ -177,7 +177,7 @@ def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorS
 
 
 def _imported(files: dict[str, FileDescriptorProto]) -> set[str]:
-    """Names of all files that these files import."""
+    """Names of all files that the given files import."""
     return {name for file in files.values() for name in file.dependency}
 
 

@@ -3,8 +3,9 @@ stored in the history that the check reads.
 
 Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of the trades have a
 request_id. ``SHARED_BY`` connections send the same trade with the same request_id, at about the same time. The server
-must do this trade only once. Every reply is decoded. The stored span of a request begins and ends a few microseconds
-outside the call. A span that is too long never makes a correct history look wrong.
+must do this trade only once. Every reply is decoded. The stored begin of a request is a few microseconds before the
+call, and the stored end is a few microseconds after the call. These differences never make a correct history look
+wrong.
 
 The history is bounded: all connections together store ``HISTORY_MAX`` requests. After a connection has stored its share
 of ``HISTORY_MAX``, the connection sends only Lookups. These Lookups change no stock, and are not stored.

@@ -18,7 +18,7 @@ checked, too. The index of dispersion (variance ÷ mean) of the counts must be 1
 and Lewis, "The Statistical Analysis of Series of Events", 1966.
 
 Arrays are in time order. The functions are pure, use numpy alone, and have no loop over values; 4 million gaps take
-some 0.2 s. Left out: dependence between clusters, and conclusions other than the names of the faults.
+some 0.2 s. Left out: dependence between clusters, and conclusions from the faults.
 """
 
 import math
@@ -74,10 +74,12 @@ sample in 1000 exceeds the limit.
 """
 
 _SHORT_WINDOW = 10
-"""Mean number of arrivals in a short window. Counts of fewer arrivals would be far from normally distributed."""
+"""Mean number of arrivals in a short window, in which arrivals are counted. Smaller counts would be far from normally
+distributed.
+"""
 
 _LONG_WINDOWS = 100
-"""Largest number of long windows in a run."""
+"""Largest number of long windows in which the arrivals of a run are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,8 @@ def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
 
 
 def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:
-    """Compares the gaps between successive arrivals with the declared process. ``gaps_ns`` is in nanoseconds, in time
-    order.
+    """Compares the gaps between successive arrivals with the declared process. ``gaps_ns`` has the gaps in nanoseconds,
+    in time order.
 
     A gap is the time between two successive sends of all senders together. ``rate_hz`` is the rate of these senders
     together. Raises ValueError for a rate that is not over 0, for a gap under 0, and for an empty array.

@@ -91,7 +91,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """Outcomes and times of one request type's requests in the window. Requests that ended in an error are included."""
+    """Outcomes and times of the requests of one type in the window. Requests that ended in an error are included."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
@@ -137,7 +137,7 @@ class ClientReport:
     cpu_s: float = 0.0
     """Processor time that the process used in the window, in seconds."""
     fault: Fault | None = None
-    """Fault of connecting. A report with a fault has no other values."""
+    """Fault of a connect that failed. A report with a fault has no other values."""
     interrupted: bool = False
     unanswered: int = 0
     """Number of requests that were under way when the run was interrupted, or that were due and not sent. No other

@@ -167,8 +167,10 @@ class LoadResult:
         return self.requests[ALL].throughput_hz
 
     def answered_hz(self, name: str) -> float:
-        """Throughput of one request type or of ``all``, for the screen and for ``--fail-if``. In an open loop, replies
-        within the window count. In a closed loop, answered requests that were sent in the window count."""
+        """Throughput of one request type or of ``all``. The load client prints this value, and ``--fail-if`` tests it.
+        In an open loop, replies within the window count. In a closed loop, answered requests that were sent in the
+        window count.
+        """
         if name == ALL or self.loop == "closed" or not self.duration_s:
             return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
         return self.parts[name].completed / self.duration_s

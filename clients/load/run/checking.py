@@ -68,7 +68,7 @@ def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapp
 
 
 def _looked_up(plan: LoadPlan) -> list[Operation]:
-    """Looks up every stock, one after another. Returns the Lookups as operations."""
+    """Looks up every stock, one after another. Returns one ``Operation`` for each Lookup."""
     with closing(connecting(plan)(plan.timeout_s)) as connection:
         exchange = RemoteExchange(connection, plan.timeout_s)
         return [_timed(exchange.lookup, name) for name in dict.fromkeys(plan.stocks)]

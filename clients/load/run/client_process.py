@@ -36,7 +36,7 @@ from clients.load.send.lean import connecting, lean_codec, lean_context
 from stock_service.rpc.errors import Fault
 
 READY = "ready"
-"""First message of a client process to the parent: the process stands at the barrier (``fleet.py``)."""
+"""First message of a client process to the parent: the process is ready to connect."""
 
 _LAST_REPLIES_NS = 30_000_000
 """Time in nanoseconds from the window's end until a client folds its records (``Recorder.fold``). In this time the
@@ -225,7 +225,7 @@ def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
     """Makes the surroundings of a connection's driver: clock, limits and shared state. ``number`` is the connection's
-    number in the client. All lanes of a client use the surroundings of connection 0.
+    number in the client. All kept connections of a lean client use the surroundings of connection 0.
     """
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # with constant arrivals, the parts of one client together are constant, too
@@ -258,7 +258,7 @@ class _Threads:
         self._futures: list[Future[None]] = []
 
     def record_in(self, recorder: Recorder) -> None:
-        """Sets the recorder, and adds a span for each connection."""
+        """Sets the recorder, and adds a ``Span`` for each connection."""
         self._recorder = recorder
         self._spans = [recorder.new_span(number) for number in range(len(self._drivers))]
 
@@ -320,7 +320,7 @@ class _Multiplexed:
         self._spans: list[Span] = []
 
     def record_in(self, recorder: Recorder) -> None:
-        """Sets the recorder, and adds a span for each lane."""
+        """Sets the recorder, and adds a ``Span`` for each connection."""
         self._recorder = recorder
         self._spans = [recorder.new_span(number) for number in range(len(self._lanes.lanes))]
 
@@ -368,8 +368,8 @@ def _let_others_end(window: Window) -> None:
 
 
 def _due_until(window: Window) -> int:
-    """Moment until which due requests count, in a run that is interrupted now. This moment is now, or the window's end
-    if the window has ended.
+    """End of the time in which due requests count, in a run that is interrupted now. This end is the present moment, or
+    the window's end if the window has ended.
     """
     return min(time.perf_counter_ns(), window.end_ns)
 

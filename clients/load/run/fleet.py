@@ -38,7 +38,9 @@ reaches every client process.
 """
 
 READY_S = 60.0
-"""Longest time until all clients stand at the barrier, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
+"""Longest time until all clients are ready, that is, stand at the barrier, in seconds. Ten clients take 0.1 s, 512
+clients some seconds.
+"""
 
 FOLD_S = 30.0
 """Longest time from a client's last reply to the client's report, in seconds. It takes 0.1 s to fold a million records
@@ -50,7 +52,7 @@ INTERRUPTED_S = 5.0
 """Longest time in seconds from an interrupt until all clients have reported."""
 
 PROGRESS_S = 0.2
-"""Longest time between two calls of the watch, in seconds."""
+"""Longest time between two calls of a run's ``Watch``, in seconds."""
 
 Phase = Literal["starting", "standing", "warm-up", "measuring", "finishing"]
 
@@ -61,7 +63,7 @@ class Progress:
 
     phase: Phase
     """Phase of the run. In ``starting``, client processes start. ``standing`` is reported once, when all living clients
-    stand at the barrier. The clients connect after the watch has returned from this report. In ``finishing``, the
+    are ready to connect. The clients connect after the watch has returned from this report. In ``finishing``, the
     window has ended, and the reports come.
     """
     requests: int
@@ -113,7 +115,7 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Watch that does nothing, for a run whose caller gives no watch."""
+    """Does nothing. ``run`` calls this function if the caller gives no watch."""
 
 
 class _Fleet:
@@ -185,8 +187,9 @@ class _Fleet:
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
-        """Starts the processes, and waits until all stand at the barrier. A process counts as lost if the process dies
-        before the barrier, or takes longer than ``READY_S``."""
+        """Starts the processes, and waits until all are ready (at the barrier). A process counts as lost if the process
+        dies before this moment, or takes longer than ``READY_S``.
+        """
         for client in range(self._plan.clients):
             self._look_for_interrupt()
             self._waiting.append(self._processes.start(run_client, self._plan, client, self._counts))
@@ -203,7 +206,9 @@ class _Fleet:
             self._drop(pipe)
 
     def _gather(self, phase: Phase, until_ns: int) -> None:
-        """Receives reports until the moment ``until_ns``, or until all reports have come. Meanwhile calls the watch."""
+        """Receives reports until the moment ``until_ns``, or until all reports have come. Meanwhile calls the run's
+        ``Watch``.
+        """
         self._say(phase)
         while self._waiting and (left_ns := until_ns - time.perf_counter_ns()) > 0:
             for pipe in wait(self._waiting, min(left_ns / 1e9, PROGRESS_S)):
@@ -231,7 +236,9 @@ class _Fleet:
         pipe.close()
 
     def _say(self, phase: Phase) -> None:
-        """Calls the watch with the progress. Raises KeyboardInterrupt after an interrupt, unless the run is ending."""
+        """Calls the run's ``Watch`` with the progress. Raises KeyboardInterrupt after an interrupt, unless the run is
+        ending.
+        """
         now_ns, window = time.perf_counter_ns(), self._window
         started = window.end_ns > 0
         elapsed_s = max(0, now_ns - window.connect_ns) / 1e9 if started else 0.0

@@ -32,7 +32,9 @@ WARM_UP_S = 0.2
 DURATION_S = 0.5
 
 READY_S = 15.0
-"""Longest wait for the null server's ready line, in seconds. Usually this line comes after a tenth of a second."""
+"""Longest wait for the null server's line ``ready HOST:PORT``, in seconds. Usually this line comes after a tenth of a
+second.
+"""
 
 STOP_S = 5.0
 """Longest wait for the end of the null server after SIGTERM, in seconds. After this time the null server is killed."""

@@ -80,7 +80,7 @@ class NullServer:
     thread. ``serve`` may be called once."""
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
-        """``answers`` makes the protocol of a new connection. Raises OSError if the server cannot listen."""
+        """``answers`` makes the protocol object of each new connection. Raises OSError if the server cannot listen."""
         self._new_answers = answers
         self._listener = socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
         self._listener.setblocking(False)
@@ -103,8 +103,9 @@ class NullServer:
         return self._stop.fileno()
 
     def serve(self) -> None:
-        """Answers requests until a byte comes on ``stop_descriptor``, then answers the requests that have arrived.
-        Closes all connections. Blocks."""
+        """Answers requests until a byte comes on ``stop_descriptor``. Then answers the requests that have already
+        arrived, and closes all connections. Blocks.
+        """
         goes_on = True
 
         def end() -> bool:

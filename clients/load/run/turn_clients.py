@@ -21,8 +21,8 @@ CONNECT_S = 60.0
 """Longest time for all processes to connect, in seconds. Ten processes take half a second."""
 
 REPORT_S = 30.0
-"""Longest time from the last turn's end to a process's report, in seconds. The wait is longer by one timeout, for the
-last reply.
+"""Longest time for a process to report, in seconds. This time begins one timeout after the last turn's end, when the
+last reply has come.
 """
 
 

@@ -20,7 +20,7 @@ class Line:
     plan: LoadPlan
     """Plan of the load with the most clients."""
     first_place: int
-    """First place of this line on the board: the array in which senders mark turns (``send/turns.py``)."""
+    """Index of this line's first value on the board: the array in which senders mark turns (``send/turns.py``)."""
 
     @property
     def multiplexed(self) -> bool:
@@ -29,15 +29,15 @@ class Line:
 
     @property
     def senders(self) -> int:
-        """Number of senders in one process. Each sender is a thread, and has a place on the board."""
+        """Number of senders in one process. Each sender is a thread, and has one value on the board."""
         return 1 if self.multiplexed else self.plan.connections_per_client
 
     def place(self, client: int, sender: int) -> int:
-        """The place of one sender on the board."""
+        """Index of one sender's value on the board."""
         return self.first_place + client * self.senders + sender
 
     def places(self, clients: int) -> range:
-        """Places of all senders of the first ``clients`` clients on the board."""
+        """Indices of the values on the board for all senders of the first ``clients`` clients."""
         return range(self.first_place, self.place(clients, 0))
 
 

@@ -87,7 +87,7 @@ def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
 
 def _not_sent(request: Request) -> bool:
     """Marks a request as never sent, so that a checked run's history does not include the request. Always returns
-    False, for the caller to return.
+    False, so that the caller can return this value.
     """
     if isinstance(request.check, Asked):
         request.check.not_sent()

@@ -296,8 +296,9 @@ class Lanes:
         return full
 
     def _connect_again(self, lane: Lane) -> None:
-        """Connects a lost lane again, and sends the lane's first call. A failed attempt is recorded, and the next sweep
-        tries again."""
+        """Connects a lost lane again, and sends the lane's first call. A failed attempt is recorded, and the next
+        ``_sweep`` tries again.
+        """
         try:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
         except Fault as fault:

@@ -48,11 +48,11 @@ class Board:
         self._places = places
 
     def tell(self, place: int, turn: Turn) -> None:
-        """Marks the turn for the sender at ``place``: all counted requests of this sender are answered."""
+        """Marks the turn for the sender with the index ``place``: all counted requests of this sender are answered."""
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
-        """True if the senders at all these places have marked the turn."""
+        """True if the senders with all these indices have marked the turn."""
         return min(self._places[places.start : places.stop]) >= turn.begin_ns
 
 
@@ -65,8 +65,8 @@ class Sender(Protocol):
 
     def send(self, turn: Turn, place: int, places: range) -> None:
         """Sends requests during the turn, and blocks until all senders of the turn have received their last counted
-        reply. The turn may have begun before the call. ``place`` is this sender's place on the board. ``places`` are
-        the places of all senders that send in the turn.
+        reply. The turn may have begun before the call. ``place`` is the index of this sender's value on the board.
+        ``places`` has the indices for all senders that send in the turn.
         """
 
     def recorded(self) -> Sequence[Records]:
@@ -143,7 +143,7 @@ class Blocking:
 
 
 class Multiplexed:
-    """Sender with many lean connections in one thread: a lane for each connection."""
+    """Sender with many lean connections in one thread (``Lanes``)."""
 
     def __init__(
         self,
