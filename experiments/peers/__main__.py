@@ -23,7 +23,7 @@ AT_ONCE = 2
 
 
 def main() -> int:
-    """Builds the peers. Gives the exit code: 1 if a command failed, else 0. Blocks until all commands have ended."""
+    """Builds the peers. Returns the exit code: 1 if a command failed, else 0. Blocks until all commands have ended."""
     Parser("python -m experiments.peers", DESCRIPTION).parse_args()
     wanting = {name: missing(name) for name in PEERS}
     for name, lines in wanting.items():

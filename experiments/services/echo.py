@@ -2,8 +2,7 @@
 
 An echo needs the same transport and the same protobuf work as the stock service, but no stocks. So the processor time
 of a Lookup minus the processor time of an echo is the cost of the stock service itself. ``echo_twice`` encodes and
-decodes one more message. The processor time of ``echo_twice`` minus the processor time of ``echo`` is the cost of
-protobuf in an echo.
+decodes one more message. The additional processor time is the cost of protobuf in an echo.
 """
 
 from experiments.v1 import echo_pb2

@@ -79,8 +79,8 @@ class EntityStore:
                 return Entity(id, entry.description, entry.value)
 
     def put(self, entity: Entity) -> bool:
-        """Stores an entity. Returns True if the id is new. Returns False if the id is known: then the entity replaces
-        the stored entity. Raises Overloaded for a new id if the store is full.
+        """Stores an entity. Returns True if the id is new, and False if the entity replaces a stored entity. Raises
+        Overloaded for a new id if the store is full.
         """
         with self._map_lock.reader:
             entry = self._entries.get(entity.id)

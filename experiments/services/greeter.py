@@ -1,4 +1,4 @@
-"""The greeter of the gRPC examples, under its original name on the wire."""
+"""The greeter of the gRPC examples, with its original service name."""
 
 from experiments.helloworld import greeter_pb2
 from stock_service.rpc.service import Method, Service

@@ -10,10 +10,10 @@ A request's work is the sum of three kinds of work. Each kind loads a server in 
 The processor clock of the thread measures the time of computing. The clock stops while other threads run. So two
 threads that compute on one core take twice as long. At start-up the same work is timed several times, and the shortest
 time gives the machine's speed. ``run_bytecode`` computes for about half of the remaining time, reads the clock, and
-repeats both steps until no time remains. So computing in bytecode takes the asked time and some µs more. The clock,
-which needs the kernel, is read only about a dozen times. Computing in C hashes the number of bytes that took the asked
-time at start-up. The hashing takes the asked time within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux,
-and never early.
+repeats both steps until no time remains. So computing in bytecode takes the asked time and some µs more. A reading of
+the clock is a system call, so the clock is read only about a dozen times. Computing in C hashes the number of bytes
+that took the asked time at start-up. The hashing takes the asked time within ``TOLERANCE``. A sleep ends late, by 60 to
+150 µs on Linux, and never early.
 """
 
 import asyncio

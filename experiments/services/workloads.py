@@ -2,7 +2,7 @@
 
 A load client draws requests from a fixed set, and sends the same request several times. So the first ``entity-put-new``
 of an id stores a new id, and a later ``entity-put-new`` of this id stores a known id. The reply states if the id was
-new. Both replies are valid. A new server lacks the ids of all ``entity-put-new`` requests.
+new. Both replies are valid.
 """
 
 import json

@@ -3,9 +3,8 @@ stored in the history that the check reads.
 
 Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of the trades have a
 request_id. ``SHARED_BY`` connections send the same trade with the same request_id, at about the same time. The server
-must do this trade only once. Every reply is decoded. The stored begin of a request is a few microseconds before the
-call, and the stored end is a few microseconds after the call. These differences never make a correct history look
-wrong.
+must do this trade only once. Every reply is decoded. A request's stored begin and end are some microseconds before and
+after the call. This difference never makes a correct history look wrong.
 
 The history is bounded: all connections together store ``HISTORY_MAX`` requests. After a connection has stored its share
 of ``HISTORY_MAX``, the connection sends only Lookups. These Lookups change no stock, and are not stored.
@@ -43,7 +42,7 @@ every reply to the check."""
 
 class Asked:
     """A sent request and, later, the reply. The object is the ``check`` of a ``workload.Request``: the sender calls the
-    object with the reply's bytes. For one thread.
+    object with the reply's bytes. Not thread-safe.
     """
 
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")

@@ -61,7 +61,7 @@ DURATION_S_MAX = 3600.0
 """Longest warm-up, and longest measured window, in seconds."""
 
 STOCKS_MAX = 100_000
-"""Largest number of stocks in a plan. A catalog has at most this number of stocks."""
+"""Largest number of stocks in a plan, and in a catalog."""
 
 REQUEST_TYPES_MAX = 8
 """Largest number of request types in a mix. An outcome is one byte, and three bits of this byte are for the type."""

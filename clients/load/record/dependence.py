@@ -1,5 +1,4 @@
-"""Dependence between the requests of a run, and the check of arrivals against the declared process. All numbers are
-computed from raw arrays.
+"""Dependence between the requests of a run, and the check of arrivals against the declared process.
 
 Requests of one run are not independent. Slow requests come together, after a stall or behind a full queue. Because of
 this dependence, a confidence interval must be wider. The **design effect** measures the dependence: the variance of the
@@ -12,10 +11,10 @@ Arrivals are checked against the declared process. The rate is checked for both 
 all gaps must be near the period. In a Poisson process the gaps must be exponential: the Kolmogorov-Smirnov distance to
 the exponential distribution must be small. At a high rate no sender keeps each gap exactly. Exact gaps are not needed,
 since a response time begins when the request was due. So at a high rate the check adds up several successive gaps. Such
-a sum is a millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show the
-order of the gaps, and so does not show bursts. Therefore, the counts of a Poisson process's arrivals in windows are
-checked, too. The index of dispersion (variance ÷ mean) of the counts must be 1, for windows of two lengths. Source: Cox
-and Lewis, "The Statistical Analysis of Series of Events", 1966.
+a sum is a millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show their
+order, and so does not show bursts. Therefore, the counts of a Poisson process's arrivals in windows are checked, too.
+The index of dispersion (variance ÷ mean) of the counts must be 1, for windows of two lengths. Source: Cox and Lewis,
+"The Statistical Analysis of Series of Events", 1966.
 
 Arrays are in time order. The functions are pure, use numpy alone, and have no loop over values; 4 million gaps take
 some 0.2 s. Left out: dependence between clusters, and conclusions from the faults.
@@ -46,8 +45,8 @@ addition (``_CHANCE_DISTANCE``).
 """
 
 RESOLUTION_NS = 1_000_000
-"""Mean length, in nanoseconds, of the sums of Poisson gaps in the distance check. Short gaps cannot be checked alone:
-the sender's own work between two sends takes some 20 µs, and distorts short gaps.
+"""Mean length, in nanoseconds, of the sums of Poisson gaps in the distance check. The sender's own work between two
+sends takes some 20 µs, and distorts single gaps.
 """
 
 DISPERSION_OFF_MAX = 0.05
@@ -69,17 +68,15 @@ one gap long and some later gaps short.
 """
 
 _CHANCE_DISTANCE = 1.95
-"""Limit of the part of a Kolmogorov-Smirnov distance that chance explains, × √n for n sums. If only chance acts, 1
-sample in 1000 exceeds the limit.
+"""Largest Kolmogorov-Smirnov distance × √n that counts as chance, for n sums. If only chance acts, 1 sample in 1000
+exceeds this value.
 """
 
 _SHORT_WINDOW = 10
-"""Mean number of arrivals in a short window, in which arrivals are counted. Smaller counts would be far from normally
-distributed.
-"""
+"""Mean number of arrivals in a short window of the check. Smaller counts would be far from normally distributed."""
 
 _LONG_WINDOWS = 100
-"""Largest number of long windows in which the arrivals of a run are counted."""
+"""Largest number of long windows of the check in a run."""
 
 
 @dataclass(frozen=True, slots=True)

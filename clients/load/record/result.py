@@ -46,8 +46,8 @@ class RequestResult:
     outcomes: Mapping[str, int]
     """Number of answered requests by the name of their ``Status``."""
     errors: Mapping[str, int]
-    """Number of requests without a valid reply, by kind of error. The times below include these requests. The time of
-    such a request ends at the error.
+    """Number of requests without a valid reply, by kind of error. The times below include these requests, whose times
+    end at the error.
     """
     throughput_hz: float
     """Answered requests that were due in the window, divided by the window's seconds. A reply after the window counts,
@@ -255,8 +255,7 @@ class LoadResult:
         """True if clients of a closed loop were so busy that their own work makes the measured latency visibly longer.
 
         Either one client was busy, or all clients together used most of their cores' time. Always False in an open
-        loop, where processor time does not show busy clients: the senders spin before the next due moment. In an open
-        loop, lateness shows busy clients.
+        loop: its senders spin, so lateness, not processor time, shows busy clients.
         """
         return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 

@@ -36,7 +36,7 @@ _NUMBERS = ("count", "out_of_range", "sum_ns", "squares", "min_ns", "max_ns")
 
 
 class Times:
-    """Distribution of times in nanoseconds. For one thread. In a pickled distribution, the histogram is compressed.
+    """Distribution of times in nanoseconds. Not thread-safe. In a pickled distribution, the histogram is compressed.
 
     Only buckets with a value are stored. A thousand values take some 10 KiB; an ``HdrHistogram`` takes 432 KiB.
     """

@@ -1,5 +1,5 @@
 """Begin and end of a checked load run. ``begin`` reads the state of the stocks before the run. ``ended`` reads the
-state after the run, and makes the history of the run.
+state after the run, and makes the run's history.
 
 No other program may change these stocks during the run. The stocks' volume limits are derived from the replies, unless
 the caller gives the limits. No reply states a limit, but each refusal rules out some limits.
@@ -45,8 +45,8 @@ def begin(plan: LoadPlan) -> Beginning:
 
 
 def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapping[str, int] | None = None) -> History:
-    """Makes the history of a run that has ended, and looks up every stock once more for this history. ``limits`` has
-    the known volume limits, by stock.
+    """Looks up every stock once more, and makes the history of a run that has ended. ``limits`` has the known volume
+    limits, by stock.
 
     Blocks for at most one timeout for each stock.
     """

@@ -92,10 +92,10 @@ class Load(Protocol):
         """Sets the recorder that gets the records of the connections."""
 
     def open(self) -> None:
-        """Connects. Raises the Fault of connecting."""
+        """Connects. Raises a Fault if connecting fails."""
 
     def run_until(self, at_ns: int) -> None:
-        """Blocks until about the moment ``at_ns``, while the connections send requests. May be repeated."""
+        """Blocks until about the moment ``at_ns``, while the connections send requests. May be called repeatedly."""
 
     def settle(self) -> None:
         """Ends the sending, after the window: waits for the replies under way, and then for the last replies of the
@@ -107,8 +107,9 @@ class Load(Protocol):
 
 
 def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
-    """Runs the process: sends READY, gets a Window, sends a ClientReport. Ends without an error if the parent is
-    gone."""
+    """Runs the process: sends READY, gets a Window, sends a ClientReport. Ends without an error if the parent has
+    ended.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and then sends SIGTERM
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # measure restores this handler when all is measured
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until measure sets another handler
@@ -224,8 +225,8 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """Makes the surroundings of a connection's driver: clock, limits and shared state. ``number`` is the connection's
-    number in the client. All kept connections of a lean client use the surroundings of connection 0.
+    """Makes the ``Surroundings`` of a connection's driver. ``number`` is the connection's number in the client. All
+    kept connections of a lean client use the surroundings of connection 0.
     """
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # with constant arrivals, the parts of one client together are constant, too
@@ -263,7 +264,7 @@ class _Threads:
         self._spans = [recorder.new_span(number) for number in range(len(self._drivers))]
 
     def open(self) -> None:
-        """Connects every driver, and starts the threads. Raises the Fault of connecting."""
+        """Connects every driver, and starts the threads. Raises a Fault if connecting fails."""
         for driver in self._drivers:
             driver.connect()
         self._futures = [
@@ -325,7 +326,7 @@ class _Multiplexed:
         self._spans = [recorder.new_span(number) for number in range(len(self._lanes.lanes))]
 
     def open(self) -> None:
-        """Connects every lane, and sends the first calls. Raises the Fault of connecting."""
+        """Connects every lane, and sends the first calls. Raises a Fault if connecting fails."""
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:

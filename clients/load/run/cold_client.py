@@ -21,7 +21,7 @@ from stock_service.rpc.errors import Fault
 
 def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
     """Runs the process, and sends a ColdRun to the parent. If the process cannot connect, sends a text with the reason.
-    Ends without an error if the parent is gone.
+    Ends without an error if the parent has ended.
     """
     settle(plan)
     try:
@@ -37,8 +37,9 @@ def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
 
 
 def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
-    """Connects, and makes this number of calls. Blocks until the last call is answered. Raises the Fault of
-    connecting."""
+    """Connects, and makes this number of calls. Blocks until the last call is answered. Raises a Fault if connecting
+    fails.
+    """
     requests, records, clock_ns = Workload(plan).requests(0, 0), Records(), time.perf_counter_ns
     connect = connecting(plan)
     began_ns = clock_ns()

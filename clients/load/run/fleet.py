@@ -38,9 +38,7 @@ reaches every client process.
 """
 
 READY_S = 60.0
-"""Longest time until all clients are ready, that is, stand at the barrier, in seconds. Ten clients take 0.1 s, 512
-clients some seconds.
-"""
+"""Longest time until all clients are ready to connect, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
 
 FOLD_S = 30.0
 """Longest time from a client's last reply to the client's report, in seconds. It takes 0.1 s to fold a million records
@@ -82,7 +80,7 @@ and within about a millisecond of each change of phase.
 
 
 def warm() -> None:
-    """Starts the fork server and makes the array of counts, which all runs share. May be repeated."""
+    """Starts the fork server and makes the array of counts, which all runs share. May be called repeatedly."""
     processes.warm()
     _counts()
 
@@ -98,10 +96,10 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
     """Runs a plan, and returns the result. Blocks for the warm-up, the window, and the last replies. Two threads must
     not call ``run`` at the same time.
 
-    Raises the Fault of connecting if no client could connect. Raises UsageError if the system allows too few
-    descriptors, or if the transport does not have the plan's kind of client. A client process that dies is counted
-    among the errors (``client_lost``). All client processes are ended, even after an error. Ctrl-C ends the run early,
-    without KeyboardInterrupt. A KeyboardInterrupt that ``progress`` or a signal handler raises also ends the run early.
+    Raises a Fault if no client could connect. Raises UsageError if the system allows too few descriptors, or if the
+    transport does not have the plan's kind of client. A client process that dies is counted among the errors
+    (``client_lost``). All client processes are ended, even after an error. Ctrl-C ends the run early, without
+    KeyboardInterrupt. A KeyboardInterrupt that ``progress`` or a signal handler raises also ends the run early.
     """
     lean.check(plan)
     make_room(plan.clients)
@@ -187,8 +185,8 @@ class _Fleet:
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
-        """Starts the processes, and waits until all are ready (at the barrier). A process counts as lost if the process
-        dies before this moment, or takes longer than ``READY_S``.
+        """Starts the processes, and waits until all are ready to connect. A process counts as lost if the process dies
+        before, or takes longer than ``READY_S``.
         """
         for client in range(self._plan.clients):
             self._look_for_interrupt()

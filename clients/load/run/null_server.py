@@ -76,8 +76,9 @@ def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
 
 
 class NullServer:
-    """A server that gives every request one constant reply. The server listens as soon as the object exists. For one
-    thread. ``serve`` may be called once."""
+    """A server that gives every request one constant reply. The server listens as soon as the object exists. Not
+    thread-safe. ``serve`` may be called once.
+    """
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
         """``answers`` makes the protocol object of each new connection. Raises OSError if the server cannot listen."""
@@ -160,7 +161,7 @@ class NullServer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until a signal comes; gives the exit code."""
+    """Serves until a signal comes. Returns the exit code."""
     options = _parser().parse_args(arguments)
     answers = answers_of(options.transport)
     if answers is None:

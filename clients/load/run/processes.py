@@ -76,7 +76,7 @@ def allow_descriptors(needed: int) -> int:
 
 
 class Processes:
-    """Client processes, each with a pipe. For one thread. The caller must end the processes by ``reap``."""
+    """Client processes, each with a pipe. Not thread-safe. The caller must end the processes by ``reap``."""
 
     def __init__(self) -> None:
         self._processes: list[ForkServerProcess] = []
@@ -106,7 +106,8 @@ class Processes:
 
     def reap(self, within_s: float) -> None:
         """Closes all pipes, and waits until every process has ended. A process that still runs after ``within_s`` is
-        killed. Ctrl-C during the wait kills all processes. May be repeated."""
+        killed. Ctrl-C during the wait kills all processes. May be called repeatedly.
+        """
         for pipe in self._pipes:
             pipe.close()
         started = [process for process in self._processes if process.pid is not None]

@@ -59,7 +59,7 @@ class Part(Protocol):
 def run_turn_client(
     pipe: Pipe, loads: tuple[TurnLoad, ...], client: int, updater: bool, board: MutableSequence[int]
 ) -> None:
-    """Runs the process. Ends without an error if the parent is gone."""
+    """Runs the process. Ends without an error if the parent has ended."""
     connections = sum(line.plan.connections_per_client for line in lines(loads))
     settle(replace(loads[0].plan, connections_per_client=connections))
     part: Part = Updater(loads, client) if updater else Client(loads, client, Board(board))

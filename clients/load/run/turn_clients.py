@@ -27,7 +27,7 @@ last reply has come.
 
 
 class TurnClients:
-    """The client processes of a block. For one thread. The end of the ``with`` block ends the processes."""
+    """The client processes of a block. Not thread-safe. The end of the ``with`` block ends the processes."""
 
     def __init__(self, loads: Sequence[TurnLoad]) -> None:
         """Starts the processes. Each process connects to every server of its loads. Blocks until all processes are

@@ -1,6 +1,5 @@
-"""Driver: sends one request at a time over a connection of any transport. The driver sends a request, waits for the
-reply, and sends the next request. Drivers send for the library client, and for the lean client with a connection per
-request. ``lanes.py`` sends over the lean client's kept connections.
+"""Driver: sends one request at a time over a connection of any transport. Drivers send for the library client, and for
+the lean client with a connection per request. ``lanes.py`` sends over the lean client's kept connections.
 
 For each request the hot loop reads the clock twice, and makes the call. Then the loop looks the reply up among the
 known valid replies, and appends three numbers. All other work is done before or after the loop. Service time begins
@@ -87,7 +86,7 @@ def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
 
 def _not_sent(request: Request) -> bool:
     """Marks a request as never sent, so that a checked run's history does not include the request. Always returns
-    False, so that the caller can return this value.
+    False.
     """
     if isinstance(request.check, Asked):
         request.check.not_sent()
@@ -95,7 +94,7 @@ def _not_sent(request: Request) -> bool:
 
 
 class Pace:
-    """Progress of one connection through its part of an open loop's schedule. For one thread."""
+    """Progress of one connection through its part of an open loop's schedule. Not thread-safe."""
 
     def __init__(self, moments: Iterator[int], around: Surroundings) -> None:
         self._moments = moments
@@ -141,7 +140,7 @@ class Pace:
 
 class Driver:
     """Sender of requests over one kept connection. With ``per_request``, the driver makes a new connection for each
-    request. For one thread. The caller must close the driver.
+    request. Not thread-safe. The caller must close the driver.
     """
 
     def __init__(
@@ -164,7 +163,8 @@ class Driver:
 
     def connect(self) -> None:
         """Connects, and starts the schedule of an open loop. With ``per_request``, makes one connection as a test, and
-        closes this connection at once. Blocks for the timeout at most. Raises the Fault of connecting."""
+        closes this connection at once. Blocks for the timeout at most. Raises a Fault if connecting fails.
+        """
         if self._per_request:
             self._new_connection(self._around.timeout_s).close()
         else:

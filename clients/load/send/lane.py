@@ -43,8 +43,9 @@ if this call is not part of a schedule. With ``_NONE``, no later call of the con
 
 
 class Lane:
-    """A kept connection of the lean client. After a loss, ``connect`` gives the lane a new connection. For one thread.
-    The caller must disconnect the lane."""
+    """A kept connection of the lean client. After a loss, ``connect`` gives the lane a new connection. Not thread-safe.
+    The caller must disconnect the lane.
+    """
 
     __slots__ = (
         "_clock_ns",
@@ -121,7 +122,7 @@ class Lane:
             self.write(codec.hello)
 
     def disconnect(self) -> None:
-        """Closes the connection. May be repeated. Does not record the calls under way."""
+        """Closes the connection. May be called repeatedly. Does not record the calls under way."""
         if self._socket is not None:
             self._watched.pop(self._socket.fileno(), None)
             self._socket.close()  # the close also removes the socket from the epoll set

@@ -63,7 +63,7 @@ _FOREVER_NS = 2**62
 
 
 class Lanes:
-    """Kept connections of the lean client in one process. For one thread. The caller must close the object."""
+    """Kept connections of the lean client in one process. Not thread-safe. The caller must close the object."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class Lanes:
 
     def open(self) -> None:
         """Connects every lane, sends the first call of every lane, and starts the schedule. For each lane, blocks for
-        one timeout at most. Raises the Fault of connecting."""
+        one timeout at most. Raises a Fault if connecting fails.
+        """
         self._gate.ns = self._around.deadline.ns
         for lane in self.lanes:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)

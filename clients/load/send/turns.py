@@ -57,11 +57,12 @@ class Board:
 
 
 class Sender(Protocol):
-    """One or more connections of a process to one server, with one kind of client. For one thread. The caller must
-    close the sender."""
+    """One or more connections of a process to one server, with one kind of client. Not thread-safe. The caller must
+    close the sender.
+    """
 
     def open(self) -> None:
-        """Connects. Raises the Fault of connecting."""
+        """Connects. Raises a Fault if connecting fails."""
 
     def send(self, turn: Turn, place: int, places: range) -> None:
         """Sends requests during the turn, and blocks until all senders of the turn have received their last counted
@@ -73,7 +74,7 @@ class Sender(Protocol):
         """Records so far, one ``Records`` object for each connection. The caller clears the records."""
 
     def close(self) -> None:
-        """Closes the connections. May be repeated."""
+        """Closes the connections. May be called repeatedly."""
 
 
 class Blocking:
@@ -100,7 +101,7 @@ class Blocking:
         self._records = Records()
 
     def open(self) -> None:
-        """Connects, and records the duration. Raises the Fault of connecting."""
+        """Connects, and records the duration. Raises a Fault if connecting fails."""
         began_ns = self._clock_ns()
         self._connection = self._connect(self._timeout_s)
         self._records.note_connect(began_ns, self._clock_ns())
@@ -136,7 +137,7 @@ class Blocking:
         return (self._records,)
 
     def close(self) -> None:
-        """Closes the connection. May be repeated."""
+        """Closes the connection. May be called repeatedly."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -161,7 +162,7 @@ class Multiplexed:
         self._pause = pause
 
     def open(self) -> None:
-        """Connects every lane, and sends every lane's first call. Raises the Fault of connecting."""
+        """Connects every lane, and sends every lane's first call. Raises a Fault if connecting fails."""
         self._lanes.open()
         self._lanes.settle()
 
@@ -187,7 +188,7 @@ class Multiplexed:
         return [lane.records for lane in self._lanes.lanes]
 
     def close(self) -> None:
-        """Closes all connections. May be repeated."""
+        """Closes all connections. May be called repeatedly."""
         self._lanes.close()
 
 

@@ -29,7 +29,7 @@ class Gone(Exception):
 
 
 class Channel(Protocol):
-    """One side of a connection over a socket API: server or client. For one thread."""
+    """One side of a connection over a socket API: server or client. Not thread-safe."""
 
     def listen(self, host: str, port: int) -> None:
         """Makes the channel a server at this address."""

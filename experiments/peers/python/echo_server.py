@@ -72,7 +72,7 @@ def serve(served: Channel, ending: Ending) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves until a signal ends the server. Gives the exit code."""
+    """Serves until a signal ends the server. Returns the exit code."""
     parser = Parser(PROGRAM, "Sends every message back, over a socket API.")
     parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
     parser.add_argument("--host", default="127.0.0.1", help="an address 127.… of this machine (default: 127.0.0.1)")

@@ -168,7 +168,7 @@ class Connection:
 
 
 class Server:
-    """Event loop over the listening socket, the signals and all connections. For one thread."""
+    """Event loop over the listening socket, the signals and all connections. Not thread-safe."""
 
     def __init__(self, listener: socket.socket, signals: socket.socket, answer: Answer) -> None:
         self._listener, self._signals, self._answer = listener, signals, answer
@@ -246,7 +246,7 @@ class Server:
 
     def _end_those_that_may(self) -> int:
         """Ends the server's side (half-close) of every connection that has no incomplete request and no unsent reply.
-        Returns the number of connections that have an incomplete request or an unsent reply.
+        Returns the number of all other connections.
         """
         owing = 0
         for fd, connection in list(self._connections.items()):
@@ -277,7 +277,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main() -> int:
-    """Serves until a signal ends the server. Gives the exit code."""
+    """Serves until a signal ends the server. Returns the exit code."""
     parser = Parser(description="Looks stocks up over the sockets protocol: one thread with epoll.")
     parser.add_argument("--host", default="127.0.0.1", help="an address of this machine (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=50052, help="where to listen; 0: a free port")

@@ -70,7 +70,7 @@ def _said(path: str) -> str | None:
 def build(path: str, folder: Path) -> int:
     """Makes the virtual environment of an interpreter anew. Blocks for minutes.
 
-    Gives 0, or the exit code of the first step that failed. The failed step has printed the reason. Raises
+    Returns 0, or the exit code of the first step that failed. The failed step has printed the reason. Raises
     TimeoutExpired.
     """
     own = str(folder / "bin" / "python")
@@ -89,7 +89,7 @@ def build(path: str, folder: Path) -> int:
 
 
 def main(words: list[str]) -> int:
-    """Runs ``find`` or ``build FOLDER``. Gives the process's exit code."""
+    """Runs ``find`` or ``build FOLDER``. Returns the process's exit code."""
     found = find()
     if found is None:
         return 1

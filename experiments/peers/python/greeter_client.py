@@ -8,10 +8,9 @@ a process, since only one thread of an interpreter runs at a time. An asynchrono
 example.
 
 Each client has a channel of its own. First every client connects and makes its first call. Then all clients begin their
-other calls at the same moment. Each client makes ``--count`` calls in total. Every reply is checked. A failed call or a
-wrong reply ends the program with exit code 1. A bad option ends the program with exit code 2. The total processor time
-is the sum over all clients' processes. The processor time of each process is counted from the common moment to the
-client's last reply.
+other calls at the same moment. Each client makes ``--count`` calls in total. Every reply is checked. The exit code is 1
+after a failed call or a wrong reply, and 2 for a bad option. The total processor time is the sum over all clients'
+processes. The processor time of each process is counted from the common moment to the client's last reply.
 """
 
 import argparse
@@ -165,7 +164,7 @@ def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the clients, and prints the times. Gives the exit code. Blocks until the last client has ended."""
+    """Runs the clients, and prints the times. Returns the exit code. Blocks until the last client has ended."""
     parser = Parser(PROGRAM, "Calls the greeter, and says how long that took.")
     parser.add_argument("--address", required=True, metavar="HOST:PORT", help="of the server")
     parser.add_argument("--mode", choices=("sync", "async"), default="sync", help="one call at a time, or by asyncio")
@@ -186,7 +185,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: argparse.Namespace) -> list[Seen | str]:
-    """Runs the clients. Gives the measured values of each client, or the message of its failure. Blocks.
+    """Runs the clients. Returns the measured values of each client, or the message of its failure. Blocks.
 
     Each client is forked before this process uses gRPC, since a fork after the use of gRPC is not safe.
     """

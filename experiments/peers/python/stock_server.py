@@ -74,7 +74,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
             return stock_pb2.UpdateResponse(status=stock_pb2.STATUS_OK, sequence=self._committed(request.name))
 
     def _committed(self, name: str) -> int:
-        """Counts a change of a stock. Gives the change's sequence number. The caller must hold the lock."""
+        """Counts a change of a stock. Returns the change's sequence number. The caller must hold the lock."""
         self._commits += 1
         self._sequences[name] = self._commits
         return self._commits
