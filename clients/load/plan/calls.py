@@ -82,7 +82,7 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
     try:
         json_format.Parse(data, request, descriptor_pool=pool)
         payload = request.SerializeToString()
-    except (json_format.ParseError, ValueError) as error:  # a required field is missing: EncodeError, a ValueError
+    except (json_format.ParseError, ValueError) as error:  # EncodeError is a ValueError: a required field is missing
         allowed = f"JSON that is a {method.input_type.full_name}: {error}"
         raise UsageError("--data", data, " ".join(allowed.split())) from error
     check = Decodes(files.SerializeToString(), method.output_type.full_name)

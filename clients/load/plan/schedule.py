@@ -70,7 +70,7 @@ class Schedule:
     def _poisson(self, start_ns: int) -> Iterator[int]:
         gap_ns = _SECOND_NS * self.parts / self.rate_hz
         rng = np.random.default_rng((self.seed, self.part))
-        passed_ns = 0.0  # since the start, so that the float is exact to a nanosecond for weeks
+        passed_ns = 0.0  # counted from the start, so that the float is exact to a nanosecond for weeks
         while True:
             moments = passed_ns + np.cumsum(rng.exponential(gap_ns, _AT_A_TIME))
             passed_ns = float(moments[-1])

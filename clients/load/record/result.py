@@ -73,7 +73,7 @@ class RequestResult:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """The result of one load run. A value is of the measured window, unless its description names another period."""
+    """The result of one load run. Values are for the measured window, if their description names no other period."""
 
     rate_hz: float | None
     """Declared rate, in requests a second; None in a closed loop."""

@@ -131,7 +131,7 @@ class Times:
             return Distribution(0, self.out_of_range)
         mean_ns = self.sum_ns / self.count
         variance = max(0.0, self.squares / self.count - mean_ns**2)
-        _, highest, counts = self.buckets()  # gives HdrHistogram's percentiles, in a fifth of the time
+        _, highest, counts = self.buckets()  # gives the same percentiles as HdrHistogram, in a fifth of the time
         wanted = [max(1, int(percent / 100 * self.count + 0.5)) for percent in (50, 90, 99, 99.9)]
         found = highest[np.searchsorted(np.cumsum(counts), wanted)].tolist()
         p50, p90, p99, p999 = (min(value, self.max_ns) / 1000 for value in found)

@@ -4,10 +4,10 @@ server sends this reply with as little work as Python allows.
     python -m clients.load.run.null_server --transport sockets --port 0
 
 A client's times on this server are the floor (``floor.py``), the client's own share of every response time. One thread
-waits in epoll. The server does not read the method or message of a request. All replies are equal, except that each
-reply has the number of its call or stream. Each transport defines the bytes of the reply (``null_answers``). The server
-keeps the process contract: it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that
-have arrived, and exits with 0.
+waits in epoll. The server does not read the method or message of a request. Replies differ only in the number of the
+call or stream. Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract:
+it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that have arrived, and exits with
+0.
 
 The server closes the connection of a client that does not read.
 """
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refuse(PROGRAM, f"--transport: got {options.transport!r}, allowed: one that is spoken without a library")
     server = NullServer(answers, options.port)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the byte that the interpreter writes ends serve
+        signal.signal(number, lambda *_: None)  # the interpreter writes a byte, which ends serve
     signal.set_wakeup_fd(server.stop_descriptor)
     gc.disable()  # a collection would lengthen the client's times; nothing here makes cycles
     print(f"ready 127.0.0.1:{server.port}", flush=True)

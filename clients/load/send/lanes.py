@@ -262,8 +262,9 @@ class Lanes:
                 self._send_next(lane, now_ns)
 
     def _drain(self) -> None:
-        """Waits until all calls under way have ended, except first calls. Meanwhile an open loop sends the due
-        requests, for the timeout at most."""
+        """Waits for the end of all calls under way, but not for first calls. Meanwhile an open loop sends the due
+        requests, for the timeout at most.
+        """
         until_ns = self._around.clock_ns() + self._timeout_ns
         while True:
             now_ns = self._around.clock_ns()

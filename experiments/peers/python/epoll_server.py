@@ -181,8 +181,8 @@ class Server:
     def run(self, grace_s: float) -> bool:
         """Serves until a signal comes, and then until no request is incomplete and all replies are sent.
 
-        Returns True if all replies are sent within ``grace_s`` seconds after the signal. Returns False otherwise, and
-        at once after a second signal.
+        Returns True if all replies are sent. Returns False after ``grace_s`` seconds, and at once after a second
+        signal.
         """
         while self._turn(-1):
             pass

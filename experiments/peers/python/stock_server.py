@@ -18,7 +18,7 @@ import grpc
 from stock_service.v1 import stock_pb2, stock_pb2_grpc
 
 GRACE_S = 5.0
-"""Longest time in seconds after a signal in which the server answers the calls that have begun."""
+"""Longest time, in seconds, for the server's last answers after a signal."""
 
 
 class StockService(stock_pb2_grpc.StockServiceServicer):
