@@ -373,7 +373,7 @@ def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def missing(name: str) -> list[str]:
-    """Tools for a peer that this machine lacks: one line for each tool, with the way to get the tool."""
+    """Missing tools of a peer: one line for each tool, with the way to get the tool."""
     then = ", then run make peers" if PEERS[name].build else ""
     return [f"{need.what} is missing: {need.how}{then}" for need in PEERS[name].needs if not need.is_met()]
 

@@ -70,7 +70,7 @@ class EntityStore:
             self.put(entity)
 
     def get(self, id: int) -> Entity | None:  # noqa: A002  # the field's name
-        """Entity that the last put with this id stored; None for an unknown id."""
+        """Returns the entity that the last ``put`` with this id stored; None for an unknown id."""
         with self._map_lock.reader:
             entry = self._entries.get(id)
             if entry is None:

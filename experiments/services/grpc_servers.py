@@ -90,7 +90,9 @@ async def talked_on_loop(requests: AsyncIterator[HelloRequest], _: object) -> As
 
 
 def trial_handlers() -> Handlers:
-    """Handlers of the methods of ``TRIAL`` by name, for a server with threads, in the form of generated code."""
+    """Handlers of the methods of ``TRIAL`` by name. The handlers are for a server with threads, and have the form of
+    generated code.
+    """
     return _handlers(lambda request, context: waited(request, context.time_remaining()), several, talked)
 
 

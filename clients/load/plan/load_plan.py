@@ -82,9 +82,9 @@ class RequestType:
     """Type of request: the path of a method, the payloads to send, and the check of a reply. The mix of a plan has the
     type's ``name``. Each client process gets a pickled copy of the request type.
 
-    ``check`` takes a reply's bytes, and returns the number of the reply's ``Status``, or raises InternalFault for an
-    invalid reply. ``check`` must be a function of a module, or an object that can be pickled. The payload of each
-    request is drawn from ``payloads``, as a stock is drawn from the plan's stocks (see ``Choice``).
+    ``check`` takes a reply's bytes, and returns the number of the reply's ``Status``. For an invalid reply, ``check``
+    raises InternalFault. ``check`` must be a function of a module, or an object that can be pickled. The payload of
+    each request is drawn from ``payloads``, as a stock is drawn from the plan's stocks (see ``Choice``).
     """
 
     name: str

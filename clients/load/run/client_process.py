@@ -54,8 +54,9 @@ class Interrupted(BaseException):
 
 
 class Stopping:
-    """Handler of SIGTERM: stops all sending, and raises Interrupted in the main thread, at once or at the end of a
-    ``held_back`` block."""
+    """Handler of SIGTERM: stops all sending. Raises Interrupted in the main thread, at once or at the end of a
+    ``held_back`` block.
+    """
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
@@ -98,8 +99,9 @@ class Load(Protocol):
         """Blocks until about the moment ``at_ns``, while the connections send requests. May be called repeatedly."""
 
     def settle(self) -> None:
-        """Ends the sending, after the window: waits for the replies under way, and then for the last replies of the
-        other clients."""
+        """Ends the sending after the window. Waits for the replies under way, and then for the last replies of the
+        other clients.
+        """
 
     def end(self, interrupted: bool) -> int:
         """Folds all records, and closes the connections unless the run was interrupted. Returns the number of requests
@@ -173,8 +175,9 @@ class Client:
 
 
 def settle(plan: LoadPlan) -> None:
-    """Prepares the process for a plan: sets the allowed cores, the real-time priority and the limit of descriptors, and
-    turns garbage collection off."""
+    """Prepares the process for a plan. Sets the allowed cores, the real-time priority and the limit of descriptors.
+    Turns garbage collection off.
+    """
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
     if plan.real_time:
@@ -242,8 +245,8 @@ def _around(
 
 
 def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
-    """Returns a function that takes a start moment, and yields the due moments of one part of the schedule from this
-    moment on. Returns None in a closed loop.
+    """Returns a function that yields the due moments of one part of the schedule. The function takes the start moment.
+    Returns None in a closed loop.
     """
     return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
 

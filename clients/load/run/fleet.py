@@ -1,9 +1,9 @@
 """Client processes of a load run: their common start, progress, reports and end.
 
 Each client process prepares its load, reports to the parent, and waits: the process stands at the *barrier*. When all
-processes stand at the barrier, the parent sets the window, on a clock that all processes share (CLOCK_MONOTONIC). Then
-all processes connect at the same moment. The barrier comes before connecting, so that one client with a slow connect
-does not delay the run.
+processes stand at the barrier, the parent sets the window. The window's moments are on a clock that all processes share
+(CLOCK_MONOTONIC). Then all processes connect at the same moment. The barrier comes before connecting, so that one
+client with a slow connect does not delay the run.
 
 Ctrl-C ends the run early, and the result has the measurements so far (``LoadResult.interrupted``). A second Ctrl-C
 changes nothing. A terminal also sends Ctrl-C to the client processes, which ignore this signal. Programs that call

@@ -189,8 +189,8 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
 class Updater:
     """Task of the price updater in the turns: sends Updates at random moments.
 
-    For each load, the moments are drawn on a time axis that has only the load's turns, without the time between them.
-    So the updater's rate does not depend on the length of the turns.
+    For each load, the moments are drawn on a time axis on which the load's turns follow each other without gaps. So the
+    updater's rate does not depend on the length of the turns.
     """
 
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:

@@ -1,5 +1,6 @@
-"""Lines of a block. A **line** is the group of loads that share connections, with the senders on these connections.
-Loads with the same server, kind of client, timeout, and number of connections for each client are on one line."""
+"""Lines of a block. A **line** is the group of loads that share connections, with the senders on these connections. One
+line has all loads with the same server, kind of client, timeout, and number of connections for each client.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ first, so that no connection is reset.
 """
 
 PAGES, PAGE_BYTES = 512, 4096
-"""Size of the file of ``--fdatasync``: number of pages, and number of bytes in a page."""
+"""Size of the file for ``--fdatasync``: number of pages, and number of bytes in a page."""
 
 INVALID_ARGUMENT, UNIMPLEMENTED = 3, 12
 """Fault codes of a reply, with the values of ``stock_service/rpc/errors.py``. 0 is no fault."""

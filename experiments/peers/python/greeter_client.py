@@ -56,7 +56,7 @@ class Seen:
     thread_ns: int
     """Processor time of the calling thread, for the calls after the first call."""
     process_ns: int
-    """Processor time of the client's process, which includes gRPC's own threads."""
+    """Processor time of all threads of the client's process, including gRPC's own threads."""
 
 
 class Clock:
