@@ -350,8 +350,8 @@ def client_command(
 ) -> tuple[str, ...]:
     """Command of a peer's own client, which makes ``calls`` calls in at most ``sends_s`` seconds.
 
-    ``levels`` has the levels of the factors. The client gets 0 for the level None. The peer must have a client. Raises
-    Absent for a peer that is not built.
+    ``levels`` maps each factor of the study to its level. The client gets 0 for the level None. The peer must have a
+    client. Raises Absent for a peer that is not built.
     """
     values = {factor: 0 if level is None else level for factor, level in levels.items()}
     values |= {"address": address, "calls": calls, "seconds": sends_s}

@@ -28,7 +28,7 @@ from stock_service.v1 import stock_pb2
 
 HISTORY_MAX = 2**18
 """Largest number of requests that a run stores. These requests take 100 MB of memory. In a run with several
-connections, at most some 66,000 request_ids are different, and a catalog remembers 100,000. In a run with one
+connections, at most some 66,000 request_ids are different: fewer than a catalog remembers (100,000). In a run with one
 connection, no request_id is sent twice.
 """
 

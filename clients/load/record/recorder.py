@@ -1,5 +1,5 @@
 """Recorder: *folds* raw records, that is, adds the records to histograms. Records are folded after the run, and also
-during the run if a connection has too many.
+during the run if there are too many.
 
 A response time begins when the request was due and ends at the reply. A service time begins at the send and ends at the
 reply. In a closed loop the two times are equal. The time of a failed request ends at the error. Without the times of

@@ -5,7 +5,7 @@ The fork server has loaded the heavy modules, so a client process starts in a fe
 for the next run.
 
 The fork server ends when no process has the writing end of its *alive pipe* open any more. ``multiprocessing`` also
-gives this end to every forked process, for the case that the process forks others. The client processes do not fork,
+gives this end to every forked process, since the process might fork other processes. The client processes do not fork,
 and close their copy of the end. So the fork server ends with the program that started it, even if the program crashes.
 When the fork server ends, the kernel kills the client processes, even in the middle of their work.
 """
