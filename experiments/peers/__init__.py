@@ -2,15 +2,15 @@
 
 A **peer** is a server of another language or project, often with a client of its own. The server keeps the process
 contract of ``stock_service/rpc/process/serving.py``. The README of a language's folder describes the services, and what
-the clients measure. ``make peers`` builds the peers that this machine can build, into a folder of each language under
-``BUILT``. A peer counts as built if the build was made from the present sources.
+the clients measure. ``make peers`` builds the peers that this machine can build, into one folder for each language
+under ``BUILT``. A peer counts as built if the build was made from the present sources.
 
 Peers in Python run from their sources:
 
 - ``python-greeter`` is only a client, for our own gRPC servers.
 - ``python-free-threaded`` is our own server on a free-threaded Python, if this machine has one
   (``python/free_threaded.py``).
-- ``python-epoll`` is a server of our sockets protocol that uses only our messages (``python/epoll_server.py``).
+- ``python-epoll`` serves our sockets protocol, and uses only the messages of our code (``python/epoll_server.py``).
 - Each socket API in Python has a server and a client (``python/echo_server.py``, ``python/echo_client.py``).
 - gRPC servers of other projects are packages, which ``make grpc-servers`` installs.
 
@@ -40,13 +40,16 @@ server. The factor ``build`` of a study has no level ``from sources``. So a stud
 name."""
 
 PYTHON_EPOLL = "python-epoll"
-"""Name of the peer that is a server of our sockets protocol in one thread of Python."""
+"""Name of the peer that serves our sockets protocol in one Python thread."""
 
 SERVICER = "greeter-servicer"
-"""Name of the greeter's generated servicer on our own server (``experiments/services/servicer.py``)."""
+"""Name of the greeter service whose generated servicer runs on our own server (``experiments/services/servicer.py``).
+"""
 
 STRANGERS = ("grpcio", "grpcio-aio", "pygrpc-native", "connectrpc-wsgi", "connectrpc-asgi", "grpclib")
-"""Names of the greeter on other projects' gRPC servers for Python (``experiments/services/grpc_servers.py``)."""
+"""Names of the greeter services on gRPC servers of other projects for Python
+(``experiments/services/grpc_servers.py``).
+"""
 
 PLAIN_GRPCIO = (sys.executable, "-m", "experiments.peers.python.stock_server", "--port", "0")
 """Command that starts the stock service in the style of grpcio's examples, without our server's code."""
@@ -66,7 +69,9 @@ class Need:
     what: str
     """Name of the tool or package, for printed texts."""
     probe: tuple[str, ...]
-    """Command that tests for the tool or package: exit code 0 if it is installed. An example is ``go version``."""
+    """Command that tests for the tool or package, such as ``go version``. The exit code is 0 if the tool or package is
+    installed.
+    """
     how: str
     """Instruction for the user to get the tool or package, such as ``apt-get install gcc``."""
 
@@ -89,19 +94,19 @@ class Peer:
     language: str
     serves: str
     transport: str
-    """Protocol of the peer's server. Peers of one build differ in language, service or transport."""
+    """Protocol of the peer's server. Two peers with an equal build differ in language, service or transport."""
     needs: tuple[Need, ...]
     build: tuple[str, ...]
     """Command that builds the peer. Empty for a peer that runs from its sources."""
     start: tuple[str, ...]
-    """Command of the peer's server, before the options. Empty for our own server on the Python that runs this
-    program."""
+    """Command of the peer's server, without options. Empty for our own server on the Python that runs this program."""
     client: tuple[str, ...] = ()
     """Command of the client that measures the peer. ``client_command`` fills in ``{address}``, ``{calls}``,
     ``{seconds}`` and names of factors. Empty if another program measures the peer."""
     takes: Mapping[str, str] = field(default_factory=dict)
-    """Option of the peer's server for each factor of a study that the server supports, by the factor's name. In a
-    measurement, the option gets the level of the factor."""
+    """Options of the peer's server, by the name of a study's factor. Has only the factors that the server supports. In
+    a measurement, the option gets the level of the factor.
+    """
     report: str = ""
     """Option of the peer's server for the number of messages to time. The server prints the times at its end. Empty for
     a server without this option."""
@@ -119,7 +124,7 @@ class Peer:
 
 
 def _header(file: str, package: str) -> Need:
-    """A C library that a peer needs. The probe runs the C preprocessor on the library's header ``file``."""
+    """Makes the ``Need`` of a C library. The probe runs the C preprocessor on the library's header ``file``."""
     return Need(file, ("cc", "-E", "-include", file, "-x", "c", "/dev/null"), f"apt-get install {package}")
 
 
@@ -131,7 +136,7 @@ _CARGO_BUILD = ("cargo", "build", "--quiet", "--locked", "--target-dir", f"{BUIL
 
 
 def _sort(mechanism: str, transport: str) -> Peer:
-    """The peer of the sort service in Go, over ``net/rpc`` or gRPC."""
+    """Makes the peer of the sort service in Go, over ``net/rpc`` or gRPC."""
     start = "go/sort_server", "--mechanism", mechanism
     client = "go/sort_client", "--mechanism", mechanism, "--address", "{address}", "--count", "{calls}"
     asked = "--algorithm", "{mix}", "--array-len", "{array_len}"
@@ -152,7 +157,7 @@ _CPP_BUILD = ("make", "--silent", "--jobs=2", f"OUT={BUILT / 'cpp'}")
 
 
 def _echo(api: str, *library: Need) -> Peer:
-    """The echo peer in C over a socket API. The server sends every message back."""
+    """Makes the echo peer in C over a socket API. The server sends every message back."""
     build = ("make", "--silent", f"OUT={BUILT / 'c'}", api)
     load = "--rate", "{rate_hz}", "--count", "{calls}", "--seconds", "{seconds}"
     client = f"c/{api}_client", "--address", "{address}", *load, "--size", "{size}", "--pattern", "{pattern}"
@@ -161,7 +166,7 @@ def _echo(api: str, *library: Need) -> Peer:
 
 
 def _python_echo(api: str) -> Peer:
-    """The echo peer in Python over a socket API. The dependency group ``bindings`` has the API's library."""
+    """Makes the echo peer in Python over a socket API. The dependency group ``bindings`` has the API's library."""
     program = "experiments.peers.python.echo_"
     start, client = ((sys.executable, "-m", f"{program}{side}", "--api", api) for side in ("server", "client"))
     asked = "--address", "{address}", "--count", "{calls}", "--size", "{size}"
@@ -182,12 +187,13 @@ _GREETER_CLIENT: tuple[str, ...] = ("--address", "{address}", "--clients", "{cli
 _GREETER_CLIENT += ("--mode", "{call_style}", "--in-flight", "{in_flight}")
 
 _KNOWN = ("--entities", "1000")
-"""Option for the number of entities at the start, which is the number of ``KNOWN_IDS``
-(``experiments/services/entity.py``)."""
+"""Option for the number of entities at the server's start. The value is the number of ``KNOWN_IDS``
+(``experiments/services/entity.py``).
+"""
 
 
 def _rust_entity(compiled: str) -> Peer:
-    """The peer of the entity service in Rust, in a release or a debug build."""
+    """Makes the peer of the entity service in Rust, in a release or a debug build."""
     build = (*_CARGO_BUILD, "--release") if compiled == RELEASE else _CARGO_BUILD
     start = (f"rust/{compiled}/entity_server",)
     return Peer("rust", "entity", "http1", (_CARGO,), build, start, takes=_WORKERS, measured=_KNOWN, compiled=compiled)
@@ -198,7 +204,8 @@ WITHOUT_GIL = "python-free-threaded"
 
 
 def _without_gil() -> Peer:
-    """The peer that is our own stock service without a GIL. Only on sockets, since grpcio has no build without a GIL.
+    """Makes the peer that is our own stock service without a GIL. This peer serves only on sockets, since grpcio has no
+    build without a GIL.
 
     With the option ``-X gil=0`` no package can turn the GIL on.
     """
@@ -212,7 +219,9 @@ def _without_gil() -> Peer:
 
 
 def _stranger(name: str, module: str) -> Peer:
-    """The peer of the greeter on another project's server, a package of the dependency group ``grpc-servers``."""
+    """Makes the peer of the greeter on another project's server. The server is a package of the dependency group
+    ``grpc-servers``.
+    """
     need = Need(module, (sys.executable, "-c", f"import {module}"), "run make grpc-servers")
     return Peer("python", name, "grpc", (need,), (), ())
 
@@ -286,8 +295,9 @@ PYTHON = "python"
 """Level of the factor ``language`` for our own servers."""
 
 PEER_CLIENT = "peer"
-"""Level of the factor ``client`` for a peer's own client. Each window (the time in which one arm is measured) starts a
-new process of this client, which makes a given number of calls and ends."""
+"""Level of the factor ``client`` for a peer's own client. In each window (the time in which one arm is measured), a new
+process of this client makes a given number of calls, and ends.
+"""
 
 LANGUAGES = tuple(dict.fromkeys((PYTHON, *(each.language for each in PEERS.values()))))
 TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
@@ -296,7 +306,7 @@ TRANSPORTS = tuple(dict.fromkeys(each.transport for each in PEERS.values()))
 LABELS: Mapping[str, str] = MappingProxyType(
     {"net-rpc": "net/rpc", "berkeley": "Berkeley sockets", "zeromq": "ZeroMQ", "nng": "NNG"}
 )
-"""Names of transports in texts, if a name differs from the level of the factor ``transport``."""
+"""Printed names of transports. Has only names that differ from the level of the factor ``transport``."""
 
 
 def peer_of(service: str, language: str, transport: str, compiled: str = RELEASE) -> str:
@@ -317,8 +327,9 @@ def client_takes(served: tuple[str, str, str], factor: str) -> bool:
 
 
 def is_built(name: str) -> bool:
-    """True if the peer is built from the present sources. A peer without a build counts as built if all its tools are
-    installed."""
+    """True if the peer is built from the present sources. A peer without a build command counts as built if all its
+    tools are installed.
+    """
     if not PEERS[name].build:
         return not missing(name)
     return stamp(name).exists() and stamp(name).read_text() == digest(PEERS[name].folder)
@@ -339,8 +350,8 @@ def client_command(
 ) -> tuple[str, ...]:
     """Command of a peer's own client, which makes ``calls`` calls in at most ``sends_s`` seconds.
 
-    ``levels`` has the levels of the factors. The client gets 0 for the level None. The peer must have a client. Raises
-    Absent for a peer that is not built.
+    ``levels`` maps each factor of the study to its level. The client gets 0 for the level None. The peer must have a
+    client. Raises Absent for a peer that is not built.
     """
     values = {factor: 0 if level is None else level for factor, level in levels.items()}
     values |= {"address": address, "calls": calls, "seconds": sends_s}
@@ -362,7 +373,7 @@ def _command(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def missing(name: str) -> list[str]:
-    """Tools that this machine lacks to build a peer, one line for each tool, with the way to get the tool."""
+    """Missing tools of a peer: one line for each tool, with the way to get the tool."""
     then = ", then run make peers" if PEERS[name].build else ""
     return [f"{need.what} is missing: {need.how}{then}" for need in PEERS[name].needs if not need.is_met()]
 

@@ -23,7 +23,7 @@ AT_ONCE = 2
 
 
 def main() -> int:
-    """Builds the peers. Gives the exit code: 1 if a command failed, else 0. Blocks until all commands have ended."""
+    """Builds the peers. Returns the exit code: 1 if a command failed, else 0. Blocks until all commands have ended."""
     Parser("python -m experiments.peers", DESCRIPTION).parse_args()
     wanting = {name: missing(name) for name in PEERS}
     for name, lines in wanting.items():
@@ -38,7 +38,8 @@ def main() -> int:
 
 
 def _build(wanted: tuple[str, tuple[str, ...]], names: Iterable[str]) -> bool:
-    """Runs a build command in its language's folder, and marks its peers as built. True if the command succeeded.
+    """Runs a build command in its language's folder, and marks its peers as built. Returns True if the command
+    succeeded.
 
     ``wanted`` is the language and the command, and ``names`` are the peers that the command builds.
     """

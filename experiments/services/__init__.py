@@ -21,8 +21,9 @@ SERVICES: dict[str, str] = {
     "greeter": "experiments.services.greeter:greeter",
     "sort": "experiments.services.sort:sort",
 }
-"""Functions that make the services, as ``MODULE:FUNCTION``, by the names that ``python -m experiments.services serve``
-takes."""
+"""Maps the name of a service to the function that makes the service, as ``MODULE:FUNCTION``. ``python -m
+experiments.services serve`` takes these names.
+"""
 
 OURS = (STOCK, *SERVICES)
 """Names of the services that our own servers serve: the stock service and all ``SERVICES``."""

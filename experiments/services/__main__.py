@@ -3,8 +3,8 @@ the services.
 
 The command keeps the process contract (``stock_service/rpc/process/serving.py``) and has the options of every server of
 this project. With ``stock`` the command serves the stock service, and also has the options for stocks. So this command
-can start the servers of all arms of an experiment. Three options add work to each request. An arm is a server under a
-load.
+can start the servers of all arms of an experiment. An arm is a server under a load. Three options add work to each
+request.
 """
 
 import sys
@@ -28,7 +28,7 @@ PROGRAM = "python -m experiments.services"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves a service until a signal, and then exits the process; or prints the names of the services."""
+    """Runs the command ``serve`` or ``list``. ``serve`` serves until a signal comes, and then exits the process."""
     if list(arguments) == ["list"]:
         print("\n".join((STOCK, *SERVICES)))
         return

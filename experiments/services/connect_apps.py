@@ -1,4 +1,4 @@
-"""The greeter as applications of connectrpc: ``wsgi`` and ``asgi``, in the form that connectrpc's generated code has.
+"""The greeter as applications of connectrpc: ``wsgi`` and ``asgi``, in the form of connectrpc's generated code.
 
 Both applications also serve the service ``TRIAL`` of ``grpc_servers.py``. The server pyvoy imports an application by
 its name.

@@ -1,8 +1,8 @@
 """Echo services: a service decodes a protobuf message, and replies with the message's text.
 
-An echo has the transport and the protobuf work of the stock service, without stocks. So the processor time of a Lookup
-minus the processor time of an echo is the cost of the stock service itself. ``echo_twice`` encodes and decodes one more
-message. The processor time of ``echo_twice`` minus the processor time of ``echo`` is the cost of protobuf in an echo.
+An echo needs the same transport and the same protobuf work as the stock service, but no stocks. So the processor time
+of a Lookup minus the processor time of an echo is the cost of the stock service itself. ``echo_twice`` encodes and
+decodes one more message. The additional processor time is the cost of protobuf in an echo.
 """
 
 from experiments.v1 import echo_pb2
@@ -23,9 +23,7 @@ def echo() -> Service:
 
 
 def echo_twice() -> Service:
-    """Echo service with more protobuf work: each request also encodes and decodes one further message, before the reply
-    with the request's text.
-    """
+    """Echo service with more protobuf work. Before each reply, the service encodes and decodes one further message."""
     decode = decoder(echo_pb2.EchoRequest)
 
     def answer(request: echo_pb2.EchoRequest) -> echo_pb2.EchoResponse:

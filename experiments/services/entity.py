@@ -6,9 +6,9 @@
 | put of a known id | read | write |
 | put of a new id | write | none, since no other thread uses the map |
 
-Several threads can hold a lock for reading. A thread that holds a lock for writing excludes all others. So a put of a
-new id waits for all requests that have begun. Requests for different known ids do not wait for each other. A thread
-takes the map's lock before an entry's lock, so that no deadlock can occur. Left out: removing an entity.
+Several threads can hold a lock for reading. A thread that holds a lock for writing excludes all other threads. So a put
+of a new id waits for all requests that have begun. Requests for different known ids do not wait for each other. A
+thread takes the map's lock before an entry's lock, so that no deadlock can occur. Left out: removing an entity.
 """
 
 import math
@@ -33,7 +33,7 @@ ENTITIES_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Entity as clients read and put it: an id, a description and a finite value."""
+    """Entity that clients read and put: an id, a description and a finite value."""
 
     id: int
     description: str
@@ -70,7 +70,7 @@ class EntityStore:
             self.put(entity)
 
     def get(self, id: int) -> Entity | None:  # noqa: A002  # the field's name
-        """Entity that the last put with this id stored; None for an unknown id."""
+        """Returns the entity that the last ``put`` with this id stored; None for an unknown id."""
         with self._map_lock.reader:
             entry = self._entries.get(id)
             if entry is None:
@@ -79,8 +79,8 @@ class EntityStore:
                 return Entity(id, entry.description, entry.value)
 
     def put(self, entity: Entity) -> bool:
-        """Stores an entity. Returns True if the id is new, False if the entity replaces the entity of a known id.
-        Raises Overloaded for a new id if the store is full.
+        """Stores an entity. Returns True if the id is new, and False if the entity replaces a stored entity. Raises
+        Overloaded for a new id if the store is full.
         """
         with self._map_lock.reader:
             entry = self._entries.get(entity.id)
@@ -92,8 +92,8 @@ class EntityStore:
             return self._add(entity)
 
     def _add(self, entity: Entity) -> bool:
-        """Stores an entity whose id ``put`` did not find. Returns False if another thread has stored this id meanwhile,
-        otherwise True. The caller must hold the map's lock for writing. Raises Overloaded if the store is full.
+        """Stores an entity whose id ``put`` did not find. Returns True, or False if another thread has stored this id
+        meanwhile. The caller must hold the map's lock for writing. Raises Overloaded if the store is full.
         """
         entry = self._entries.get(entity.id)
         if entry is not None:  # another put of the same id came first
@@ -115,8 +115,8 @@ def entity() -> Service:
     """Entity service on a new store that has ``KNOWN_IDS``. The methods also have HTTP routes: ``GET /entities/{id}``
     and ``PUT /entities/{id}``.
 
-    A get of an unknown id raises NotFound. A put raises InvalidRequest for a value that is not finite, and Overloaded
-    if the store is full.
+    ``get`` raises NotFound for an unknown id. ``put`` raises InvalidRequest for a value that is not finite, and
+    Overloaded if the store is full.
     """
     store = EntityStore(Entity(each, f"entity {each}", each / 2) for each in KNOWN_IDS)
 

@@ -1,4 +1,4 @@
-"""The greeter of the gRPC examples, under its original name on the wire."""
+"""The greeter of the gRPC examples, with its original service name."""
 
 from experiments.helloworld import greeter_pb2
 from stock_service.rpc.service import Method, Service
@@ -8,7 +8,7 @@ SAY_HELLO = f"/{GREETER}/SayHello"
 
 
 def greeter() -> Service:
-    """Greeter service: the reply to a request with a name is ``Hello NAME``."""
+    """Greeter service: the reply to a request with the name NAME is ``Hello NAME``."""
 
     def say_hello(request: greeter_pb2.HelloRequest) -> greeter_pb2.HelloReply:
         return greeter_pb2.HelloReply(message=f"Hello {request.name}")

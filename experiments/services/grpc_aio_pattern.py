@@ -1,7 +1,7 @@
 """``python -m experiments.services.grpc_aio_pattern`` serves stocks on asyncio, written as in grpcio's guide.
 
-The ratio of the throughput of this server to the throughput of our transport ``grpc_aio`` shows the cost of our code
-above the library grpcio:
+This server's throughput ÷ the throughput of our transport ``grpc_aio`` shows the cost of our code in addition to
+grpcio:
 
     python -m experiments compare grpc_aio 'python -m experiments.services.grpc_aio_pattern' --transport grpc_aio \\
         --load library --connections 8
@@ -32,7 +32,7 @@ STOCKS = Path(__file__).parents[1] / "measure" / "catalog.toml"
 
 
 def handler(answer: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
-    """grpcio's handler of a method with one request and one reply. A coroutine calls ``answer`` with the encoded
+    """Makes grpcio's handler of a method with one request and one reply. A coroutine calls ``answer`` with the encoded
     request, and returns the encoded reply.
     """
 

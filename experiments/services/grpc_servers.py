@@ -3,10 +3,10 @@ for each server follows the guide of that server's project.
 
 The study ``python_grpc_servers`` compares these servers with our own server ``grpc_static``. A server with a thread
 pool has eight threads. ``--tls-cert`` sets TLS, and ``--age-s`` sets the largest age of a connection. A server that
-does not support TLS or an age ignores the option. The command ``experiments.measure.keeps`` tests which features each
-server supports, such as deadlines and streams, and for these tests also calls the service ``TRIAL``. The program prints
-``ready HOST:PORT``. SIGTERM ends the program. Before its end, a server that supports a drain answers the calls that
-have begun. Left out: connectrpc on uvicorn, which speaks only HTTP/1.1, and so cannot serve gRPC.
+does not support TLS or an age ignores the option. The command ``experiments.measure.keeps`` tests which features, such
+as deadlines and streams, each server supports. For these tests the command calls the service ``TRIAL``, too. The
+program prints ``ready HOST:PORT``. SIGTERM ends the program. A server that supports a drain first answers the calls
+that have begun. Left out: connectrpc on uvicorn, which speaks only HTTP/1.1, and so cannot serve gRPC.
 """
 
 import argparse
@@ -31,8 +31,9 @@ Handlers = dict[str, "grpc.RpcMethodHandler[Any, Any]"]
 HOST, WORKERS, GRACE_S = "127.0.0.1", 8, 5.0
 
 TRIAL = "trial.Trial"
-"""Name of a service of three methods. ``Wait`` replies after the number of seconds in its request. ``Several`` sends
-three replies to a request. ``Talk`` sends a reply to each request of a stream."""
+"""Name of a service with three methods. ``Wait`` replies after the number of seconds in its request. ``Several`` sends
+three replies to a request. ``Talk`` sends a reply to each request of a stream.
+"""
 
 
 class Greeter(greeter_pb2_grpc.GreeterServicer):
@@ -89,7 +90,9 @@ async def talked_on_loop(requests: AsyncIterator[HelloRequest], _: object) -> As
 
 
 def trial_handlers() -> Handlers:
-    """Handlers of the methods of ``TRIAL`` by name, for a server with threads, in the form of generated code."""
+    """Handlers of the methods of ``TRIAL`` by name. The handlers are for a server with threads, and have the form of
+    generated code.
+    """
     return _handlers(lambda request, context: waited(request, context.time_remaining()), several, talked)
 
 
@@ -103,8 +106,9 @@ def _handlers(unary: Callable[..., Any], stream: Callable[..., Any], talk: Calla
 
 
 def _threads(server: Any, options: argparse.Namespace) -> None:
-    """Runs a server that has the interface of ``grpc.Server``. Blocks until SIGTERM, and then until begun calls have
-    ended, for ``GRACE_S`` at most."""
+    """Runs a server that has the interface of ``grpc.Server``. Blocks until SIGTERM. Then waits for the calls that have
+    begun, for ``GRACE_S`` at most.
+    """
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), server)
 
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(TRIAL, trial_handlers()),))
@@ -163,7 +167,7 @@ def grpcio_aio(options: argparse.Namespace) -> None:
 def grpclib(options: argparse.Namespace) -> None:
     """Serves the greeter and ``TRIAL`` on grpclib, which uses asyncio. Blocks until SIGTERM.
 
-    The class ``Service`` stands for grpclib's generated code: ``__mapping__`` returns the handlers by path.
+    The class ``Service`` replaces grpclib's generated code: ``__mapping__`` returns the handlers by path.
     """
     from grpclib.const import Cardinality, Handler
     from grpclib.server import Server
@@ -213,8 +217,8 @@ def grpclib(options: argparse.Namespace) -> None:
 
 
 def _on_pyvoy(interface: str) -> Callable[[argparse.Namespace], None]:
-    """Function that serves the greeter and ``TRIAL`` as an application of connectrpc on the server pyvoy. ``interface``
-    is the interface between application and server: ``wsgi`` or ``asgi``.
+    """Makes a function that serves the greeter and ``TRIAL`` as an application of connectrpc on the server pyvoy.
+    ``interface`` is the interface between application and server: ``wsgi`` or ``asgi``.
     """
 
     def serve_on(options: argparse.Namespace) -> None:

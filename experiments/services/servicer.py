@@ -1,10 +1,10 @@
 """``python -m experiments.services.servicer --transport T …`` serves an unchanged servicer of gRPC's generated code.
 
 The generated function ``add_GreeterServicer_to_server`` adds the servicer's methods to ``Added``, which stands in for a
-server of grpcio. ``wrapped`` makes a service of these methods, and our server serves this service. The adapter has what
-the study ``python_grpc_servers`` needs: methods with one request and one or several replies, and the methods of
-``grpc.ServicerContext`` that concern the method's own call. Left out: interceptors, and status codes for which this
-project has no fault.
+server of grpcio. ``wrapped`` makes a service of these methods, and our server serves this service. The module supports
+only the parts of gRPC that the study ``python_grpc_servers`` needs. These parts are methods with one request and one or
+several replies, and the methods of ``grpc.ServicerContext`` about the current call. Left out: interceptors, and status
+codes for which this project has no fault.
 """
 
 import sys
@@ -36,7 +36,7 @@ NAME = "greeter-servicer"
 
 
 class Context:
-    """Adapter that gives a call the interface of ``grpc.ServicerContext``, as far as the study needs it."""
+    """Adapter that gives a call those methods of ``grpc.ServicerContext`` that the study needs."""
 
     __slots__ = ("_call",)
 
@@ -93,15 +93,15 @@ def wrapped(name: str, handlers: Handlers, messages: Callable[[str], tuple[type[
 
 
 def _of_call(behaviour: Callable[..., Any]) -> Callable[[Message, Call], Any]:
-    """Function of a request and a ``Call``, for a method of our server. The function calls ``behaviour``, the method of
-    a servicer, with the request and a ``Context`` of the call.
+    """Makes a function for a method of our server. The function takes a request and a ``Call``, and calls
+    ``behaviour``, the method of a servicer, with the request and a ``Context`` of the call.
     """
     return lambda request, call: behaviour(request, Context(call))
 
 
 def greeter_servicer() -> Service:
-    """Service of our server with the methods of the generated greeter's servicer, and with the methods of ``TRIAL``
-    that have one request.
+    """Makes a service for our server. The service has the methods of the generated greeter's servicer, and the methods
+    of ``TRIAL`` with one request.
     """
     added = Added()
     greeter_pb2_grpc.add_GreeterServicer_to_server(Greeter(), cast(grpc.Server, added))

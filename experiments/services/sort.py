@@ -19,7 +19,7 @@ VALUES_MAX = 100_000
 
 
 def merge_sort(values: list[int]) -> list[int]:
-    """The values in ascending order, in a new list. O(n log n)."""
+    """Returns the values in ascending order, in a new list. O(n log n)."""
     if len(values) <= 1:
         return values[:]
     middle = len(values) // 2
@@ -27,7 +27,7 @@ def merge_sort(values: list[int]) -> list[int]:
 
 
 def _merge(left: list[int], right: list[int]) -> list[int]:
-    """The values of two sorted lists, in ascending order, in a new list. O(n)."""
+    """Returns the values of two sorted lists in ascending order, in a new list. O(n)."""
     merged = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -41,7 +41,9 @@ def _merge(left: list[int], right: list[int]) -> list[int]:
 
 
 def quick_sort(values: list[int]) -> list[int]:
-    """The values in ascending order, in a new list. O(n log n) on average, O(n²) at worst. Recursion depth O(log n)."""
+    """Returns the values in ascending order, in a new list. O(n log n) on average, O(n²) at worst. Recursion depth
+    O(log n).
+    """
     ordered = values[:]
     _quick_sort(ordered, 0, len(ordered) - 1)
     return ordered

@@ -8,11 +8,12 @@ A request's work is the sum of three kinds of work. Each kind loads a server in 
   An event loop cannot serve other calls meanwhile.
 
 The processor clock of the thread measures the time of computing. The clock stops while other threads run. So two
-threads that compute on one core take twice as long. At start-up the shortest of several tries gives the machine's
-speed. ``run_bytecode`` computes for about half of the remaining time, reads the clock, and repeats both steps until no
-time remains. So computing in bytecode takes the asked time and some µs more. Only about a dozen readings of the clock
-run in the kernel. Computing in C hashes the number of bytes that took the asked time at start-up, and takes the asked
-time within ``TOLERANCE``. A sleep ends late, by 60 to 150 µs on Linux, and never early.
+threads that compute on one core take twice as long. At start-up the same work is timed several times, and the shortest
+time gives the machine's speed. ``run_bytecode`` computes for about half of the remaining time, reads the clock, and
+repeats both steps until no time remains. So computing in bytecode takes the asked time and some µs more. A reading of
+the clock is a system call, so the clock is read only about a dozen times. Computing in C hashes the number of bytes
+that took the asked time at start-up. The hashing takes the asked time within ``TOLERANCE``. A sleep ends late, by 60 to
+150 µs on Linux, and never early.
 """
 
 import asyncio
@@ -26,10 +27,13 @@ from typing import Any
 from stock_service.rpc.service import Method, Service
 
 WORK_MS_MAX = 1000.0
-"""Largest number of milliseconds of each kind of work in a request. Clients time out after 5 s."""
+"""Largest number of milliseconds of each kind of work in a request. The work must be shorter than the timeout of
+clients, 5 s.
+"""
 
 TOLERANCE = 0.25
-"""Largest relative difference between the processor time of the hashing in a request and ``Work.hash_ms``."""
+"""Largest difference between the processor time of a request's hashing and ``Work.hash_ms``, as a share of ``hash_ms``.
+"""
 
 _BLOCK = bytes(1 << 20)
 """Bytes that ``hash_bytes`` hashes again and again. ``hashlib`` releases the GIL while it hashes over 2047 bytes."""
@@ -45,7 +49,7 @@ _TRIES = 7
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work that every request does before its reply, in milliseconds; 0 to ``WORK_MS_MAX`` each."""
+    """Work that every request does before its reply. Each kind of work takes 0 to ``WORK_MS_MAX`` milliseconds."""
 
     io_ms: float = 0.0
     cpu_ms: float = 0.0
@@ -53,9 +57,10 @@ class Work:
 
 
 def working(service: Service, work: Work) -> Service:
-    """Copy of the service, in which every method does this work before its reply. Without work, the service itself.
+    """Returns a copy of the service in which every method does this work before its reply. If ``work`` is empty,
+    returns the service itself.
 
-    Blocks for some 5 ms to measure the machine's speed, if the work has computing. The methods are thread-safe.
+    If the work has computing, blocks for some 5 ms to measure the machine's speed. The methods are thread-safe.
     """
     if work == Work():
         return service
@@ -67,7 +72,7 @@ def working(service: Service, work: Work) -> Service:
 def run_bytecode(ms: float, turns_per_ms: float) -> None:
     """Computes for ``ms`` milliseconds of this thread's processor time.
 
-    The thread holds the GIL, apart from the interpreter's usual switches between threads. ``turns_per_ms`` is the
+    The thread holds the GIL, except during the interpreter's usual switches between threads. ``turns_per_ms`` is the
     machine's approximate speed: the result of the function ``turns_per_ms``.
     """
     until_ns, half = time.thread_time_ns() + round(ms * 1e6), turns_per_ms / 2e6
@@ -100,7 +105,7 @@ def bytes_hashed_in(ms: float) -> int:
 
 
 def _least_ms(piece: Callable[[], None]) -> float:
-    """Shortest processor time of this thread, in milliseconds, for one of ``_TRIES`` calls of ``piece``."""
+    """Calls ``piece`` ``_TRIES`` times. Returns the shortest processor time of a call, in milliseconds."""
 
     def taken_ms() -> float:
         began_ns = time.thread_time_ns()
@@ -111,8 +116,8 @@ def _least_ms(piece: Callable[[], None]) -> float:
 
 
 def _computing(work: Work) -> Callable[[], None]:
-    """Function that computes as long as ``work`` states for one request (``cpu_ms`` and ``hash_ms``). Measures the
-    machine's speed before the function is made.
+    """Makes a function that computes as long as ``work`` states for one request (``cpu_ms`` and ``hash_ms``). First
+    measures the machine's speed.
     """
     count = bytes_hashed_in(work.hash_ms) if work.hash_ms else 0
     quick = turns_per_ms() if work.cpu_ms else 0.0
@@ -127,8 +132,9 @@ def _computing(work: Work) -> Callable[[], None]:
 
 
 def _longer(method: Method[Any, Any], io_s: float, compute: Callable[[], None]) -> Method[Any, Any]:
-    """Copy of a method. The copy computes, and then waits for ``io_s`` seconds, before the reply. With a wait, the copy
-    also has a coroutine for event loops."""
+    """Copy of a method. Before the reply, the copy computes, and then waits for ``io_s`` seconds. If there is a wait,
+    the copy also has a coroutine for event loops.
+    """
     function = method.function
 
     def on_thread(*arguments: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Requests that the load client sends to the studies' services, and the checks of their replies.
+"""Requests that the load client sends to the studies' services, and the checks of the replies.
 
-A load client draws requests from a fixed set, and sends a request more than once. So the first ``entity-put-new`` of an
-id stores a new id, and a later ``entity-put-new`` of this id stores a known id. The reply states if the id was new, and
-both replies are valid. A new server lacks the ids of all ``entity-put-new`` requests.
+A load client draws requests from a fixed set, and sends the same request several times. So the first ``entity-put-new``
+of an id stores a new id, and a later ``entity-put-new`` of this id stores a known id. The reply states if the id was
+new. Both replies are valid.
 """
 
 import json
@@ -27,7 +27,7 @@ from stock_service.trading.catalog_file import DEFAULT_STOCKS
 from stock_service.trading.model import Status
 
 _TEXTS = tuple(stock.name for stock in DEFAULT_STOCKS)
-"""Texts that echoes carry: the names of the default stocks, so that an echo's request is as long as a Lookup."""
+"""Texts of the echo requests: the names of the default stocks. So an echo request is as long as a Lookup."""
 
 
 _NAME = "world"
@@ -61,8 +61,8 @@ def decoded(kind: type[Reply], reply: bytes) -> Reply:
 
 
 def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
-    """Checks the reply to an echo: status OK if the reply has one of the texts ``sent``. Raises InternalFault for any
-    other reply.
+    """Checks the reply to an echo: returns status OK if the reply has one of the texts ``sent``. Raises InternalFault
+    for any other reply.
     """
     text = decoded(echo_pb2.EchoResponse, reply).text
     if text not in sent:
@@ -71,8 +71,8 @@ def echoed(reply: bytes, sent: Collection[str] = _TEXTS) -> int:
 
 
 def greeted(reply: bytes) -> int:
-    """Checks the reply of a greeter: status OK if the reply greets the name in the request. Raises InternalFault for
-    any other reply.
+    """Checks the reply of a greeter: returns status OK if the reply greets the name in the request. Raises
+    InternalFault for any other reply.
     """
     message = decoded(greeter_pb2.HelloReply, reply).message
     if message != f"Hello {_NAME}":
@@ -105,8 +105,8 @@ def _sorted(
     expected: frozenset[tuple[int, ...]],
     reply: bytes,
 ) -> int:
-    """Checks the reply to a sort: status OK if the reply is one of the sorted arrays ``expected``. Raises InternalFault
-    for any other reply.
+    """Checks the reply to a sort: returns status OK if the reply is one of the sorted arrays ``expected``. Raises
+    InternalFault for any other reply.
     """
     values = tuple(decoded(kind, reply).values)
     if values not in expected:
@@ -115,7 +115,7 @@ def _sorted(
 
 
 def _got(reply: bytes) -> int:
-    """Checks the reply to a get: status OK if the reply is a known entity with the right description. Raises
+    """Checks the reply to a get: returns status OK if the reply is a known entity with the right description. Raises
     InternalFault for any other reply.
     """
     entity = decoded(entity_pb2.GetEntityResponse, reply)
@@ -125,7 +125,7 @@ def _got(reply: bytes) -> int:
 
 
 def _put(reply: bytes) -> int:
-    """Checks the reply to a put of an id that may be new or known: status OK for every reply to a put. Raises
+    """Checks the reply to a put of an id that may be new or known: returns status OK for every reply to a put. Raises
     InternalFault for bytes that are no reply to a put.
     """
     decoded(entity_pb2.PutEntityResponse, reply)
@@ -133,8 +133,8 @@ def _put(reply: bytes) -> int:
 
 
 def _put_known(reply: bytes) -> int:
-    """Checks the reply to a put of a known id: status OK if the store did not create an entity. Raises InternalFault
-    for any other reply.
+    """Checks the reply to a put of a known id: returns status OK if the store did not create an entity. Raises
+    InternalFault for any other reply.
     """
     if decoded(entity_pb2.PutEntityResponse, reply).created:
         raise InternalFault("an id that the store begins with was new to it")
@@ -163,7 +163,7 @@ def echo_request(size: int | None = None) -> RequestType:
     """Request type ``echo``. Each message has one of a few texts, and ``size`` bytes (8 or more).
 
     Without a size, a message is as long as a Lookup. For a few sizes, such as 128 to 130, a message is one byte too
-    short, since protobuf needs one byte less for the length of the shorter text.
+    short. The reason: protobuf encodes the length of a shorter text in one byte less.
     """
     texts = _TEXTS
     if size is not None:
@@ -178,8 +178,8 @@ ROUTED_ID = 1
 
 
 def _got_by_route(reply: bytes) -> int:
-    """Checks the JSON reply to a get by HTTP route: status OK if the reply is the entity ``ROUTED_ID`` of a new store.
-    Raises InternalFault for any other reply.
+    """Checks the JSON reply to a get by HTTP route: returns status OK if the reply is the entity ``ROUTED_ID`` of a new
+    store. Raises InternalFault for any other reply.
     """
     if _in_json(reply) != _routed_entity():
         raise InternalFault(f"an entity that was not asked for: {reply[:80]!r}")
@@ -187,7 +187,7 @@ def _got_by_route(reply: bytes) -> int:
 
 
 def _put_by_route(reply: bytes) -> int:
-    """Checks the JSON reply to a put by HTTP route: status OK if the store did not create an entity. Raises
+    """Checks the JSON reply to a put by HTTP route: returns status OK if the store did not create an entity. Raises
     InternalFault for any other reply.
     """
     if _in_json(reply) != {"created": False}:
@@ -234,7 +234,9 @@ def request_types(array_len: int = 0, size: int | None = None) -> tuple[RequestT
 
 
 def names_of(service: str) -> tuple[str, ...]:
-    """Names of the request types that one of the ``SERVICES`` answers. Imports the service. Raises KeyError."""
+    """Names of the request types that the service ``service`` answers. Imports the service. Raises KeyError for a name
+    that is not in ``SERVICES``.
+    """
     methods = made(service).methods
     routes = [(each.route.verb, each.route.path.partition("{")[0]) for each in methods.values() if each.route]
 

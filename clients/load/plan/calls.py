@@ -1,11 +1,12 @@
 """Request types for the unary methods of any gRPC service (option ``--call``). ``called`` makes a ``RequestType`` from
 a method's name and a request in JSON.
 
-The method's message types come from the server (gRPC server reflection), or from a .proto file that protoc compiles.
-Both sources give one ``FileDescriptorSet``. A reply is valid if its bytes decode as the method's response.
+The method's message types come from the server (gRPC server reflection), or from a .proto file that protoc compiles. In
+both cases, the result is a ``FileDescriptorSet``. A reply is valid if the reply's bytes decode as the method's response
+type.
 
-Left out: streaming methods, reflection over TLS or with metadata, and a check of a reply's content. Protocols: gRPC's
-``doc/server-reflection.md``, in grpcio's version v1alpha; protobuf's JSON mapping.
+Left out: streaming methods, reflection over TLS or with metadata, and a check of a reply's content. Sources: gRPC's
+``doc/server-reflection.md`` (the protocol's version in grpcio is v1alpha), and protobuf's JSON mapping.
 """
 
 import re
@@ -41,8 +42,9 @@ COMPILE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Decodes:
-    """Check of a reply: the reply's bytes must decode as a message type. The object holds the type's descriptors as
-    bytes, so that the object can be pickled."""
+    """Check of a reply: the reply's bytes must decode as a message of one type. The object holds the type's descriptors
+    as bytes, so that the object can be pickled.
+    """
 
     files: bytes
     """A serialized ``FileDescriptorSet`` that declares the type."""
@@ -63,8 +65,8 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
     JSON. The request type's name is the method's name.
 
     With ``proto``, protoc compiles this .proto file. Without ``proto``, the function asks the server at ``address``,
-    and blocks for at most ``timeout_s`` for each question to the server. Raises UsageError, which names the option of
-    the command line, for an unknown or streaming method, and for JSON that is not a request of the method. Raises a
+    and each question blocks for at most ``timeout_s`` seconds. Raises UsageError for an unknown method, for a streaming
+    method, and for JSON that is not a request of the method. The error names the option of the command line. Raises a
     Fault, such as Unavailable, if the server does not answer.
     """
     service_name, _, method_name = call.partition("/")
@@ -80,7 +82,7 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
     try:
         json_format.Parse(data, request, descriptor_pool=pool)
         payload = request.SerializeToString()
-    except (json_format.ParseError, ValueError) as error:  # a required field is missing: EncodeError, a ValueError
+    except (json_format.ParseError, ValueError) as error:  # EncodeError is a ValueError: a required field is missing
         allowed = f"JSON that is a {method.input_type.full_name}: {error}"
         raise UsageError("--data", data, " ".join(allowed.split())) from error
     check = Decodes(files.SerializeToString(), method.output_type.full_name)
@@ -88,8 +90,9 @@ def called(address: Address, call: str, data: str, proto: Path | None = None, ti
 
 
 def _service(pool: DescriptorPool, files: FileDescriptorSet, call: str, name: str) -> ServiceDescriptor:
-    """Returns the service ``name`` from the pool. Raises UsageError with the services of ``files`` if the pool does not
-    have the service."""
+    """Returns the service ``name`` from the pool. If the pool does not have the service, raises UsageError, which lists
+    the services of ``files``.
+    """
     try:
         return pool.FindServiceByName(name)
     except KeyError as error:
@@ -124,14 +127,14 @@ def _message_class(files: bytes, name: str) -> type[Message]:
 
 
 _WARNING = re.compile(r"WARNING: |W\d{4} ")
-"""Beginning of a warning of protoc. Error texts leave out warnings. For a file without a ``syntax`` statement, protoc
-writes a warning of over 300 characters before the error. A UsageError shows only 300 characters, so the warning would
-hide the error."""
+"""Beginning of a protoc warning. Error texts leave out warnings, since a UsageError shows only 300 characters. For a
+file without a ``syntax`` statement, protoc writes a longer warning before the error. This warning would hide the error.
+"""
 
 
 def _compiled(proto: Path) -> FileDescriptorSet:
-    """Compiles a .proto file, and returns the descriptors of the file and of its imports. protoc searches the imports
-    in the file's folder, and then in the current folder. Blocks for ``COMPILE_S`` at most.
+    """Compiles a .proto file, and returns the descriptors of the file and of its imports. protoc looks for an imported
+    file in the .proto file's folder, and then in the current folder. Blocks for ``COMPILE_S`` at most.
 
     Raises UsageError if grpcio-tools is not installed, or if protoc refuses the file.
     """
@@ -149,8 +152,8 @@ def _compiled(proto: Path) -> FileDescriptorSet:
 
 
 def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorSet:
-    """Asks the server for the descriptors of the file that declares the service, and of the file's imports. In the
-    result, each file comes after the files that it imports.
+    """Asks the server which file declares the service, and returns the descriptors of this file and of its imports. In
+    the result, each file comes after the files that it imports.
 
     Raises UsageError for an unknown service, or for a server without reflection. Raises a Fault, such as Unavailable,
     if the server does not answer.
@@ -174,21 +177,23 @@ def _reflected(address: Address, call: str, timeout_s: float) -> FileDescriptorS
 
 
 def _imported(files: dict[str, FileDescriptorProto]) -> set[str]:
-    """Names of all files that these files import."""
+    """Names of all files that the given files import."""
     return {name for file in files.values() for name in file.dependency}
 
 
 def _explained(error: grpc.Call, call: str, where: str) -> Exception:
-    """Error to raise for a failed question by reflection. For a server without reflection: a UsageError that advises
-    ``--proto``. For any other gRPC status: the Fault of the status."""
+    """Makes the error to raise after a failed reflection question. If the server has no reflection, the error is a
+    UsageError that advises ``--proto``. For any other gRPC status, the error is the status's Fault.
+    """
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return UsageError("--call", call, f"beside --proto FILE, as the server at {where} has no reflection")
     return status_fault(error.code().value[0], error.details() or "", where)
 
 
 class _Reflection:
-    """Client of a server's reflection service. A question blocks for ``timeout_s`` at most, and raises grpc.RpcError if
-    the question fails."""
+    """Client of a server's reflection service. Each question to the service blocks for ``timeout_s`` at most. A
+    question that fails raises grpc.RpcError.
+    """
 
     def __init__(self, stub: ServerReflectionStub, timeout_s: float) -> None:
         self._stub = stub

@@ -1,10 +1,10 @@
-"""Workload of a checked run (``--check``). Each request is drawn just before the send, and is stored with the reply in
-the history that the check reads.
+"""Workload of a checked run (``--check``). Each request is drawn just before the send. The request and its reply are
+stored in the history that the check reads.
 
 Requests come in the proportions of the plan's mix. Trades differ in quantity and side. Half of the trades have a
-request_id. ``SHARED_BY`` connections send a trade with the same request_id, at about the same time: the server must do
-this trade once. Every reply is decoded. The stored times of a request span a few microseconds more than the call. A
-stored span that is too long never makes a correct history look wrong.
+request_id. ``SHARED_BY`` connections send the same trade with the same request_id, at about the same time. The server
+must do this trade only once. Every reply is decoded. A request's stored begin and end are some microseconds before and
+after the call. This difference never makes a correct history look wrong.
 
 The history is bounded: all connections together store ``HISTORY_MAX`` requests. After a connection has stored its share
 of ``HISTORY_MAX``, the connection sends only Lookups. These Lookups change no stock, and are not stored.
@@ -27,9 +27,10 @@ from stock_service.trading.service import LOOKUP, TRADE, UPDATE
 from stock_service.v1 import stock_pb2
 
 HISTORY_MAX = 2**18
-"""Largest number of requests that a run stores; the requests take 100 MB. With two connections or more, these requests
-have at most some 66,000 different request_ids, fewer than the 100,000 that a catalog remembers. With one connection, no
-request_id is sent twice."""
+"""Largest number of requests that a run stores. These requests take 100 MB of memory. In a run with several
+connections, at most some 66,000 request_ids are different: fewer than a catalog remembers (100,000). In a run with one
+connection, no request_id is sent twice.
+"""
 
 SHARED_BY = 3
 """Number of connections that send a trade with the same request_id."""
@@ -40,8 +41,9 @@ every reply to the check."""
 
 
 class Asked:
-    """A request that was sent and, later, its reply. The object is the ``check`` of a ``workload.Request``: the sender
-    calls the object with the reply's bytes. For one thread."""
+    """A sent request and, later, the reply. The object is the ``check`` of a ``workload.Request``: the sender calls the
+    object with the reply's bytes. Not thread-safe.
+    """
 
     __slots__ = ("_called_ns", "_clock_ns", "_dropped", "_first", "_reply", "_request", "_returned_ns")
 
@@ -69,9 +71,10 @@ class Asked:
 
     def failed(self, fault: Fault) -> None:
         """Notes that the request ended in a fault. After InvalidRequest, the history says that the server refused the
-        trade. After Overloaded, the history does not have the request, which had no effect. After any other fault, the
-        request's effect stays unknown."""
-        if isinstance(fault, InvalidRequest):  # here only a request_id that another trade has used gives this fault
+        trade. A request that ended in Overloaded had no effect, so the history leaves out the request. After any other
+        fault, the request's effect stays unknown.
+        """
+        if isinstance(fault, InvalidRequest):  # here the only cause: another trade has used the request_id
             self._reply, self._returned_ns = Untold.REFUSED, self._clock_ns()
         self._dropped = isinstance(fault, Overloaded)
 
@@ -80,8 +83,9 @@ class Asked:
         self._dropped = True
 
     def operation(self) -> Operation | None:
-        """Makes the history's entry: the request, the times, and the reply if a reply came. None for a request that
-        was never sent, or that the server refused as overloaded."""
+        """Makes the history's entry: the request, the times, and the reply if a reply came. Returns None if the request
+        was never sent, or ended in Overloaded.
+        """
         if self._dropped:
             return None
         return Operation(self._request, self._reply, self._called_ns, self._returned_ns)
@@ -146,9 +150,10 @@ class CheckedWorkload:
         return [operation for operation in every if operation is not None]
 
     def _with_id(self, request_id: str, rng: random.Random) -> Trade:
-        """Trade with this request_id. The id determines stock, side and quantity, so that all connections with this id
-        draw equal trades. With the probability ``conflicts``, the quantity is different: the server must refuse the
-        second of two different trades with one id."""
+        """Makes a trade with this request_id. All connections draw equal trades for one id, since the id determines
+        stock, side and quantity. With the probability ``conflicts``, the quantity is different. If two trades with one
+        id differ, the server must refuse the second trade.
+        """
         drawn = crc32(request_id.encode())
         stock, quantity = self._plan.stocks[drawn % len(self._plan.stocks)], 1 + (drawn >> 16) % 5
         side = Side.BUY if drawn >> 31 else Side.SELL
@@ -169,7 +174,7 @@ def _drawn(kind: str, stock: str, plan: LoadPlan, rng: random.Random) -> Request
 
 
 def encoded(request: Request) -> tuple[str, bytes]:
-    """Path of the request's method, and the bytes of the request."""
+    """Returns the path of the request's method, and the encoded request."""
     match request:
         case Lookup(name):
             return LOOKUP, stock_pb2.LookupRequest(name=name).SerializeToString()

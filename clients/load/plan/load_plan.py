@@ -36,11 +36,12 @@ RATE_HZ_MIN, RATE_HZ_MAX = 0.1, 1_000_000.0
 """Range of ``rate_hz``, in requests a second."""
 
 ZIPF_S_MIN, ZIPF_S_MAX = 0.01, 10.0
-"""Range of ``zipf_s``. With 10, the second stock gets a thousandth of the first stock's requests."""
+"""Range of ``zipf_s``. If ``zipf_s`` is 10, the second stock gets a thousandth of the first stock's requests."""
 
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
-"""Range of weights in a mix. Much larger weights would overflow the sum of the weights. With a much smaller weight, a
-request type would never be drawn."""
+"""Range of weights in a mix. The sum of much larger weights would overflow. A request type with a much smaller weight
+would never be drawn.
+"""
 
 REQUESTS = ("lookup", "trade", "update")
 """Names of the stock service's request types. A plan may add other request types (``LoadPlan.request_types``)."""
@@ -52,16 +53,18 @@ CLIENTS_MAX = 512
 """Largest number of client processes. Each process takes about 10 MB."""
 
 CONNECTIONS_MAX = 4096
-"""Largest number of connections of all clients together. By default, a server of this project accepts this number."""
+"""Largest number of connections of all clients together. By default, this project's servers accept this number of
+connections.
+"""
 
 DURATION_S_MAX = 3600.0
 """Longest warm-up, and longest measured window, in seconds."""
 
 STOCKS_MAX = 100_000
-"""Largest number of stocks in a plan. A catalog has at most this number of stocks."""
+"""Largest number of stocks in a plan, and in a catalog."""
 
 REQUEST_TYPES_MAX = 8
-"""Largest number of request types in a mix. An outcome is one byte, and three bits of the byte tell the type."""
+"""Largest number of request types in a mix. An outcome is one byte, and three bits of this byte are for the type."""
 
 _RECORDS = 2**23
 """Largest number of records that a run with up to 512 connections holds in memory. Each connection may hold an equal
@@ -69,18 +72,19 @@ share of these records. A record takes at most 25 bytes, so all records take 210
 
 _RECORDS_MIN = 2**14
 """Smallest number of records that each connection may hold. In a run with more than 512 connections, an equal share of
-``_RECORDS`` would be smaller. These records of a connection take 410 kB; with 4096 connections, all records take up to
-1.7 GB."""
+``_RECORDS`` would be smaller. For one connection, this number of records takes 410 kB. For 4096 connections, the
+records take 1.7 GB.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestType:
     """Type of request: the path of a method, the payloads to send, and the check of a reply. The mix of a plan has the
-    type's ``name``. A client process gets the request type pickled.
+    type's ``name``. Each client process gets a pickled copy of the request type.
 
-    ``check`` takes a reply's bytes, and returns the number of the reply's ``Status``, or raises InternalFault for an
-    invalid reply. ``check`` must be a function of a module, or an object that can be pickled. The payload of each
-    request is drawn from ``payloads``, as a stock is drawn from the plan's stocks (see ``Choice``).
+    ``check`` takes a reply's bytes, and returns the number of the reply's ``Status``. For an invalid reply, ``check``
+    raises InternalFault. ``check`` must be a function of a module, or an object that can be pickled. The payload of
+    each request is drawn from ``payloads``, as a stock is drawn from the plan's stocks (see ``Choice``).
     """
 
     name: str
@@ -96,8 +100,9 @@ class Check:
     prefix: str
     """Prefix of every request_id. No other run on the server may use this prefix."""
     conflicts: float = 0.0
-    """Share of the trades with a request_id: these trades differ from the other trades with the same id. Of two
-    different trades with one id, the server must refuse the second."""
+    """Share of conflicting trades, among the trades with a request_id. A conflicting trade has another quantity than
+    other trades with its id. If two trades with one id differ, the server must refuse the second trade.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,23 +123,25 @@ class LoadPlan:
     mix: Mapping[str, float]
     stocks: tuple[str, ...]
     warm_up_s: float
-    """Duration of the warm-up. Requests of the warm-up do not count in latencies."""
+    """Duration of the warm-up in seconds. Requests of the warm-up do not count in latencies."""
     duration_s: float
-    """Duration of the measured window."""
+    """Duration of the measured window in seconds."""
     connections_per_client: int = 1
     connection: ConnectionPolicy = "kept-alive"
     """Policy for connections. With ``per-request``, the response time includes connecting."""
     timeout_s: float = 5.0
-    """Longest wait for a reply. A connection's first call may wait until the run ends. A client whose first call gets
-    no reply is *starved*, and starvation is not an error."""
+    """Longest wait for a reply, in seconds. A connection's first call may wait longer, until the run ends. A client
+    whose first call gets no reply is *starved*. Starvation is not an error.
+    """
     seed: int = 0
     cpus: tuple[int, ...] | None = None
     """Cores that the client processes may use; None for any core."""
     quantity: int = 1
     """Number of shares in one trade."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types of services other than the stock service. If a name here is also in ``REQUESTS``, the plan uses the
-    request type from here."""
+    """Request types of services other than the stock service. If a type's name is also in ``REQUESTS``, the plan uses
+    this type instead of the stock service's type.
+    """
     client: ClientKind = "lean"
     rate_hz: float | None = None
     """Rate of an open loop: number of requests that are due in a second, for all clients together. None for a closed
@@ -145,7 +152,7 @@ class LoadPlan:
     zipf_s: float = 1.0
     """Exponent s of the choice ``zipf``."""
     keep_records: bool = False
-    """True if the result keeps the raw times of every request, 30 bytes for each request."""
+    """True if the result keeps the raw times of every request. They take 30 bytes for each request."""
     credentials: ClientCredentials = NO_CREDENTIALS
     """Credentials of the clients, with the certificate authority that the clients trust."""
     real_time: bool = False
@@ -205,8 +212,9 @@ class LoadPlan:
 
     @property
     def records_max(self) -> int:
-        """Largest number of records for each connection. When a connection has this number of records, its process
-        pauses the sending, and folds the records into histograms."""
+        """Largest number of records for each connection. When a connection has this number of records, the client
+        process pauses the sending, and adds the records to histograms.
+        """
         return max(_RECORDS_MIN, _RECORDS // self.connections)
 
 

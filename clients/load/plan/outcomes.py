@@ -1,4 +1,4 @@
-"""Outcomes of a request. An outcome is one byte: the sum of an offset and a number. The **offset** is 32 × the place
+"""Outcomes of a request. An outcome is one byte: the sum of an offset and a number. The **offset** is 32 × the index
 of the request type in the mix. The number says how the request ended:
 
 - 1 to 6: a valid reply came; the number is the reply's status;
@@ -17,45 +17,50 @@ TYPE_STEP = 32
 """Distance between the offsets of two neighbouring request types."""
 
 FAULT_FIRST = 16
-"""Smallest number for requests without a valid reply. Smaller numbers are statuses."""
+"""Smallest outcome number of a request without a valid reply. Smaller numbers are statuses."""
 
 NEVER_SENT = FAULT_FIRST
-"""Number of a request that was due and never sent, since no connection was free before the run ended. No fault has this
-number, since no fault has the code 0."""
+"""Outcome number of a request that was due and never sent: no connection was free before the run ended. No fault has
+this number, since no fault has the code 0.
+"""
 
 INVALID_REPLY = 31
-"""Number of a request with an invalid reply."""
+"""Outcome number of a request with an invalid reply."""
 
 OUTCOMES = 256
 """Number of values that an outcome can have."""
 
 _CODES = 15
-"""Divisor of a fault's code: the remainder is added to ``FAULT_FIRST``. Every code is smaller than the divisor, except
-the code of UNAUTHENTICATED, 16: its remainder is 1, which is no other fault's code."""
+"""Divisor of a fault's code. The outcome number of a fault is ``FAULT_FIRST`` plus the remainder. The remainder is the
+code itself, except for UNAUTHENTICATED: the code 16 has the remainder 1. No fault has the code 1.
+"""
 
 ERROR_KINDS: dict[int, str] = {
     **{FAULT_FIRST + code % _CODES: code.name.lower() for code in FaultCode},
     NEVER_SENT: "never_sent",
     INVALID_REPLY: "invalid_reply",
 }
-"""Name of each error, by the error's number."""
+"""Name of each error, by the error's outcome number."""
 
 STATUS_NAMES: dict[int, str] = {int(status): status.name for status in Status}
 
 
 def fault_outcome(fault: Fault) -> int:
-    """Number of a request that ended in this fault. The outcome is the sum of this number and the request type's
-    offset."""
+    """Outcome number of a request that ended in this fault. The outcome is the sum of this number and the request
+    type's offset.
+    """
     return FAULT_FIRST + fault.code % _CODES
 
 
 LATE = fault_outcome(DeadlineExceeded("no reply in time"))
-"""Number of a request that timed out. The reply may have come later."""
+"""Outcome number of a request that timed out. The reply may have come later."""
 
 
 def by_name(counts: list[int], first: int, names: dict[int, str]) -> Iterator[tuple[str, int]]:
     """Yields the name and the count of each outcome that occurred, for one request type. ``counts`` has a count for
-    each value of an outcome. ``first`` is the type's offset. ``names`` has the names to yield, by number."""
+    each value of an outcome. ``first`` is the type's offset. ``names`` maps outcome numbers to names. Outcomes without
+    a name are left out.
+    """
     for number, name in names.items():
         if counts[first + number]:
             yield name, counts[first + number]

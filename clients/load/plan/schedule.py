@@ -5,9 +5,9 @@ influence the moments.
 as from many independent clients. No moment depends on a send, so a late send delays no later moment.
 
 Each sender of a run follows one part of the run's arrival process. All parts together are the declared process, since a
-sum of independent Poisson processes is a Poisson process. Constant moments lie on one grid, counted from the clock's
-zero, and each part has every ``parts``-th moment of the grid. So all constant parts together have constant gaps too,
-even if the senders connect at different times.
+sum of independent Poisson processes is a Poisson process. Constant moments lie on one grid, which begins at the clock's
+zero. Each part has every ``parts``-th moment of the grid. So all constant parts together have constant gaps too, even
+if the senders connect at different times.
 
 Ideas: wrk2 and vegeta's pacer (``lib/pacer.go``) also compute the due moments from the start of the run.
 """
@@ -26,14 +26,16 @@ Arrivals = Literal["constant", "poisson"]
 ARRIVALS: tuple[Arrivals, ...] = ("constant", "poisson")
 
 _AT_A_TIME = 4096
-"""Number of moments that are computed in one step, between two sends. The computation takes 0.1 ms."""
+"""Number of moments that one step computes, between two sends. A step takes 0.1 ms."""
 
 _SECOND_NS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One part of an arrival process. The process has ``rate_hz`` requests a second, in ``parts`` equal parts."""
+    """One part of an arrival process. The process has ``rate_hz`` requests a second, and is divided into ``parts``
+    equal parts.
+    """
 
     rate_hz: float
     arrivals: Arrivals
@@ -68,7 +70,7 @@ class Schedule:
     def _poisson(self, start_ns: int) -> Iterator[int]:
         gap_ns = _SECOND_NS * self.parts / self.rate_hz
         rng = np.random.default_rng((self.seed, self.part))
-        passed_ns = 0.0  # since the start, so that the float is exact to a nanosecond for weeks
+        passed_ns = 0.0  # counted from the start, so that the float is exact to a nanosecond for weeks
         while True:
             moments = passed_ns + np.cumsum(rng.exponential(gap_ns, _AT_A_TIME))
             passed_ns = float(moments[-1])

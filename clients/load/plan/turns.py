@@ -40,8 +40,9 @@ class Turn:
 
     @property
     def stop_ns(self) -> int:
-        """Moment at which sending stops. A third of the time from ``last_ns`` to ``end_ns`` is left, in which the
-        requests under way can end."""
+        """Moment at which sending stops. Requests under way can end in the time that is left: the last third of the
+        time from ``last_ns`` to ``end_ns``.
+        """
         return self.end_ns - (self.end_ns - self.last_ns) // 3
 
 
@@ -55,5 +56,6 @@ class TurnLoad:
     """Ids of the server's processes. The first client reads the processor time of these processes before and after each
     turn of the load."""
     updates_interval_s: float | None = None
-    """Mean time between two Updates of the price updater that sends in this load's turns, in seconds; None for a load
-    without a price updater."""
+    """Mean time in seconds between two Updates of a price updater, which sends in this load's turns. None for a load
+    without a price updater.
+    """

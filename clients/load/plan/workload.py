@@ -1,9 +1,9 @@
 """Workload: a seeded, endless sequence of requests for each connection, encoded before the run begins.
 
 Each connection repeats 4096 requests, which are drawn at random from the mix. The stock of each request is drawn
-uniformly, or by Zipf's law: the probability of the k-th stock is in proportion to 1 ÷ k^s (Zipf 1949). By chance, the
-share of a request type among a connection's requests differs from the type's weight by some 2 percentage points at
-most. The requests of a connection depend only on the plan, the client's number and the connection's number.
+uniformly, or by Zipf's law (Zipf 1949). By Zipf's law, the probability of the k-th stock is in proportion to 1 ÷ k^s.
+By chance, the share of a request type among a connection's requests differs from the type's weight by some 2 percentage
+points at most. The requests of a connection depend only on the plan, the client's number and the connection's number.
 
 Every reply is checked. Each request type remembers up to ``REMEMBERED_MAX`` different valid replies. If a reply's bytes
 are remembered, the check costs only one lookup in a dictionary.

@@ -1,24 +1,23 @@
-"""Dependence between the requests of a run, and the check of arrivals against the declared process. All numbers are
-computed from raw arrays.
+"""Dependence between the requests of a run, and the check of arrivals against the declared process.
 
 Requests of one run are not independent. Slow requests come together, after a stall or behind a full queue. Because of
-this dependence a confidence interval must be wider, and the **design effect** says by how much. The design effect is
-the variance of the values' mean ÷ the variance that the mean of independent values would have. The requests are divided
-into clusters, such as slices of an arm (a measured setting) or whole windows. The clusters are independent of each
-other. So the spread of the clusters' means is compared with the spread of the values. For a percentile, the value of a
-request is 1 above the percentile, and 0 otherwise.
+this dependence, a confidence interval must be wider. The **design effect** measures the dependence: the variance of the
+values' mean ÷ the variance that the mean of independent values would have. The requests are divided into clusters, such
+as slices of an arm (a measured setting) or whole windows. The clusters are independent of each other. So the spread of
+the clusters' means is compared with the spread of the values. For a percentile, a request's value is 1 if the request's
+time is above the percentile, and 0 otherwise.
 
 Arrivals are checked against the declared process. The rate is checked for both processes. In a constant process nearly
-all gaps must be near the period. In a Poisson process the gaps must be exponential (Kolmogorov and Smirnov's distance
-to the declared rate's distribution). At a high rate no sender keeps each gap exactly. Exact gaps are not needed, since
-a response time begins when the request was due. So at a high rate the check adds up several successive gaps. Such a sum
-lasts a millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show the
-order of the gaps, for example bursts. So the counts of arrivals in windows are checked too. The index of dispersion
-(variance ÷ mean) of the counts must be 1, for windows of two lengths. Source: Cox and Lewis, "The Statistical Analysis
-of Series of Events", 1966.
+all gaps must be near the period. In a Poisson process the gaps must be exponential: the Kolmogorov-Smirnov distance to
+the exponential distribution must be small. At a high rate no sender keeps each gap exactly. Exact gaps are not needed,
+since a response time begins when the request was due. So at a high rate the check adds up several successive gaps. Such
+a sum is a millisecond on average. The sums have Erlang's distribution. The distribution of the gaps does not show their
+order, and so does not show bursts. Therefore, the counts of a Poisson process's arrivals in windows are checked, too.
+The index of dispersion (variance ÷ mean) of the counts must be 1, for windows of two lengths. Source: Cox and Lewis,
+"The Statistical Analysis of Series of Events", 1966.
 
 Arrays are in time order. The functions are pure, use numpy alone, and have no loop over values; 4 million gaps take
-some 0.2 s. Left out: dependence between clusters, and conclusions other than the names of the faults.
+some 0.2 s. Left out: dependence between clusters, and conclusions from the faults.
 """
 
 import math
@@ -33,41 +32,51 @@ ArrivalProcess = Literal["constant", "poisson"]
 Numbers = npt.NDArray[np.bool_] | npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 GAPS_MIN = 100
-"""Smallest number of gaps that are checked."""
+"""Smallest number of gaps that a check needs."""
 
 RATE_OFF_MAX = 0.01
-"""Largest difference between the measured and the declared rate, as a share of the declared rate. For a Poisson
-process, the deviation that chance explains is allowed in addition (``CHANCE``)."""
+"""Largest allowed difference between the measured and the declared rate, as a share of the declared rate. For a Poisson
+process, a difference by chance is allowed in addition (``CHANCE``).
+"""
 
 DISTANCE_MAX = 0.02
-"""Largest Kolmogorov-Smirnov distance that the sender's own jitter may explain. Chance is allowed in addition."""
+"""Largest Kolmogorov-Smirnov distance that the sender's own jitter may cause. A distance by chance is allowed in
+addition (``_CHANCE_DISTANCE``).
+"""
 
 RESOLUTION_NS = 1_000_000
-"""Mean length, in nanoseconds, to which successive Poisson gaps are added up before the distance check. A sender's own
-work between two sends takes some 20 µs, which distorts short gaps."""
+"""Mean length, in nanoseconds, of the sums of Poisson gaps in the distance check. The sender's own work between two
+sends takes some 20 µs, and distorts single gaps.
+"""
 
 DISPERSION_OFF_MAX = 0.05
-"""Largest difference of the index of dispersion from 1. Chance is allowed in addition."""
+"""Largest allowed difference between the index of dispersion and 1. A difference by chance is allowed in addition
+(``CHANCE``).
+"""
 
 CHANCE = 3.3
-"""Largest deviation that chance explains, in standard errors. By chance, 1 in 1000 is larger (two-sided)."""
+"""Largest deviation that counts as chance, in standard errors. If only chance acts, 1 deviation in 1000 is larger
+(two-sided).
+"""
 
 PERIOD_OFF_MAX = 0.10
-"""Largest difference of a constant gap from the period, as a share of the period."""
+"""Largest allowed difference between a gap and the period of a constant process, as a share of the period."""
 
 OFF_SHARE_MAX = 0.05
-"""Largest share of gaps that may differ by more than ``PERIOD_OFF_MAX``. A pause of the machine makes one gap long and
-some later gaps short."""
+"""Largest share of gaps that may differ by more than ``PERIOD_OFF_MAX``. Some gaps differ: a pause of the machine makes
+one gap long and some later gaps short.
+"""
 
 _CHANCE_DISTANCE = 1.95
-"""Kolmogorov-Smirnov distance × √n that chance exceeds in 1 of 1000 samples."""
+"""Largest Kolmogorov-Smirnov distance × √n that counts as chance, for n sums. If only chance acts, 1 sample in 1000
+exceeds this value.
+"""
 
 _SHORT_WINDOW = 10
-"""Mean number of arrivals in a window of the shorter kind. With fewer arrivals the counts would be far from normally
-distributed."""
+"""Mean number of arrivals in a short window of the check. Smaller counts would be far from normally distributed."""
 
 _LONG_WINDOWS = 100
-"""Number of windows of the longer kind in a run."""
+"""Largest number of long windows of the check in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +95,17 @@ class ArrivalCheck:
     coefficient_of_variation: float
     """Standard deviation ÷ mean of the gaps: 1 for a Poisson process, 0 for constant arrivals."""
     ks_distance: float
-    """Largest distance of the gaps' distribution from the distribution of the declared process, 0 to 1. The gaps of a
-    Poisson process are first added up to a millisecond. For a constant process the distance is not judged: the
-    distribution of constant gaps has a jump, and then even a small jitter makes the distance large."""
+    """Kolmogorov-Smirnov distance between the distribution of the gaps and the distribution of the declared process, 0
+    to 1. For a Poisson process, sums of gaps are compared (``RESOLUTION_NS``). For a constant process, the distance is
+    never a fault: the declared distribution has a jump, so even a small jitter makes the distance large.
+    """
     dispersion_short: float
-    """Variance ÷ mean of the numbers of arrivals in short windows, with 10 arrivals on average: 1 for a Poisson
-    process, near 0 for constant arrivals."""
+    """Index of dispersion (variance ÷ mean) of the counts of arrivals in short windows. A short window has 10 arrivals
+    on average. The index is 1 for a Poisson process, and near 0 for constant arrivals.
+    """
     dispersion_long: float
-    """Variance ÷ mean of the numbers of arrivals in windows of a hundredth of the run."""
+    """Index of dispersion of the counts of arrivals in long windows. A long window is at least a hundredth of the run.
+    """
     off_period_share: float
     """Share of the gaps that differ from the declared period by over 10 %."""
     faults: tuple[str, ...]
@@ -115,10 +127,11 @@ def cluster_effect(sizes: Numbers, sums: Numbers, variance: float) -> float:
 
 
 def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: ArrivalProcess) -> ArrivalCheck:
-    """Compares the gaps between successive arrivals, in nanoseconds and time order, with the declared process.
+    """Compares the gaps between successive arrivals with the declared process. ``gaps_ns`` has the gaps in nanoseconds,
+    in time order.
 
-    A gap is the time between two successive sends, in which all senders that share the rate count together. Raises
-    ValueError for a rate that is not over 0, for a gap under 0, and for an empty array.
+    A gap is the time between two successive sends of all senders together. ``rate_hz`` is the rate of these senders
+    together. Raises ValueError for a rate that is not over 0, for a gap under 0, and for an empty array.
     """
     if not rate_hz > 0:
         raise ValueError(f"a rate of {rate_hz:g}/s, allowed: over 0")
@@ -153,15 +166,16 @@ def arrival_check(gaps_ns: npt.NDArray[np.int64], rate_hz: float, process: Arriv
 
 
 def _together(period_ns: float, count: int) -> int:
-    """Number of successive gaps in one sum, for a Poisson process. The gaps of a sum together last at least
-    ``RESOLUTION_NS`` on average. In a run too short for ``GAPS_MIN`` such sums, each sum has fewer gaps, but at least
-    1."""
+    """Number of successive gaps in one sum, for a Poisson process. A sum is at least ``RESOLUTION_NS`` on average. If
+    the run is too short for ``GAPS_MIN`` such sums, each sum has fewer gaps, but at least 1.
+    """
     return max(1, min(math.ceil(RESOLUTION_NS / period_ns), count // GAPS_MIN))
 
 
 def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64]:
-    """Probability that ``gaps`` exponential gaps add up to at most each of the ``times`` (Erlang's distribution). The
-    unit is the mean gap."""
+    """For each of the ``times``: probability that the sum of ``gaps`` exponential gaps is at most this time (Erlang's
+    distribution). The unit of ``times`` is the mean gap.
+    """
     term = np.exp(-times)
     over = term.copy()
     for number in range(1, gaps):
@@ -171,8 +185,9 @@ def _erlang(times: npt.NDArray[np.float64], gaps: int) -> npt.NDArray[np.float64
 
 
 def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: ArrivalProcess, together: int = 1) -> float:
-    """Kolmogorov-Smirnov distance of the measured sums from the declared distribution. ``ordered`` has ascending sums
-    of ``together`` gaps each."""
+    """Kolmogorov-Smirnov distance of the measured sums from the declared distribution. ``ordered`` has the sums in
+    ascending order. Each sum is of ``together`` gaps.
+    """
     n = len(ordered)
     match process:
         case "poisson":
@@ -188,8 +203,9 @@ def _distance(ordered: npt.NDArray[np.int64], period_ns: float, process: Arrival
 
 
 def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int) -> float:
-    """Variance ÷ mean of the numbers of arrivals in ``windows`` windows from the start. Arrivals after the last window
-    do not count."""
+    """Index of dispersion (variance ÷ mean) of the counts of arrivals in successive windows. The first of the
+    ``windows`` windows begins at 0. Arrivals after the last window do not count.
+    """
     if not window_ns:
         return 0.0
     before = np.searchsorted(arrivals, np.arange(windows + 1) * window_ns)
@@ -199,8 +215,9 @@ def _dispersion(arrivals: npt.NDArray[np.int64], window_ns: float, windows: int)
 
 
 def _with_faults(seen: ArrivalCheck, sums: int, short_windows: int, long_windows: int) -> ArrivalCheck:
-    """Adds the faults to a check, each as a text with the measured and the allowed value. ``sums`` is the number of
-    sums of gaps."""
+    """Returns a copy of the check ``seen`` that has the faults. Each fault is a text with the measured and the allowed
+    value. ``sums`` is the number of sums in the distance check.
+    """
     if seen.count < GAPS_MIN:
         return replace(seen, faults=(f"{seen.count} gaps, needed: {GAPS_MIN}",))
     chance = 1 / math.sqrt(seen.count)
@@ -232,5 +249,5 @@ def _distance_off_max(sums: int) -> float:
 
 
 def _dispersion_off_max(windows: int) -> float:
-    """Largest difference from 1 of an index of dispersion over ``windows`` windows."""
+    """Largest allowed difference between 1 and an index of dispersion over ``windows`` windows."""
     return DISPERSION_OFF_MAX + CHANCE * math.sqrt(2 / (windows - 1))

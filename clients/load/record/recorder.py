@@ -1,4 +1,5 @@
-"""Recorder: folds raw records into histograms, after the run.
+"""Recorder: *folds* raw records, that is, adds the records to histograms. Records are folded after the run, and also
+during the run if there are too many.
 
 A response time begins when the request was due and ends at the reply. A service time begins at the send and ends at the
 reply. In a closed loop the two times are equal. The time of a failed request ends at the error. Without the times of
@@ -39,8 +40,9 @@ _SLICE = 2**18
 """Number of records that are folded in one step. So folding takes some 30 MB of memory for any number of records."""
 
 SENDS_MAX = 2**22
-"""Largest number of sends that are kept for the check of an open loop's arrivals. These sends take 32 MB. In a longer
-run only the first part is checked."""
+"""Largest number of sends that are kept for the check of an open loop's arrivals. These sends take 32 MB. If a run has
+more sends, only the first part of the run is checked.
+"""
 
 Outcomes = npt.NDArray[np.uint8]
 
@@ -50,7 +52,7 @@ class RawRecords:
     """Raw times of every folded request. Requests of the warm-up and first calls are included. The requests of a
     connection are in the order of ``done``.
 
-    Times are in nanoseconds on the clock of ``records``. All columns have one length.
+    Times are in nanoseconds on the clock of ``records``. All columns have the same length.
     """
 
     due_ns: Nanoseconds
@@ -79,8 +81,9 @@ class Span:
     """In a closed loop: moment of the last folded reply, if this reply came in the window. Otherwise None."""
 
     def cut(self, most: int) -> int:
-        """Subtracts from ``began`` the requests that were under way at an interruption, at most ``most``. Returns the
-        subtracted number."""
+        """Subtracts from ``began`` the number of requests that were under way at an interruption, but at most ``most``.
+        Returns the subtracted number.
+        """
         under_way = min(most, max(0, self.began - self.recorded))
         self.began -= under_way
         return under_way
@@ -88,7 +91,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class RequestReport:
-    """Outcomes and times of one request type's requests in the window. Requests that ended in an error are included."""
+    """Outcomes and times of the requests of one type in the window. Requests that ended in an error are included."""
 
     outcomes: Mapping[str, int]
     errors: Mapping[str, int]
@@ -132,9 +135,9 @@ class ClientReport:
     client: int
     recorded: Recorded | None = None
     cpu_s: float = 0.0
-    """Processor time that the process used in the window."""
+    """Processor time that the process used in the window, in seconds."""
     fault: Fault | None = None
-    """Fault of connecting. A report with a fault has no other values."""
+    """Fault of a connect that failed. A report with a fault has no other values."""
     interrupted: bool = False
     unanswered: int = 0
     """Number of requests that were under way when the run was interrupted, or that were due and not sent. No other
@@ -178,8 +181,9 @@ class Recorder:
         return span
 
     def fold(self, records: Records, span: Span) -> None:
-        """Moves a connection's records out of ``records``, which is empty afterwards. Raises ValueError for a column
-        that is too short."""
+        """Adds a connection's records to the histograms, and empties ``records``. Raises ValueError if a column of
+        ``records`` is too short.
+        """
         with self._lock:
             self._fold_connects(records)
             for outcome, attempts in records.unconnected.items():
@@ -202,7 +206,7 @@ class Recorder:
             records.clear()
 
     def recorded(self) -> Recorded:
-        """The sums of all records that have been folded so far."""
+        """Returns the sums of all records that have been folded so far."""
         names = tuple(self.plan.mix)
         requests = {
             name: RequestReport(
@@ -230,11 +234,13 @@ class Recorder:
         )
 
     def _arrivals(self) -> ArrivalCheck | None:
-        """Check that the sends of this client followed the client's part of the declared arrival process."""
+        """Compares the sends of this client with the client's part of the declared arrival process. Returns None in a
+        closed loop, and for too few sends.
+        """
         if self.plan.rate_hz is None or not self._sends:
             return None
         sends = np.sort(np.concatenate(self._sends))
-        if len(sends) <= GAPS_MIN:  # too few to tell
+        if len(sends) <= GAPS_MIN:  # too few for a check
             return None
         return arrival_check(np.diff(sends), self.plan.rate_hz / self.plan.clients, self.plan.arrivals)
 
@@ -253,7 +259,7 @@ class Recorder:
         for place, replies in enumerate(np.bincount(came // TYPE_STEP, minlength=len(self._completed)).tolist()):
             self._completed[place] += replies
         span.heard = span.heard or bool((answered & (part.done_ns < self.window.end_ns)).any())
-        # a starved client may be served after the other clients have left: not a first call of this run
+        # a starved client may get its first reply after the window, when the other clients have left: not recorded
         apart = part.first & answered
         self._first_calls.record((part.done_ns - part.sent_ns)[apart & (part.done_ns < self.window.end_ns)])
         inside = self._inside(part.due_ns) & ~apart
@@ -278,8 +284,9 @@ class Recorder:
             self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
 
     def _in_time(self, part: RawRecords) -> RawRecords:
-        """Copy of the records in which a reply after the timeout is an error. Lanes look for timeouts only at
-        intervals. So a lane may have recorded a late reply as valid."""
+        """Returns the records with every reply after the timeout as an error. The senders look for timeouts only at
+        intervals, so they may have recorded a late reply as valid.
+        """
         late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
         late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)
         if not late.any():
@@ -289,8 +296,9 @@ class Recorder:
     def _fold_think(
         self, part: RawRecords, inside: npt.NDArray[np.bool_], measured: npt.NDArray[np.bool_], span: Span
     ) -> None:
-        """Records the times from each reply to the next request. The first such time begins at the last reply of the
-        previous part."""
+        """Records the time from each reply to the next request. The first of these times begins at the last reply of
+        the previous part of the connection's records.
+        """
         think = part.sent_ns[1:] - part.done_ns[:-1]
         self._think.record(np.maximum(think[measured[:-1] & inside[1:]], 1))
         if span.answered_ns is not None and inside[0]:

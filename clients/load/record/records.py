@@ -1,9 +1,9 @@
 """Records of the hot loops. A record has three moments of a request (due, sent and done), and the outcome.
 
-Records are raw and append-only. A record takes 17 to 25 bytes, in arrays that hold no objects. Records are folded into
-histograms after the run (``recorder.py``). A request's outcome is one byte (``plan/outcomes.py``).
+Records are raw and append-only. A record takes 17 to 25 bytes, in arrays that hold no objects. ``recorder.py`` adds the
+records to histograms. A request's outcome is one byte (``plan/outcomes.py``).
 
-Clock: ``time.perf_counter_ns``, on Linux CLOCK_MONOTONIC. So all processes share one clock.
+The clock is ``time.perf_counter_ns``. On Linux this is CLOCK_MONOTONIC, which all processes share.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from stock_service.rpc.errors import Fault
 
 
 class Records:
-    """The requests of one connection, in the order in which they ended. For one thread.
+    """The requests of one connection, in the order in which they ended. Not thread-safe.
 
     ``due`` has a value for each request of an open loop. In a closed loop ``due`` is empty: a request is due when it is
     sent. ``firsts`` has the index of each request that is marked as a first request. Connects are recorded separately:

@@ -24,8 +24,9 @@ ALL = "all"
 """Name in ``requests`` for all request types together."""
 
 CLIENT_CPU_LIMIT = 0.8
-"""Limit of a client's processor time, as a share of a core. A client over this limit visibly lengthens the measured
-times by its own work."""
+"""Largest processor time of a client process, as a share of a core. If a client exceeds this limit, its own work makes
+the measured times visibly longer.
+"""
 
 CLIENT_LOST = "client_lost"
 """Kind of error for a client process that ended without a report."""
@@ -33,8 +34,8 @@ CLIENT_LOST = "client_lost"
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """Numbers of one request type, from the requests that were due in the window. Times include failed requests, up to
-    the error. Without requests every time is None.
+    """Numbers of one request type, from the requests that were due in the window. The times include the times of failed
+    requests, which end at the error. If there are no requests, every time is None.
 
     A response time begins when the request was due. A service time begins when the request was sent. In a closed loop
     the two times are equal.
@@ -45,8 +46,9 @@ class RequestResult:
     outcomes: Mapping[str, int]
     """Number of answered requests by the name of their ``Status``."""
     errors: Mapping[str, int]
-    """Number of requests without a valid reply, by kind of error. The times below include these requests, up to the
-    error."""
+    """Number of requests without a valid reply, by kind of error. The times below include these requests, whose times
+    end at the error.
+    """
     throughput_hz: float
     """Answered requests that were due in the window, divided by the window's seconds. A reply after the window counts,
     too. ``LoadResult.answered_hz`` counts replies in the window."""
@@ -71,13 +73,13 @@ class RequestResult:
 
 @dataclass(frozen=True)
 class LoadResult:
-    """The result of one load run. A value is of the measured window, unless its description names another period."""
+    """The result of one load run. Values are for the measured window, if their description names no other period."""
 
     rate_hz: float | None
     """Declared rate, in requests a second; None in a closed loop."""
     connections_per_client: int
     duration_s: float
-    """Duration of the measured window; shorter than planned in an interrupted run."""
+    """Duration of the measured window in seconds. An interrupted run has a shorter window than planned."""
     parts: Mapping[str, RequestReport]
     """Report of every request type of the mix. ``requests`` has the numbers computed from the reports."""
     connects: Times
@@ -100,7 +102,9 @@ class LoadResult:
     started_clients: int
     """Number of client processes that were started, including lost processes."""
     served_clients: int
-    """Number of client processes of which at least one connection got a reply; see ``sending_connections``."""
+    """Number of client processes with at least one connection that got a reply. ``sending_connections`` says which
+    replies count.
+    """
     sending_connections: int
     """Number of connections that got a reply. In a closed loop, only replies in the window count. In an open loop,
     replies in the whole run count, since some connections may have no request in the window."""
@@ -113,7 +117,8 @@ class LoadResult:
     """Number of cores that the client processes together may use; None for an unknown number."""
     unanswered: int
     """Number of requests that were under way when the run was interrupted, or that were due and not sent. No latency
-    includes these requests, whose times would have been the longest."""
+    includes these requests. Their times would have been the longest.
+    """
     raw: RawRecords | None = None
     """Raw times of every request, if the plan asked for raw times; left out of JSON."""
     kept: Kept | None = None
@@ -142,8 +147,8 @@ class LoadResult:
 
     @property
     def unheard(self) -> bool:
-        """True if no connection got a reply, and every error was a lost or refused connection: no server answers, or
-        the server does not speak the transport. False for a server that is only slow or full.
+        """True if no connection got a reply, and every error was a lost or refused connection. Then no server answers,
+        or the server speaks another transport. False for a server that is only slow or full.
         """
         replies = self.served_clients or self.first_calls.count
         return not replies and "unavailable" in self.errors and self.errors.keys() <= {"unavailable", "never_sent"}
@@ -162,8 +167,10 @@ class LoadResult:
         return self.requests[ALL].throughput_hz
 
     def answered_hz(self, name: str) -> float:
-        """Throughput of one request type or of ``all``, for the screen and for ``--fail-if``. In an open loop, replies
-        within the window count. In a closed loop, answered requests that were sent in the window count."""
+        """Throughput of one request type or of ``all``. The load client prints this value, and ``--fail-if`` tests it.
+        In an open loop, replies within the window count. In a closed loop, answered requests that were sent in the
+        window count.
+        """
         if name == ALL or self.loop == "closed" or not self.duration_s:
             return self.throughput_hz if name == ALL else self.requests[name].throughput_hz
         return self.parts[name].completed / self.duration_s
@@ -185,17 +192,17 @@ class LoadResult:
 
     @property
     def client_cpu_s(self) -> float:
-        """Processor time of all client processes in the window."""
+        """Processor time of all client processes in the window, in seconds."""
         return sum(self.client_cpu_each_s)
 
     @property
     def client_cpu_share(self) -> float:
-        """The busiest client process's share of a core."""
+        """Largest share of a core that one client process used."""
         return max(self.client_cpu_each_s, default=0.0) / self.duration_s if self.duration_s else 0.0
 
     @property
     def client_cpu_share_mean(self) -> float:
-        """The client processes' mean share of a core."""
+        """Mean share of a core that a client process used."""
         count = len(self.client_cpu_each_s)
         return self.client_cpu_s / count / self.duration_s if count and self.duration_s else 0.0
 
@@ -229,10 +236,11 @@ class LoadResult:
 
     @property
     def off_schedule(self) -> str | None:
-        """In an open loop: how the sends differ from the declared process, in words. None if no difference was found.
+        """In an open loop: difference between the sends and the declared process, in words. None if no difference was
+        found.
 
         A due request that was never sent is a difference, too. A client with too few sends is not checked. A difference
-        has two possible causes: the client was too slow, or the server had no room for more calls.
+        has two possible causes: the client was too slow, or the server had no capacity for more calls.
         """
         for check in self.arrivals:
             if check.faults:
@@ -244,11 +252,10 @@ class LoadResult:
 
     @property
     def load_limited(self) -> bool:
-        """True if clients of a closed loop were so busy that their own work visibly lengthens the measured latency.
+        """True if clients of a closed loop were so busy that their own work makes the measured latency visibly longer.
 
-        Either one client was busy, or all clients together used most of their cores' time. In an open loop lateness
-        shows busy clients. In an open loop processor time does not show busy clients, since senders spin before the
-        next due moment.
+        Either one client was busy, or all clients together used most of their cores' time. Always False in an open
+        loop: its senders spin, so lateness, not processor time, shows busy clients.
         """
         return self.loop == "closed" and max(self.client_cpu_share, self.client_cores_share) > CLIENT_CPU_LIMIT
 
@@ -261,8 +268,9 @@ def combine(
     interrupted: bool = False,
     cores: int | None = None,
 ) -> LoadResult:
-    """The result of a run from the reports of the client processes, in any order. ``lost`` is the number of processes
-    that ended without a report."""
+    """Makes the result of a run from the reports of the client processes, in any order. ``lost`` is the number of
+    processes that ended without a report.
+    """
     reports = sorted(reports, key=lambda report: report.client)
     recorded = [report.recorded for report in reports if report.recorded is not None]
     spans = [span for each in recorded for span in each.spans]
@@ -300,8 +308,9 @@ def combine(
 
 
 def to_json(result: LoadResult) -> dict[str, object]:
-    """All counts and times of a result, as values for ``json``; raw times are left out. Histograms are in
-    HdrHistogram's own V2 form."""
+    """Converts all counts and times of a result to values for ``json``. Leaves out raw times and the history.
+    Histograms are in HdrHistogram's own V2 form.
+    """
     document: dict[str, object] = msgspec.to_builtins(replace(result, raw=None, kept=None), enc_hook=_encoded)
     del document["raw"], document["kept"]
     return document
@@ -330,13 +339,14 @@ def _decoded(_: type, value: Any) -> Times:
 
 
 def _served(span: Span, loop: str) -> bool:
-    """True if a connection got a reply: in a closed loop in the window, in an open loop at any time before the window's
-    end."""
+    """True if a connection got a reply. In a closed loop, only replies in the window count. In an open loop, all
+    replies before the window's end count.
+    """
     return span.replies > 0 or (loop == "open" and span.heard)
 
 
 def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestReport:
-    """Adds the reports on one request type from several processes or hosts to one report."""
+    """Adds up reports on one request type. The reports may come from several processes or hosts."""
     response = total([report.response for report in reports])
     service = None if loop == "closed" else total([report.timed_service for report in reports])
     outcomes, errors = merged(report.outcomes for report in reports), merged(report.errors for report in reports)
@@ -344,7 +354,7 @@ def merged_requests(reports: Sequence[RequestReport], loop: str) -> RequestRepor
 
 
 def _result(reports: Sequence[RequestReport], duration_s: float) -> RequestResult:
-    """Numbers of one request type, or of several types together."""
+    """Makes the result of one request type, or of several types together."""
     response = total([report.response for report in reports])
     closed = all(report.service is None for report in reports)
     service = response if closed else total([report.timed_service for report in reports])

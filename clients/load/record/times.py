@@ -28,13 +28,15 @@ Nanoseconds = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
 
 _BUCKET_BITS = 11
-"""Number of bits of a value that are kept; the lower bits are dropped. Three digits need 11 bits (2·10³ < 2¹¹)."""
+"""Number of leading bits of a value that are kept; the lower bits are dropped. Three decimal digits need 11 bits, since
+2·10³ < 2¹¹.
+"""
 
 _NUMBERS = ("count", "out_of_range", "sum_ns", "squares", "min_ns", "max_ns")
 
 
 class Times:
-    """Distribution of times in nanoseconds. For one thread. A pickled distribution has its histogram compressed.
+    """Distribution of times in nanoseconds. Not thread-safe. In a pickled distribution, the histogram is compressed.
 
     Only buckets with a value are stored. A thousand values take some 10 KiB; an ``HdrHistogram`` takes 432 KiB.
     """
@@ -129,7 +131,7 @@ class Times:
             return Distribution(0, self.out_of_range)
         mean_ns = self.sum_ns / self.count
         variance = max(0.0, self.squares / self.count - mean_ns**2)
-        _, highest, counts = self.buckets()  # gives HdrHistogram's percentiles, in a fifth of the time
+        _, highest, counts = self.buckets()  # gives the same percentiles as HdrHistogram, in a fifth of the time
         wanted = [max(1, int(percent / 100 * self.count + 0.5)) for percent in (50, 90, 99, 99.9)]
         found = highest[np.searchsorted(np.cumsum(counts), wanted)].tolist()
         p50, p90, p99, p999 = (min(value, self.max_ns) / 1000 for value in found)
@@ -147,7 +149,7 @@ class Times:
         )
 
     def _add(self, places: Places, counts: Nanoseconds) -> None:
-        """Adds counts to buckets. ``places``: numbers of the buckets, ascending, each once."""
+        """Adds counts to buckets. ``places`` has the numbers of the buckets, in ascending order, each number once."""
         if not len(self._places):
             self._places, self._counts = places, counts
         elif len(places):
@@ -168,7 +170,7 @@ class Times:
 
 
 def _counts_of(histogram: HdrHistogram) -> Nanoseconds:
-    """The array of counters that the histogram itself uses, not a copy."""
+    """Returns the array of counters that the histogram itself uses, not a copy."""
     return np.frombuffer(histogram.counts, dtype=np.int64, count=histogram.counts_len)
 
 

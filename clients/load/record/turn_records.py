@@ -39,15 +39,17 @@ class TurnRecords:
     client_cpu_ns: Numbers
     """Processor time of this process in each turn; 0 for a turn in which this process did not send."""
     server_cpu_ns: Numbers
-    """Processor time of the server during each turn, in nanoseconds. Only client process 0 reads the server's clock:
-    the value is 0 in other processes, and for a turn that had ended before the second reading."""
+    """Processor time of the server during each turn, in nanoseconds. Client process 0 reads the server's processor
+    clock at a turn's begin and before its end. The value is 0 in other processes. The value is also 0 for a turn that
+    had ended before the second reading.
+    """
     wire_bytes: Numbers
     """Bytes that the loopback carried during each turn, headers included. The value is 0 in the same cases as in
     ``server_cpu_ns``."""
 
 
 def taken(line: int, records: Records) -> Requests:
-    """Moves the requests out of ``records``, which is empty afterwards. ``line``: number of the connection's line."""
+    """Returns the recorded requests, and empties ``records``. ``line`` is the number of the connection's line."""
     requests = Requests(
         line,
         np.array(records.sent, dtype=np.int64),

@@ -1,2 +1,3 @@
-"""Runs: the client processes, the null server (a server that does nothing), the floor (a client's times on the null
-server), and the search for the highest rate."""
+"""Runs: the client processes, the floor (a client's times on a server that does nothing), and the search for the
+highest rate.
+"""

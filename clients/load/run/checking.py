@@ -1,5 +1,5 @@
-"""Parts of a checked load run: reads the state of the stocks before and after the run, and makes the history of the
-run.
+"""Begin and end of a checked load run. ``begin`` reads the state of the stocks before the run. ``ended`` reads the
+state after the run, and makes the run's history.
 
 No other program may change these stocks during the run. The stocks' volume limits are derived from the replies, unless
 the caller gives the limits. No reply states a limit, but each refusal rules out some limits.
@@ -25,9 +25,11 @@ class Beginning:
     """State of a plan's stocks before the run."""
 
     stocks: tuple[Stock, ...]
-    """Stocks that the server has, with the largest possible limit."""
+    """Stocks of the plan that the server has. Each stock has the largest possible volume limit, since the real limit is
+    unknown.
+    """
     before: Mapping[str, int]
-    """Number of each stock's last commit."""
+    """Sequence number of each stock's last commit."""
 
 
 def begin(plan: LoadPlan) -> Beginning:
@@ -43,7 +45,7 @@ def begin(plan: LoadPlan) -> Beginning:
 
 
 def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapping[str, int] | None = None) -> History:
-    """History of a run that has ended. The function looks up every stock once more. ``limits`` has the known volume
+    """Looks up every stock once more, and makes the history of a run that has ended. ``limits`` has the known volume
     limits, by stock.
 
     Blocks for at most one timeout for each stock.
@@ -66,7 +68,7 @@ def ended(plan: LoadPlan, beginning: Beginning, result: LoadResult, limits: Mapp
 
 
 def _looked_up(plan: LoadPlan) -> list[Operation]:
-    """Looks up every stock, one after another. Gives the Lookups as operations."""
+    """Looks up every stock, one after another. Returns one ``Operation`` for each Lookup."""
     with closing(connecting(plan)(plan.timeout_s)) as connection:
         exchange = RemoteExchange(connection, plan.timeout_s)
         return [_timed(exchange.lookup, name) for name in dict.fromkeys(plan.stocks)]

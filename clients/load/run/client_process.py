@@ -6,8 +6,8 @@ parent handles. After SIGTERM the process sends no more requests, and reports th
 off in the process: the code makes no cycles, and a collection would lengthen the measured latency.
 
 The lean client sends over all its kept connections in the main thread (``send/lanes.py``). The library client has a
-thread for each connection, which blocks in calls (``send/driver.py``). With a connection per request, both kinds of
-client have a thread for each connection.
+thread for each connection (``send/driver.py``). The thread blocks in calls. With a connection per request, both kinds
+of client have a thread for each connection.
 """
 
 import gc
@@ -36,32 +36,36 @@ from clients.load.send.lean import connecting, lean_codec, lean_context
 from stock_service.rpc.errors import Fault
 
 READY = "ready"
-"""First message of a client process to the parent: the process stands at the barrier (``fleet.py``)."""
+"""First message of a client process to the parent: the process is ready to connect."""
 
 _LAST_REPLIES_NS = 30_000_000
-"""Time from the window's end until a client folds its records. In this time the other clients get their last replies.
-Ten clients of a busy server need about this time."""
+"""Time in nanoseconds from the window's end until a client folds its records (``Recorder.fold``). In this time the
+other clients get their last replies. Ten clients of a busy server need about this time.
+"""
 
 _INTERRUPTED_S = 1.0
 """Longest wait of an interrupted process for the calls under way in its threads, in seconds."""
 
 
 class Interrupted(BaseException):
-    """Exception for SIGTERM. The signal handler raises this exception at any place in the main thread. The class does
-    not derive from Exception, so that handlers of faults do not catch this exception."""
+    """Exception that the handler of SIGTERM raises in the main thread, at any place. The class does not derive from
+    Exception, so handlers of faults do not catch this exception.
+    """
 
 
 class Stopping:
-    """Handler of SIGTERM: stops all sending, and raises Interrupted in the main thread, at once or at the end of a
-    ``held_back`` block."""
+    """Handler of SIGTERM: stops all sending. Raises Interrupted in the main thread, at once or at the end of a
+    ``held_back`` block.
+    """
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
         self._held = self._came = False
 
     def __call__(self, *_: object) -> None:
-        """Handles SIGTERM. A flag holds Interrupted back. A signal mask would not work: with a mask in the main thread,
-        the kernel would give the signal to one of grpcio's threads."""
+        """Handles SIGTERM. In a ``held_back`` block, a flag delays Interrupted. A signal mask could not delay
+        Interrupted: with a mask in the main thread, the kernel would give the signal to one of grpcio's threads.
+        """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.deadline.ns = 0
         self._came = True
@@ -70,8 +74,9 @@ class Stopping:
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
-        """Holds Interrupted back until the end of the ``with`` block, so that the block is always completed. If SIGTERM
-        came meanwhile, raises Interrupted at the end of the block."""
+        """Delays Interrupted until the end of the ``with`` block, so that the block is always completed. If SIGTERM
+        came meanwhile, raises Interrupted at the end of the block.
+        """
         self._held = True
         try:
             yield
@@ -88,14 +93,15 @@ class Load(Protocol):
         """Sets the recorder that gets the records of the connections."""
 
     def open(self) -> None:
-        """Connects. Raises the Fault of connecting."""
+        """Connects. Raises a Fault if connecting fails."""
 
     def run_until(self, at_ns: int) -> None:
-        """Blocks until about the moment ``at_ns``, while the connections send requests. May be repeated."""
+        """Blocks until about the moment ``at_ns``, while the connections send requests. May be called repeatedly."""
 
     def settle(self) -> None:
-        """Ends the sending, after the window: waits for the replies under way, and then for the last replies of the
-        other clients."""
+        """Ends the sending after the window. Waits for the replies under way, and then for the last replies of the
+        other clients.
+        """
 
     def end(self, interrupted: bool) -> int:
         """Folds all records, and closes the connections unless the run was interrupted. Returns the number of requests
@@ -103,8 +109,9 @@ class Load(Protocol):
 
 
 def run_client(pipe: Pipe, plan: LoadPlan, client: int, progress: MutableSequence[int]) -> None:
-    """Runs the process: sends READY, gets a Window, sends a ClientReport. Ends without an error if the parent is
-    gone."""
+    """Runs the process: sends READY, gets a Window, sends a ClientReport. Ends without an error if the parent has
+    ended.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and then sends SIGTERM
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # measure restores this handler when all is measured
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until measure sets another handler
@@ -168,8 +175,9 @@ class Client:
 
 
 def settle(plan: LoadPlan) -> None:
-    """Prepares the process for a plan: sets the allowed cores, the real-time priority and the limit of descriptors, and
-    turns garbage collection off."""
+    """Prepares the process for a plan. Sets the allowed cores, the real-time priority and the limit of descriptors.
+    Turns garbage collection off.
+    """
     if plan.cpus is not None and sys.platform == "linux":
         os.sched_setaffinity(0, plan.cpus)
     if plan.real_time:
@@ -183,7 +191,9 @@ def settle(plan: LoadPlan) -> None:
 
 
 _SPIN_NS = 150_000
-"""Duration of busy waiting before a due request, in a client with one sending thread. A sleep may end 0.1 ms late."""
+"""Duration in nanoseconds of busy waiting before a due request, in a client with one sending thread. A sleep may end
+0.1 ms late.
+"""
 
 
 def _load(
@@ -218,8 +228,9 @@ def _load(
 def _around(
     plan: LoadPlan, client: int, number: int, deadline: Deadline, progress: MutableSequence[int]
 ) -> Surroundings:
-    """Surroundings for the driver of a connection. ``number`` is the connection's number in the client. All lanes of a
-    client use the surroundings of connection 0."""
+    """Makes the ``Surroundings`` of a connection's driver. ``number`` is the connection's number in the client. All
+    kept connections of a lean client use the surroundings of connection 0.
+    """
     place = client * plan.connections_per_client + number
     part = number * plan.clients + client  # with constant arrivals, the parts of one client together are constant, too
     return Surroundings(
@@ -234,8 +245,9 @@ def _around(
 
 
 def _due_ns(plan: LoadPlan, part: int, parts: int) -> Callable[[int], Iterator[int]] | None:
-    """Returns a function that takes a start, and yields the due moments of one part of the schedule from this start on.
-    Returns None in a closed loop."""
+    """Returns a function that yields the due moments of one part of the schedule. The function takes the start moment.
+    Returns None in a closed loop.
+    """
     return None if plan.rate_hz is None else Schedule(plan.rate_hz, plan.arrivals, part, parts, plan.seed).due_ns
 
 
@@ -250,12 +262,12 @@ class _Threads:
         self._futures: list[Future[None]] = []
 
     def record_in(self, recorder: Recorder) -> None:
-        """Sets the recorder, and adds a span for each connection."""
+        """Sets the recorder, and adds a ``Span`` for each connection."""
         self._recorder = recorder
         self._spans = [recorder.new_span(number) for number in range(len(self._drivers))]
 
     def open(self) -> None:
-        """Connects every driver, and starts the threads. Raises the Fault of connecting."""
+        """Connects every driver, and starts the threads. Raises a Fault if connecting fails."""
         for driver in self._drivers:
             driver.connect()
         self._futures = [
@@ -294,8 +306,9 @@ class _Threads:
 
 
 def _drive(driver: Driver, recorder: Recorder, span: Span) -> None:
-    """Body of a thread of ``_Threads``: makes the first call, and then sends until the deadline. Folds the records when
-    the driver asks for the folding."""
+    """Body of a thread of ``_Threads``: makes the first call, and then sends until the deadline. Each time that
+    ``drive`` returns True, folds the records.
+    """
     if driver.first_call(recorder.window.end_ns):
         while driver.drive():
             recorder.fold(driver.records, span)
@@ -311,17 +324,18 @@ class _Multiplexed:
         self._spans: list[Span] = []
 
     def record_in(self, recorder: Recorder) -> None:
-        """Sets the recorder, and adds a span for each lane."""
+        """Sets the recorder, and adds a ``Span`` for each connection."""
         self._recorder = recorder
         self._spans = [recorder.new_span(number) for number in range(len(self._lanes.lanes))]
 
     def open(self) -> None:
-        """Connects every lane, and sends the first calls. Raises the Fault of connecting."""
+        """Connects every lane, and sends the first calls. Raises a Fault if connecting fails."""
         self._lanes.open()
 
     def run_until(self, at_ns: int) -> None:
-        """Sends on all lanes until about the moment ``at_ns``. When the lanes ask for the folding, folds the records,
-        as ``Lanes.settle`` describes."""
+        """Sends on all lanes until about the moment ``at_ns``. Each time that ``Lanes.drive`` returns True, folds the
+        records.
+        """
         while self._lanes.drive(at_ns):
             self._lanes.settle()
             with self._stopping.held_back():
@@ -351,14 +365,16 @@ class _Multiplexed:
 
 
 def _let_others_end(window: Window) -> None:
-    """Sleeps until the other clients have their last replies. If this client folded its records earlier, on a core that
-    clients share, the folding would delay these replies."""
+    """Sleeps until the other clients have their last replies. An earlier folding of this client's records would delay
+    these replies if the clients share a core.
+    """
     _sleep_until(window.end_ns + _LAST_REPLIES_NS)
 
 
 def _due_until(window: Window) -> int:
-    """Moment until which due requests count, in a run that is interrupted now: the present moment, or the window's end
-    if the window has ended."""
+    """End of the time in which due requests count, in a run that is interrupted now. This end is the present moment, or
+    the window's end if the window has ended.
+    """
     return min(time.perf_counter_ns(), window.end_ns)
 
 

@@ -12,7 +12,7 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room, warm
 from stock_service.rpc.errors import Unavailable, UsageError
 
 CALLS_MAX = 1_000_000
-"""Largest number of calls of a run: some minutes on gRPC."""
+"""Largest number of calls of a run. On gRPC, these calls take some minutes."""
 
 START_S = 60.0
 """Longest time for a process to begin and to connect, in seconds. A few milliseconds are usual."""

@@ -1,9 +1,9 @@
 """The client process of a cold run: connects, makes one call after another, reports the times, and ends.
 
-The process is forked from a process that has the modules loaded. The process first loads the transport's library. So no
-measured time includes an import. The process has made no earlier call, so the library and the interpreter's caches for
-this code are cold. Requests are drawn and encoded before the connection is made. Garbage collection is off, as in every
-load client.
+The fork server has loaded the modules before it forks the process. The process then loads the transport's library. So
+no measured time includes an import. The process has made no earlier call, so the caches of the library and of the
+interpreter are cold. Requests are drawn and encoded before the connection is made. Garbage collection is off, as in
+every load client.
 """
 
 import time
@@ -20,8 +20,9 @@ from stock_service.rpc.errors import Fault
 
 
 def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
-    """Runs the process, which sends a ColdRun to the parent, or a text with the reason why the process could not
-    connect. Ends without an error if the parent is gone."""
+    """Runs the process, and sends a ColdRun to the parent. If the process cannot connect, sends a text with the reason.
+    Ends without an error if the parent has ended.
+    """
     settle(plan)
     try:
         try:
@@ -36,8 +37,9 @@ def run_cold_client(pipe: Pipe, plan: LoadPlan, calls: int) -> None:
 
 
 def cold_run(plan: LoadPlan, calls: int) -> ColdRun:
-    """Connects, and makes this number of calls. Blocks until the last call is answered. Raises the Fault of
-    connecting."""
+    """Connects, and makes this number of calls. Blocks until the last call is answered. Raises a Fault if connecting
+    fails.
+    """
     requests, records, clock_ns = Workload(plan).requests(0, 0), Records(), time.perf_counter_ns
     connect = connecting(plan)
     began_ns = clock_ns()

@@ -1,4 +1,4 @@
-"""Counters of the operating system, read before and after a part of the load."""
+"""Counters of the operating system. A caller reads a counter before and after a part of the load."""
 
 import time
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ from stock_service.rpc.errors import Unavailable
 
 
 def processes_cpu_ns(pids: Sequence[int]) -> int:
-    """Processor time of the given processes so far, in nanoseconds, over all their threads. Raises Unavailable if a
-    process has ended."""
+    """Processor time that the given processes have used so far, in nanoseconds. All their threads count. Raises
+    Unavailable if a process has ended.
+    """
     try:
         return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in pids)  # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED)
     except OSError as error:

@@ -1,9 +1,9 @@
 """Client processes of a load run: their common start, progress, reports and end.
 
 Each client process prepares its load, reports to the parent, and waits: the process stands at the *barrier*. When all
-processes stand at the barrier, the parent sets the window, on a clock that all processes share (CLOCK_MONOTONIC). Then
-all processes connect at the same moment. The barrier comes before connecting, so that one client with a slow connect
-does not delay the run.
+processes stand at the barrier, the parent sets the window. The window's moments are on a clock that all processes share
+(CLOCK_MONOTONIC). Then all processes connect at the same moment. The barrier comes before connecting, so that one
+client with a slow connect does not delay the run.
 
 Ctrl-C ends the run early, and the result has the measurements so far (``LoadResult.interrupted``). A second Ctrl-C
 changes nothing. A terminal also sends Ctrl-C to the client processes, which ignore this signal. Programs that call
@@ -33,22 +33,24 @@ from clients.load.run.processes import REAP_S, Processes, heard, make_room
 from clients.load.send import lean
 
 LEAD_NS = 5_000_000
-"""Time between the parent's order to connect and the moment of connecting. In this time the order reaches every client
-process."""
+"""Time in nanoseconds between the parent's order to connect and the moment of connecting. In this time the order
+reaches every client process.
+"""
 
 READY_S = 60.0
-"""Longest time until all clients stand at the barrier, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
+"""Longest time until all clients are ready to connect, in seconds. Ten clients take 0.1 s, 512 clients some seconds."""
 
 FOLD_S = 30.0
-"""Longest time from a client's last reply to the client's report, in seconds. Folding a million records takes 0.1 s.
-The last reply comes within two timeouts after the window: a request may be sent one timeout late, and its reply may
-take another timeout."""
+"""Longest time from a client's last reply to the client's report, in seconds. It takes 0.1 s to fold a million records
+(``Recorder.fold``). The last reply comes within two timeouts after the window: a request may be sent one timeout late,
+and its reply may take another timeout.
+"""
 
 INTERRUPTED_S = 5.0
 """Longest time in seconds from an interrupt until all clients have reported."""
 
 PROGRESS_S = 0.2
-"""Longest time between two calls of the watch, in seconds."""
+"""Longest time between two calls of a run's ``Watch``, in seconds."""
 
 Phase = Literal["starting", "standing", "warm-up", "measuring", "finishing"]
 
@@ -59,24 +61,26 @@ class Progress:
 
     phase: Phase
     """Phase of the run. In ``starting``, client processes start. ``standing`` is reported once, when all living clients
-    stand at the barrier: the clients connect after this call of the watch has returned. In ``finishing``, the window
-    has ended, and the reports come."""
+    are ready to connect. The clients connect after the watch has returned from this report. In ``finishing``, the
+    window has ended, and the reports come.
+    """
     requests: int
     """Number of finished requests so far, warm-up included. For each connection the number may be too small by some
     dozen requests."""
     elapsed_s: float
-    """Time since the moment of connecting."""
+    """Time since the moment of connecting, in seconds."""
     remaining_s: float
-    """Time until the window ends."""
+    """Time until the window ends, in seconds."""
 
 
 Watch = Callable[[Progress], None]
-"""Function that ``run`` calls with the progress, in the thread of ``run``: about five times a second, and within about
-a millisecond of each change of phase."""
+"""Function that ``run`` calls with the progress, in the thread of ``run``. The calls come about five times a second,
+and within about a millisecond of each change of phase.
+"""
 
 
 def warm() -> None:
-    """Starts the fork server and makes the array of counts, which all runs share. May be repeated."""
+    """Starts the fork server and makes the array of counts, which all runs share. May be called repeatedly."""
     processes.warm()
     _counts()
 
@@ -92,10 +96,10 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
     """Runs a plan, and returns the result. Blocks for the warm-up, the window, and the last replies. Two threads must
     not call ``run`` at the same time.
 
-    Raises the Fault of connecting if no client could connect. Raises UsageError if the system allows too few
-    descriptors, or if the transport does not have the plan's kind of client. A client process that dies is counted
-    among the errors (``client_lost``). All client processes are ended, even after an error. Ctrl-C ends the run early,
-    without KeyboardInterrupt. A KeyboardInterrupt that ``progress`` or a signal handler raises also ends the run early.
+    Raises a Fault if no client could connect. Raises UsageError if the system allows too few descriptors, or if the
+    transport does not have the plan's kind of client. A client process that dies is counted among the errors
+    (``client_lost``). All client processes are ended, even after an error. Ctrl-C ends the run early, without
+    KeyboardInterrupt. A KeyboardInterrupt that ``progress`` or a signal handler raises also ends the run early.
     """
     lean.check(plan)
     make_room(plan.clients)
@@ -109,7 +113,7 @@ def run(plan: LoadPlan, progress: Watch | None = None) -> LoadResult:
 
 
 def _unwatched(progress: Progress) -> None:
-    """Does nothing. Watch of a run whose caller gives no watch."""
+    """Does nothing. ``run`` calls this function if the caller gives no watch."""
 
 
 class _Fleet:
@@ -175,13 +179,15 @@ class _Fleet:
         return combine(plan, self._window, self._reports, lost, self._interrupted, cores)
 
     def reap(self) -> None:
-        """Waits until every process has ended, and kills processes that still run. If all processes have reported, the
-        processes first have ``REAP_S`` to end by themselves."""
+        """Waits until every process has ended. If all processes have reported, they have ``REAP_S`` to end by
+        themselves. Otherwise, kills the processes that still run.
+        """
         self._processes.reap(REAP_S if len(self._reports) == len(self._processes) else 0.0)
 
     def _start(self) -> None:
-        """Starts the processes, and waits until all stand at the barrier. A process counts as lost if the process dies
-        before the barrier, or takes longer than ``READY_S``."""
+        """Starts the processes, and waits until all are ready to connect. A process counts as lost if the process dies
+        before, or takes longer than ``READY_S``.
+        """
         for client in range(self._plan.clients):
             self._look_for_interrupt()
             self._waiting.append(self._processes.start(run_client, self._plan, client, self._counts))
@@ -198,7 +204,9 @@ class _Fleet:
             self._drop(pipe)
 
     def _gather(self, phase: Phase, until_ns: int) -> None:
-        """Receives reports until the moment ``until_ns``, or until all reports have come. Meanwhile calls the watch."""
+        """Receives reports until the moment ``until_ns``, or until all reports have come. Meanwhile calls the run's
+        ``Watch``.
+        """
         self._say(phase)
         while self._waiting and (left_ns := until_ns - time.perf_counter_ns()) > 0:
             for pipe in wait(self._waiting, min(left_ns / 1e9, PROGRESS_S)):
@@ -226,7 +234,9 @@ class _Fleet:
         pipe.close()
 
     def _say(self, phase: Phase) -> None:
-        """Calls the watch with the progress. Raises KeyboardInterrupt after an interrupt, unless the run is ending."""
+        """Calls the run's ``Watch`` with the progress. Raises KeyboardInterrupt after an interrupt, unless the run is
+        ending.
+        """
         now_ns, window = time.perf_counter_ns(), self._window
         started = window.end_ns > 0
         elapsed_s = max(0, now_ns - window.connect_ns) / 1e9 if started else 0.0

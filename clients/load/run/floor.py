@@ -1,8 +1,8 @@
-"""Floor of the load client: the response times that the client measures on a server that does nothing
-(``null_server.py``), on this machine, now.
+"""Floor of the load client: the response times that the client measures with a server that does nothing
+(``null_server.py``). The floor is valid for this machine at this time.
 
 A response time includes the work of the client, the kernel and the loopback. On this machine, no server can show a
-shorter response time than the floor. So the floor shows how much of a response time the server does not cause. The
+shorter response time than the floor. So the floor is the part of a response time that the server does not cause. The
 floor is measured for half a second, in a closed loop on one connection.
 
 If the machine has cores that the client may not use, the null server runs on these cores.
@@ -32,7 +32,9 @@ WARM_UP_S = 0.2
 DURATION_S = 0.5
 
 READY_S = 15.0
-"""Longest wait for the null server's ready line, in seconds. Usually this line comes after a tenth of a second."""
+"""Longest wait for the null server's line ``ready HOST:PORT``, in seconds. Usually this line comes after a tenth of a
+second.
+"""
 
 STOP_S = 5.0
 """Longest wait for the end of the null server after SIGTERM, in seconds. After this time the null server is killed."""
@@ -89,7 +91,8 @@ def _once(transport: str, client: ClientKind, cpus: tuple[int, ...] | None) -> F
 @contextmanager
 def null_server(transport: str, not_on: Collection[int] | None = None) -> Iterator[Address]:
     """Starts a null server in a new process, and yields the server's address. The process runs on cores outside
-    ``not_on``, if there are such cores. The null server ends with the ``with`` block, or with this process.
+    ``not_on``, if there are such cores. The null server ends at the end of the ``with`` block, or when this process
+    ends.
 
     Raises Unavailable if the null server is not ready within ``READY_S``.
     """

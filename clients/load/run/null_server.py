@@ -3,8 +3,8 @@ server sends this reply with as little work as Python allows.
 
     python -m clients.load.run.null_server --transport sockets --port 0
 
-A client's times on this server are the client's own share of every time: the floor (``floor.py``). One thread sleeps in
-epoll. The server does not read the method or message of a request. All replies are equal except for the number of the
+A client's times on this server are the floor (``floor.py``), the client's own share of every response time. One thread
+waits in epoll. The server does not read the method or message of a request. Replies differ only in the number of the
 call or stream. Each transport defines the bytes of the reply (``null_answers``). The server keeps the process contract:
 it prints ``ready HOST:PORT``. After SIGTERM or SIGINT the server answers the requests that have arrived, and exits with
 0.
@@ -56,8 +56,9 @@ class _Connection:
             os.write(descriptor, answers.hello)
 
     def answer(self) -> bool:
-        """Reads once, and sends the replies. Returns False if the client has closed the connection, if the protocol
-        refuses the bytes, or if the socket takes only a part of the replies."""
+        """Reads once, and sends the replies. Returns False to close the connection: the client has closed it, the
+        protocol refuses the bytes, or the socket takes only a part of the replies.
+        """
         data = os.read(self._descriptor, READ_BYTES)
         if not data:
             return False
@@ -68,17 +69,19 @@ class _Connection:
 
 
 def answers_of(transport: str) -> Callable[[], NullAnswers] | None:
-    """Function that makes the server's side of the protocol for a new connection. None for a transport that only a
-    library speaks."""
+    """Returns a function that makes the server's side of the protocol for a new connection. Returns None for a
+    transport that only a library speaks.
+    """
     return load(transport).null_answers(REPLY)
 
 
 class NullServer:
-    """A server that gives every request one constant reply. The server listens as soon as the object exists. For one
-    thread. ``serve`` may be called once."""
+    """A server that gives every request one constant reply. The server listens as soon as the object exists. Not
+    thread-safe. ``serve`` may be called once.
+    """
 
     def __init__(self, answers: Callable[[], NullAnswers], port: int) -> None:
-        """``answers`` makes the protocol of a new connection. Raises OSError if the server cannot listen."""
+        """``answers`` makes the protocol object of each new connection. Raises OSError if the server cannot listen."""
         self._new_answers = answers
         self._listener = socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
         self._listener.setblocking(False)
@@ -95,13 +98,15 @@ class NullServer:
 
     @property
     def stop_descriptor(self) -> int:
-        """Descriptor that ends ``serve``: write one byte into the descriptor. Safe from a signal handler and from any
-        thread."""
+        """Descriptor that ends ``serve`` when one byte is written into the descriptor. Safe from a signal handler and
+        from any thread.
+        """
         return self._stop.fileno()
 
     def serve(self) -> None:
-        """Answers requests until a byte comes on ``stop_descriptor``, then answers the requests that have arrived.
-        Closes all connections. Blocks."""
+        """Answers requests until a byte comes on ``stop_descriptor``. Then answers the requests that have already
+        arrived, and closes all connections. Blocks.
+        """
         goes_on = True
 
         def end() -> bool:
@@ -156,14 +161,14 @@ class NullServer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until a signal comes; gives the exit code."""
+    """Serves until a signal comes. Returns the exit code."""
     options = _parser().parse_args(arguments)
     answers = answers_of(options.transport)
     if answers is None:
         refuse(PROGRAM, f"--transport: got {options.transport!r}, allowed: one that is spoken without a library")
     server = NullServer(answers, options.port)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # the byte that the interpreter writes ends serve
+        signal.signal(number, lambda *_: None)  # the interpreter writes a byte, which ends serve
     signal.set_wakeup_fd(server.stop_descriptor)
     gc.disable()  # a collection would lengthen the client's times; nothing here makes cycles
     print(f"ready 127.0.0.1:{server.port}", flush=True)

@@ -7,7 +7,7 @@ late. Only Linux has this priority. The process needs a permission: root, or CAP
 
 The load client has no option for this priority. A process that never sleeps keeps all other programs off its core, and
 also the kernel's network thread. Linux reserves a twentieth of the time for other programs (``sched_rt_runtime_us``),
-in one piece of up to 50 ms. At high rates this pause would make requests later, not earlier.
+and pauses the process for up to 50 ms at a time. At high rates this pause would make requests later, not earlier.
 """
 
 import os

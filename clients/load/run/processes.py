@@ -4,10 +4,10 @@ ends and reaps the processes.
 The fork server has loaded the heavy modules, so a client process starts in a few milliseconds. The fork server stays
 for the next run.
 
-The fork server ends when no process has the writing end of its *alive pipe* open any more. ``multiprocessing`` gives
-this end to every forked process too, which might fork further processes. The client processes do not fork, and close
-their copy of the end. So the fork server ends with the program that started it, even if the program crashes. When the
-fork server ends, the kernel kills the client processes, even in the middle of their work.
+The fork server ends when no process has the writing end of its *alive pipe* open any more. ``multiprocessing`` also
+gives this end to every forked process, since the process might fork other processes. The client processes do not fork,
+and close their copy of the end. So the fork server ends with the program that started it, even if the program crashes.
+When the fork server ends, the kernel kills the client processes, even in the middle of their work.
 """
 
 import multiprocessing
@@ -76,7 +76,7 @@ def allow_descriptors(needed: int) -> int:
 
 
 class Processes:
-    """Client processes, each with a pipe. For one thread. The caller must end the processes by ``reap``."""
+    """Client processes, each with a pipe. Not thread-safe. The caller must end the processes by ``reap``."""
 
     def __init__(self) -> None:
         self._processes: list[ForkServerProcess] = []
@@ -106,7 +106,8 @@ class Processes:
 
     def reap(self, within_s: float) -> None:
         """Closes all pipes, and waits until every process has ended. A process that still runs after ``within_s`` is
-        killed. Ctrl-C during the wait kills all processes. May be repeated."""
+        killed. Ctrl-C during the wait kills all processes. May be called repeatedly.
+        """
         for pipe in self._pipes:
             pipe.close()
         started = [process for process in self._processes if process.pid is not None]

@@ -1,9 +1,10 @@
-"""Search for the highest rate at which a server keeps a limit on the 99th percentile of its response times, by trials.
+"""Search by trials for the highest rate at which a server keeps a limit. The limit is on the 99th percentile of the
+response times.
 
 The search has three steps. First, the rate is doubled until a trial fails. If the very first trial fails, the rate is
 halved until a trial passes. Second, the interval between the passed and the failed rate is bisected, on a logarithmic
-scale, until the interval is 5 % wide. Third, the found rate is tried once more. The rate is lowered in steps of 5 %
-until a rate has passed twice, since a rate may pass once by luck.
+scale, until the interval is 5 % wide. Third, the found rate is tried once more, since a rate may pass once by luck. The
+rate is lowered in steps of 5 % until a rate has passed twice.
 
 A failed trial with late sends says little about the server. The search repeats such a trial once, and uses the result
 of the repetition. The third step repeats no trial, since a rate could then pass by luck.
@@ -20,11 +21,14 @@ STEP = 1.05
 """Precision of the answer: the found rate is within 5 % of the highest rate."""
 
 TRIALS_MAX = 40
-"""Largest number of trials. Doubling from 10/s to a million takes 18 trials, and halving the interval takes 4. The
-third step takes some more. Repeated trials count."""
+"""Largest number of trials. Doubling from 10/s to a million takes 18 trials, and bisecting the interval takes 4. The
+third step takes some more. Repeated trials count.
+"""
 
 HALVINGS_MAX = 4
-"""Largest number of times that a failed first rate is halved. At half the rate a trial lasts twice as long."""
+"""Largest number of times that a failed first rate is halved. The number is small, since a trial at half the rate lasts
+twice as long.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,9 @@ class Trial:
     said: str
     """Result of the trial, in a few words."""
     late_sends: bool = False
-    """True if requests were sent late, or not as the schedule demands. The cause may then be the client, and not the
-    server."""
+    """True if requests were sent late, or not as the schedule demands. Then the client, and not the server, may be the
+    cause of a failed trial.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +51,10 @@ class Found:
     """Result of the search."""
 
     rate_hz: float | None
-    """The highest rate that kept the limits; None if no rate kept the limits twice."""
+    """Highest rate that kept the limits twice; None if no rate kept the limits twice."""
     trials: tuple[Trial, ...]
     late_sends: bool
-    """True if requests were sent late in the last failed trial. The client, and not the server, was then probably the
-    limit."""
+    """True if the last failed trial had late sends. Then the client, and not the server, was probably the limit."""
 
 
 def find_rate(trial: Callable[[float], Trial], least_hz: float, first_hz: float, high_hz: float) -> Found:

@@ -36,8 +36,9 @@ CONNECTED = "connected"
 """First message of a process. The process sends this message when all its connections are made."""
 
 _READ_BEFORE_NS = 500_000
-"""Time before a turn's end at which the server's processor clock is read, in nanoseconds. All requests are usually
-answered by then."""
+"""Time in nanoseconds before a turn's end at which the server's processor clock is read again. All requests are usually
+answered by this moment.
+"""
 
 _FOREVER = 2**62
 
@@ -58,7 +59,7 @@ class Part(Protocol):
 def run_turn_client(
     pipe: Pipe, loads: tuple[TurnLoad, ...], client: int, updater: bool, board: MutableSequence[int]
 ) -> None:
-    """Runs the process. Ends without an error if the parent is gone."""
+    """Runs the process. Ends without an error if the parent has ended."""
     connections = sum(line.plan.connections_per_client for line in lines(loads))
     settle(replace(loads[0].plan, connections_per_client=connections))
     part: Part = Updater(loads, client) if updater else Client(loads, client, Board(board))
@@ -95,12 +96,12 @@ class Client:
         self._threads = ThreadPoolExecutor(most, "turns") if most > 1 else None
 
     def open(self) -> None:
-        """See ``Part.open``."""
+        """Implements ``Part.open``."""
         for sender in self._every():
             sender.open()
 
     def follow(self, turns: Sequence[Turn]) -> TurnRecords:
-        """See ``Part.follow``."""
+        """Implements ``Part.follow``."""
         client_cpu_ns, server_cpu_ns, wire_bytes = np.zeros((3, len(turns)), dtype=np.int64)
         for number, turn in enumerate(turns):
             if turn.load not in self._line_of:
@@ -125,7 +126,7 @@ class Client:
         return TurnRecords(self._client, tuple(records), client_cpu_ns, server_cpu_ns, wire_bytes)
 
     def close(self) -> None:
-        """See ``Part.close``."""
+        """Implements ``Part.close``."""
         for sender in self._every():
             sender.close()
         if self._threads is not None:
@@ -153,7 +154,7 @@ class Client:
 
 
 def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -> tuple[Sender, ...]:
-    """Senders of one process for one line. A line is the group of loads that share connections."""
+    """Makes the senders of one process for one line. A line is the group of loads that share connections."""
     plan = line.plan
     workloads = {place: Workload(loads[place].plan) for place in line.loads}
     if line.multiplexed:
@@ -188,8 +189,8 @@ def _senders(line: Line, loads: Sequence[TurnLoad], client: int, board: Board) -
 class Updater:
     """Task of the price updater in the turns: sends Updates at random moments.
 
-    For each load, the moments are drawn on a time axis that has only the load's turns, without the time between them.
-    So the updater's rate does not depend on the length of the turns.
+    For each load, the moments are drawn on a time axis on which the load's turns follow each other without gaps. So the
+    updater's rate does not depend on the length of the turns.
     """
 
     def __init__(self, loads: Sequence[TurnLoad], client: int) -> None:
@@ -210,14 +211,14 @@ class Updater:
         """For each load, the time until the next update, in nanoseconds. Only the time in the load's turns counts."""
 
     def open(self) -> None:
-        """See ``Part.open``."""
+        """Implements ``Part.open``."""
         for number, plan in self._plans.items():
             self._connections[number] = connecting(plan)(plan.timeout_s)
         for place in self._line_of:
             self._left_ns[place] = self._pause_ns(place)
 
     def follow(self, turns: Sequence[Turn]) -> TurnRecords:
-        """See ``Part.follow``."""
+        """Implements ``Part.follow``."""
         for turn in turns:
             if turn.load not in self._line_of:
                 continue
@@ -234,7 +235,7 @@ class Updater:
         return TurnRecords(self._client, requests, none, none, none)
 
     def close(self) -> None:
-        """See ``Part.close``."""
+        """Implements ``Part.close``."""
         for connection in self._connections.values():
             connection.close()
 

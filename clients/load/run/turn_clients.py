@@ -21,12 +21,13 @@ CONNECT_S = 60.0
 """Longest time for all processes to connect, in seconds. Ten processes take half a second."""
 
 REPORT_S = 30.0
-"""Longest time for a process to report after the last turn's end, in seconds. The timeout of the last reply comes in
-addition."""
+"""Longest time for a process to report, in seconds. This time begins one timeout after the last turn's end, when the
+last reply has come.
+"""
 
 
 class TurnClients:
-    """The client processes of a block. For one thread. The end of the ``with`` block ends the processes."""
+    """The client processes of a block. Not thread-safe. The end of the ``with`` block ends the processes."""
 
     def __init__(self, loads: Sequence[TurnLoad]) -> None:
         """Starts the processes. Each process connects to every server of its loads. Blocks until all processes are
@@ -64,7 +65,7 @@ class TurnClients:
             pipe.send(tuple(turns))
 
     def gather(self) -> list[TurnRecords]:
-        """Records of the turns of the last ``begin``, one value for each process. Blocks until all processes have
+        """Returns the records of each process, for the turns of the last ``begin``. Blocks until all processes have
         reported.
 
         Raises Unavailable if a process has died.

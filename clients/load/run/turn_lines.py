@@ -1,5 +1,6 @@
-"""Lines of a block. A **line** is the group of loads that share connections, with the senders on these connections.
-Loads with the same server, kind of client, timeout, and number of connections for each client are on one line."""
+"""Lines of a block. A **line** is the group of loads that share connections, with the senders on these connections. One
+line has all loads with the same server, kind of client, timeout, and number of connections for each client.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from clients.load.plan.turns import TurnLoad
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Loads of one server by one kind of client, with equal numbers of connections. The loads of a line share the
-    connections."""
+    """Loads on one server, by one kind of client, with equal numbers of connections. The loads of a line share the
+    connections.
+    """
 
     number: int
     loads: tuple[int, ...]
@@ -19,7 +21,7 @@ class Line:
     plan: LoadPlan
     """Plan of the load with the most clients."""
     first_place: int
-    """First place of this line on the board (``send/turns.py``)."""
+    """Index of this line's first value on the board: the array in which senders mark turns (``send/turns.py``)."""
 
     @property
     def multiplexed(self) -> bool:
@@ -28,15 +30,15 @@ class Line:
 
     @property
     def senders(self) -> int:
-        """Number of senders in one process. Each sender is a thread, and has a place on the board."""
+        """Number of senders in one process. Each sender is a thread, and has one value on the board."""
         return 1 if self.multiplexed else self.plan.connections_per_client
 
     def place(self, client: int, sender: int) -> int:
-        """The place of one sender on the board."""
+        """Index of one sender's value on the board."""
         return self.first_place + client * self.senders + sender
 
     def places(self, clients: int) -> range:
-        """Places of all senders of the first ``clients`` clients on the board."""
+        """Indices of the values on the board for all senders of the first ``clients`` clients."""
         return range(self.first_place, self.place(clients, 0))
 
 

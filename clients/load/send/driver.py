@@ -1,27 +1,26 @@
-"""Driver: sends one request at a time over a connection of any transport. The driver sends a request, waits for the
-reply, and sends the next request. Drivers send for the library client, and for the lean client with a connection per
-request. ``lanes.py`` sends over the lean client's kept connections.
+"""Driver: sends one request at a time over a connection of any transport. Drivers send for the library client, and for
+the lean client with a connection per request. ``lanes.py`` sends over the lean client's kept connections.
 
-For each request the hot loop reads the clock twice, makes the call, looks the reply up among the known valid replies,
-and appends three numbers. All other work is done before or after the loop. Service time begins just before the call and
-ends just after the call. So service time includes the client's own work. With a connection per request, service time
-includes connecting, but not closing.
+For each request the hot loop reads the clock twice, and makes the call. Then the loop looks the reply up among the
+known valid replies, and appends three numbers. All other work is done before or after the loop. Service time begins
+just before the call and ends just after the call. So service time includes the client's own work. With a connection per
+request, service time includes connecting, but not closing.
 
 In an open loop each connection has a part of the schedule, and waits for the next due moment. If a reply comes after
 the next due moment, the next request is sent late. The response time of a late request begins when the request was due
 (as in wrk2).
 
 A request that ends in a fault is recorded, and is never retried. The driver then reconnects. No service time includes
-the time for reconnecting. In an open loop the time for reconnecting is part of the response times of the requests that
-were due meanwhile.
+the time for reconnecting. In an open loop some requests become due while the driver reconnects. The response times of
+these requests include the time for reconnecting.
 
-The first call on a kept connection is marked in the records, even if the call fails, since the time of this call
+The first call on a kept connection is marked in the records, even if the call fails. The reason: the time of this call
 includes work that happens only once. The very first call of a driver may wait for its reply until the run ends. A
-client whose very first call gets no reply is *starved*, and starvation is not an error. In an open loop only the very
-first call is marked. This call is not part of the schedule. After a reconnect every request is part of the schedule.
+client whose very first call gets no reply is *starved*. Starvation is not an error. In an open loop only the very first
+call is marked. This call is not part of the schedule. After a reconnect every request is part of the schedule.
 
-After an interrupt, the main thread folds the records while a driver's thread may still be in a call. So a driver
-appends a request's outcome last: a request with an outcome counts as recorded.
+After an interrupt, the main thread folds the records (``Recorder.fold``) while a driver's thread may still be in a
+call. So a driver appends a request's outcome last: a request with an outcome counts as recorded.
 """
 
 import ssl
@@ -41,8 +40,9 @@ BLOCK = 16
 """Number of requests after which the hot loop reports progress, and checks if the records must be folded."""
 
 PAUSE_S = 0.01
-"""Pause after a fault. So if a server refuses requests or has ended, each connection tries again at most a hundred
-times a second."""
+"""Pause after a fault, in seconds. If a server refuses requests or has ended, each connection tries again at most a
+hundred times a second.
+"""
 
 LATE_NS = 20_000_000
 """Grace time after the deadline, in nanoseconds. Within this time, requests that were due before the deadline are still
@@ -60,7 +60,9 @@ class Surroundings:
     deadline: Deadline
     timeout_s: float
     records_max: int
-    """Number of records for each connection at which the hot loop stops, so that the records can be folded."""
+    """Largest number of records for each connection. With this number of records, the hot loop stops, so that the
+    records can be folded (``Recorder.fold``).
+    """
     progress: MutableSequence[int]
     """Number of finished requests of each sender, in memory that the parent process also reads. The number of this
     sender is at index ``place``."""
@@ -68,29 +70,31 @@ class Surroundings:
     clock_ns: Callable[[], int] = time.perf_counter_ns
     pause: Callable[[float], None] = time.sleep
     due_ns: Callable[[int], Iterator[int]] | None = None
-    """Function that takes a start, and yields an open loop's due moments from this start on. None for a closed loop:
-    the next request is due at once."""
+    """Function that takes a start moment, and yields an open loop's due moments from this moment on. None for a closed
+    loop: the next request is due at once.
+    """
     spin_ns: int = 0
-    """Duration of busy waiting before a due moment, since a sleep may end 0.1 ms late."""
+    """Duration of busy waiting before a due moment, in nanoseconds. A sleep may end 0.1 ms late."""
     context: ssl.SSLContext | None = None
     """TLS context of the lean client's kept connections; None without TLS."""
 
 
 def is_starved(fault: Fault, now_ns: int, end_ns: int) -> bool:
-    """True if the end of the run, and no other fault, ended a first call that the server never answered."""
+    """True if a first call timed out because the run ended. ``fault`` is the fault in which the call ended."""
     return isinstance(fault, DeadlineExceeded) and now_ns >= end_ns - STARVED_NS
 
 
 def _not_sent(request: Request) -> bool:
-    """Marks a request as never sent, so that a checked run's history does not include the request. Returns False, which
-    the caller can return in turn."""
+    """Marks a request as never sent, so that a checked run's history does not include the request. Always returns
+    False.
+    """
     if isinstance(request.check, Asked):
         request.check.not_sent()
     return False
 
 
 class Pace:
-    """Progress of one connection through its part of an open loop's schedule. For one thread."""
+    """Progress of one connection through its part of an open loop's schedule. Not thread-safe."""
 
     def __init__(self, moments: Iterator[int], around: Surroundings) -> None:
         self._moments = moments
@@ -135,8 +139,9 @@ class Pace:
 
 
 class Driver:
-    """Sender of requests over one kept connection, or with ``per_request`` over a new connection for each request. For
-    one thread. The caller must close the driver."""
+    """Sender of requests over one kept connection. With ``per_request``, the driver makes a new connection for each
+    request. Not thread-safe. The caller must close the driver.
+    """
 
     def __init__(
         self,
@@ -158,7 +163,8 @@ class Driver:
 
     def connect(self) -> None:
         """Connects, and starts the schedule of an open loop. With ``per_request``, makes one connection as a test, and
-        closes this connection at once. Blocks for the timeout at most. Raises the Fault of connecting."""
+        closes this connection at once. Blocks for the timeout at most. Raises a Fault if connecting fails.
+        """
         if self._per_request:
             self._new_connection(self._around.timeout_s).close()
         else:

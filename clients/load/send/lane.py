@@ -7,9 +7,9 @@ reply's payload is looked up among the known valid payloads.
 Each call that has begun leaves one record. The record tells how the call ended: by a reply, a fault, a timeout, or a
 lost connection. Only a first call that is never answered leaves no record.
 
-A connection's first call is marked in the records, even if the call fails, since the time of this call includes work
-that happens only once. A first call may wait for its reply until the run ends. A request of a schedule is never a first
-call.
+A connection's first call is marked in the records, even if the call fails. The reason: the time of this call includes
+work that happens only once. A first call may wait for its reply until the run ends. A request of a schedule is never a
+first call.
 
 Left out: the choice of the moments of sending and connecting (see ``lanes.py``).
 """
@@ -28,20 +28,24 @@ from stock_service.rpc.transports import Address
 from stock_service.rpc.wire.codec import Codec, Prepared
 
 Ready = tuple[Prepared, dict[bytes, int], Callable[[bytes], int], int]
-"""A request that is ready to be sent: the encoded request, the outcomes of known valid replies by the reply's bytes,
-the check of unknown replies, and the offset of the request type's outcomes (``plan/outcomes.py``)."""
+"""A request that is ready to be sent. The first value is the encoded request. Then come the outcomes of known valid
+replies by the reply's bytes, the check of unknown replies, and the offset of the request type's outcomes
+(``plan/outcomes.py``).
+"""
 
 Waiting = tuple[int, int, dict[bytes, int], Callable[[bytes], int], int]
 """A call under way: due moment, moment of the send, and the last three values of ``Ready``."""
 
 _NEXT, _NONE = -1, 0
 """Values of ``Lane.first_call`` while no first call is under way. With ``_NEXT``, the next call will be the first call
-if it is not part of a schedule. With ``_NONE``, no later call of the connection is a first call."""
+if this call is not part of a schedule. With ``_NONE``, no later call of the connection is a first call.
+"""
 
 
 class Lane:
-    """A kept connection of the lean client. After a loss, ``connect`` gives the lane a new connection. For one thread.
-    The caller must disconnect the lane."""
+    """A kept connection of the lean client. After a loss, ``connect`` gives the lane a new connection. Not thread-safe.
+    The caller must disconnect the lane.
+    """
 
     __slots__ = (
         "_clock_ns",
@@ -118,7 +122,7 @@ class Lane:
             self.write(codec.hello)
 
     def disconnect(self) -> None:
-        """Closes the connection. May be repeated. Does not record the calls under way."""
+        """Closes the connection. May be called repeatedly. Does not record the calls under way."""
         if self._socket is not None:
             self._watched.pop(self._socket.fileno(), None)
             self._socket.close()  # the close also removes the socket from the epoll set
@@ -138,7 +142,8 @@ class Lane:
 
     def receive(self, done_ns: int) -> bool:
         """Reads the bytes that have come, and records the calls that ended. In a closed loop, a reply gets the time
-        ``done_ns`` (see ``lanes.py``). True if a call ended. Part of the hot loop."""
+        ``done_ns`` (see ``lanes.py``). Returns True if a call ended. Part of the hot loop.
+        """
         if self._socket is None:  # the flush for the same event has lost the connection
             return False
         codec, waiting, records = self.codec, self.waiting, self.records
@@ -214,12 +219,13 @@ class Lane:
             self.write(data)
 
     def give_up(self, sent_before_ns: int, now_ns: int) -> None:
-        """Ends the calls that were sent at ``sent_before_ns`` or earlier, except a first call, and records these calls
-        as timed out."""
+        """Ends the calls that were sent at ``sent_before_ns`` or earlier, and records these calls as timed out. Does
+        not end a first call.
+        """
         late = []
         for call, (_, sent_ns, *_) in self.waiting.items():
             if sent_ns > sent_before_ns:
-                break  # later calls were sent later still
+                break  # all further calls were sent later
             if call != self.first_call:
                 late.append(call)
         if not late:

@@ -1,9 +1,9 @@
 """Lanes: the lean client's kept connections, all in one thread, in a closed loop or an open loop.
 
 A connection is a *lane*. In a closed loop each lane has one request under way. In an open loop the lanes are used in
-rotation. A due request is sent on the next lane that has room, even if many requests are unanswered. If no lane has
-room, due requests wait in the backlog and are sent late. The response time of a late request begins when the request
-was due.
+rotation. A lane has *room* if a call can begin. A due request is sent on the next lane that has room, even if many
+requests are unanswered. If no lane has room, due requests wait in the backlog and are sent late. The response time of a
+late request begins when the request was due.
 
 In a closed loop the time of a reply is the moment when epoll reported new bytes. The clock is read once for all lanes
 that epoll reports together. So the time of a reply does not include the work of reading other lanes' replies. In three
@@ -23,7 +23,7 @@ lane's first call is sent when the lane is connected, and is not part of the sch
 read, too. So a lane answers a server that tests an idle connection (HTTP/2's PING).
 
 Left out: connecting without blocking. While one lane reconnects, all other lanes wait. So do not trust the latency of a
-run with errors; the summary shows the errors.
+run with errors. The summary shows the errors.
 
 Ideas: nighthawk ``sequencer_impl.cc`` (sending and waiting in one loop), wrk2 ``wrk.c`` (response time from the due
 moment, service time from the send).
@@ -47,7 +47,9 @@ SWEEP_NS = 50_000_000
 """Time between two checks for timed-out requests and lost connections, in nanoseconds."""
 
 _SPIN_NS = 1_100_000
-"""Duration of busy waiting before a request is due. Epoll's timeout is in whole milliseconds, rounded up."""
+"""Duration of busy waiting before a request is due, in nanoseconds. Epoll's timeout is in whole milliseconds, rounded
+up.
+"""
 
 _EVENTS_OPEN = 8
 """Largest number of connections that an open loop reads before the open loop looks for due requests again. Reading
@@ -61,7 +63,7 @@ _FOREVER_NS = 2**62
 
 
 class Lanes:
-    """Kept connections of one process with the lean client. For one thread. The caller must close the object."""
+    """Kept connections of the lean client in one process. Not thread-safe. The caller must close the object."""
 
     def __init__(
         self,
@@ -73,8 +75,8 @@ class Lanes:
         due_ns: Callable[[int], Iterator[int]] | None = None,
     ) -> None:
         """``drawn`` has a list for each lane: the requests that the lane repeats, as indices of the workload's
-        population. ``due_ns`` takes a start, and yields an open loop's due moments from this start on; None for a
-        closed loop.
+        population. ``due_ns`` takes a start moment, and yields an open loop's due moments from this moment on; None for
+        a closed loop.
         """
         self._address = address
         self._codec = codec
@@ -99,7 +101,8 @@ class Lanes:
 
     def open(self) -> None:
         """Connects every lane, sends the first call of every lane, and starts the schedule. For each lane, blocks for
-        one timeout at most. Raises the Fault of connecting."""
+        one timeout at most. Raises a Fault if connecting fails.
+        """
         self._gate.ns = self._around.deadline.ns
         for lane in self.lanes:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
@@ -111,8 +114,9 @@ class Lanes:
             self._due_ns = next(self._due)
 
     def drive(self, until_ns: int) -> bool:
-        """Sends and receives on all lanes until ``until_ns``, or until the records must be folded. True if the records
-        must be folded."""
+        """Sends and receives on all lanes until ``until_ns``, or until the records must be folded (``Recorder.fold``).
+        Returns True if the records must be folded.
+        """
         poll, clock_ns = self._epoll.poll, self._around.clock_ns
         events_max = -1 if self._schedule is None else _EVENTS_OPEN
         now_ns = clock_ns()
@@ -128,9 +132,9 @@ class Lanes:
         return False
 
     def settle(self) -> None:
-        """Prepares the folding of records. A closed loop stops sending, and waits for the replies under way, so that
-        the folding delays no reply's time. An open loop does not wait: requests that become due during the folding are
-        sent late, and count as late.
+        """Prepares the folding of records (``Recorder.fold``). A closed loop stops sending, and waits for the replies
+        under way, so that the folding delays no reply's time. An open loop does not wait: requests that become due
+        during the folding are sent late, and count as late.
         """
         if self._schedule is None:
             self._gate.ns = 0
@@ -258,8 +262,9 @@ class Lanes:
                 self._send_next(lane, now_ns)
 
     def _drain(self) -> None:
-        """Waits until all calls under way have ended, except first calls. Meanwhile an open loop sends the due
-        requests, for the timeout at most."""
+        """Waits for the end of all calls under way, but not for first calls. Meanwhile an open loop sends the due
+        requests, for the timeout at most.
+        """
         until_ns = self._around.clock_ns() + self._timeout_ns
         while True:
             now_ns = self._around.clock_ns()
@@ -293,8 +298,9 @@ class Lanes:
         return full
 
     def _connect_again(self, lane: Lane) -> None:
-        """Connects a lost lane again, and sends the lane's first call. A failed attempt is recorded, and the next sweep
-        tries again."""
+        """Connects a lost lane again, and sends the lane's first call. A failed attempt is recorded, and the next
+        ``_sweep`` tries again.
+        """
         try:
             lane.connect(self._address, self._codec(), self._around.timeout_s, self._around.context)
         except Fault as fault:
@@ -303,8 +309,9 @@ class Lanes:
             self._send_next(lane, self._around.clock_ns())
 
     def _wake(self, now_ns: int) -> None:
-        """Sends the next request of every connected lane that rests, in a closed loop. After the moment of ``_gate``,
-        the lanes continue to rest."""
+        """Lets every connected lane that rests send its next request, in a closed loop. After the moment of ``_gate``,
+        the lanes continue to rest.
+        """
         for lane in self.lanes:
             if lane.resting and lane.connected and not lane.waiting:
                 lane.resting = False

@@ -18,8 +18,8 @@ PREPARED_MAX = 1024
 
 
 def lean_codec(plan: LoadPlan) -> Callable[[], Codec]:
-    """Returns the function that makes the lean client's codec of a new connection. Raises UsageError if the transport
-    has no lean client.
+    """Returns the function that makes the codec of a new connection of the lean client. Raises UsageError if the
+    transport has no lean client.
     """
     known = load(plan.transport)
     if known.codec(plan.address) is None:
@@ -60,7 +60,9 @@ def connecting(plan: LoadPlan) -> Callable[[float], Connection]:
 
 def check(plan: LoadPlan) -> None:
     """Checks that the plan's client can be made. Raises UsageError if the transport does not have this kind of client,
-    if the client's library is missing, or if the plan has metadata and the transport has none."""
+    or if the client's library is missing. Also raises UsageError for a plan with metadata if the transport has no
+    metadata.
+    """
     if plan.credentials.metadata:
         load(plan.transport).codec(plan.address, metadata=plan.credentials.metadata)
     connecting(plan)

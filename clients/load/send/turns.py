@@ -7,10 +7,10 @@ counted. Then come the counted requests. After the counted requests, uncounted r
 of the load has its last counted reply. So the load is constant from the first counted request to the last counted
 reply. The counted requests are found afterwards, from the recorded moments.
 
-``Blocking`` sends over one connection with blocking calls, of either kind of client. ``Multiplexed`` sends over many
-lean connections in one thread, by ``lanes.py``. For a single connection, ``Blocking`` is used with both kinds of
-client: the epoll of ``Multiplexed`` would cost 1 to 2 µs (4 to 10 %) more of the client's processor time for each
-request. Left out: open loops. An open loop needs more time than a turn to become steady.
+``Blocking`` makes blocking calls over one connection, with either kind of client. ``Multiplexed`` sends over many lean
+connections in one thread, with ``lanes.py``. A lean client with a single connection uses ``Blocking``, too. With the
+epoll of ``Multiplexed``, each request would cost the client 1 to 2 µs (4 to 10 %) more processor time. Left out: open
+loops. An open loop needs more time than a turn to become steady.
 """
 
 import time
@@ -30,11 +30,14 @@ SPIN_NS = 200_000
 """Duration of busy waiting before a turn, in nanoseconds. A sleep until the turn may end 0.1 ms late."""
 
 _LOOK_NS = 500_000
-"""Time between two checks of the replies and of the board in ``Multiplexed``, after the counted part of a turn."""
+"""Time in nanoseconds between two checks of the replies and of the board. ``Multiplexed`` makes these checks after the
+counted part of a turn.
+"""
 
 
 class Board:
-    """Board on which each sender of a load marks a turn once all its counted requests of the turn are answered.
+    """Board on which senders mark turns. A sender marks a turn when all counted requests that it sent in the turn are
+    answered.
 
     The board is in memory that all processes share. The board has a value for each sender: ``begin_ns`` of the last
     turn that the sender has marked. Each sender writes only its own value. The processor reads or writes a value in one
@@ -45,32 +48,33 @@ class Board:
         self._places = places
 
     def tell(self, place: int, turn: Turn) -> None:
-        """Marks that the counted requests of the sender at ``place`` are answered."""
+        """Marks the turn for the sender with the index ``place``: all counted requests of this sender are answered."""
         self._places[place] = turn.begin_ns
 
     def all_answered(self, places: range, turn: Turn) -> bool:
-        """True if the counted requests of the senders at all these places are answered."""
+        """True if the senders with all these indices have marked the turn."""
         return min(self._places[places.start : places.stop]) >= turn.begin_ns
 
 
 class Sender(Protocol):
-    """One or more connections of a process to one server, with one kind of client. For one thread. The caller must
-    close the sender."""
+    """One or more connections of a process to one server, with one kind of client. Not thread-safe. The caller must
+    close the sender.
+    """
 
     def open(self) -> None:
-        """Connects. Raises the Fault of connecting."""
+        """Connects. Raises a Fault if connecting fails."""
 
     def send(self, turn: Turn, place: int, places: range) -> None:
         """Sends requests during the turn, and blocks until all senders of the turn have received their last counted
-        reply. The turn may have begun before the call. ``place`` is this sender's place on the board. ``places`` are
-        the places of all senders that send in the turn.
+        reply. The turn may have begun before the call. ``place`` is the index of this sender's value on the board.
+        ``places`` has the indices for all senders that send in the turn.
         """
 
     def recorded(self) -> Sequence[Records]:
         """Records so far, one ``Records`` object for each connection. The caller clears the records."""
 
     def close(self) -> None:
-        """Closes the connections. May be repeated."""
+        """Closes the connections. May be called repeatedly."""
 
 
 class Blocking:
@@ -97,7 +101,7 @@ class Blocking:
         self._records = Records()
 
     def open(self) -> None:
-        """Connects, and records the duration. Raises the Fault of connecting."""
+        """Connects, and records the duration. Raises a Fault if connecting fails."""
         began_ns = self._clock_ns()
         self._connection = self._connect(self._timeout_s)
         self._records.note_connect(began_ns, self._clock_ns())
@@ -133,14 +137,14 @@ class Blocking:
         return (self._records,)
 
     def close(self) -> None:
-        """Closes the connection. May be repeated."""
+        """Closes the connection. May be called repeatedly."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
 class Multiplexed:
-    """Sender with many lean connections in one thread: a lane for each connection."""
+    """Sender with many lean connections in one thread (``Lanes``)."""
 
     def __init__(
         self,
@@ -158,7 +162,7 @@ class Multiplexed:
         self._pause = pause
 
     def open(self) -> None:
-        """Connects every lane, and sends every lane's first call. Raises the Fault of connecting."""
+        """Connects every lane, and sends every lane's first call. Raises a Fault if connecting fails."""
         self._lanes.open()
         self._lanes.settle()
 
@@ -184,7 +188,7 @@ class Multiplexed:
         return [lane.records for lane in self._lanes.lanes]
 
     def close(self) -> None:
-        """Closes all connections. May be repeated."""
+        """Closes all connections. May be called repeatedly."""
         self._lanes.close()
 
 

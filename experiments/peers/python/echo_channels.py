@@ -2,9 +2,8 @@
 
 The code of each API follows the guide of its library. ``experiments/peers/c/sockets/`` has the same channels in C. A
 server receives a message, and sends a message back before it receives the next message. A client sends a message, and
-receives the reply. A receive waits for ``wait_s`` seconds at most. A channel is for one thread. Over ``berkeley`` the
-length of a message, in four bytes, big-endian, precedes the message. A ``berkeley`` server has one connection at a
-time.
+receives the reply. ``receive`` waits for ``wait_s`` seconds at most. A channel is for one thread. Over ``berkeley`` a
+message's length precedes the message, in four bytes, big-endian. A ``berkeley`` server has one connection at a time.
 """
 
 import socket
@@ -24,12 +23,13 @@ LINGER_MS = 1000
 
 
 class Gone(Exception):
-    """Error of a message that could not be sent, or of a lost connection to the server. The error's message states the
-    reason."""
+    """Error of a channel: a message could not be sent, or the connection to the server is lost. The error's message
+    states the reason.
+    """
 
 
 class Channel(Protocol):
-    """One side of a connection by a socket API: server or client. For one thread."""
+    """One side of a connection over a socket API: server or client. Not thread-safe."""
 
     def listen(self, host: str, port: int) -> None:
         """Makes the channel a server at this address."""
@@ -41,7 +41,9 @@ class Channel(Protocol):
         """Sends a message. Raises Gone if the message cannot be sent."""
 
     def receive(self) -> bytes | None:
-        """The next message. None if no message comes in time. Raises Gone in a client that has lost the server."""
+        """Returns the next message. Returns None if no message comes in time. A client that has lost the server raises
+        Gone.
+        """
 
     def close(self) -> None:
         """Closes the channel. Blocks for up to ``LINGER_MS`` over ZeroMQ, and for ``REAPED_S`` over NNG."""
@@ -84,7 +86,8 @@ class Berkeley:
             raise Gone(str(error)) from error
 
     def receive(self) -> bytes | None:
-        """The next message. None if no message comes in time, and in a server also if the client has left.
+        """Returns the next message, or None if no message comes in time. A server also returns None if the client has
+        left.
 
         A server without a connection first accepts a connection. A client that has lost the server raises Gone.
         """
@@ -100,9 +103,9 @@ class Berkeley:
             return None
 
     def _message(self) -> bytes | None:
-        """The next message. None if a server's connection has ended. In a client the end raises Gone.
+        """Returns the next message. If the connection has ended, a server returns None, and a client raises Gone.
 
-        Raises BlockingIOError if the message does not come in time, and OSError.
+        Raises BlockingIOError if the message does not come in time, and OSError for other errors of the socket.
         """
         assert self._connection is not None
         while True:
@@ -164,7 +167,7 @@ class ZeroMq:
             raise Gone(str(error)) from error
 
     def receive(self) -> bytes | None:
-        """The next message. None if no message comes in time."""
+        """Returns the next message, or None if no message comes in time."""
         try:
             return self._socket.recv()
         except self._again:
@@ -210,7 +213,7 @@ class Nng:
             raise Gone(str(error)) from error
 
     def receive(self) -> bytes | None:
-        """The next message. None if no message comes in time."""
+        """Returns the next message, or None if no message comes in time."""
         try:
             message: bytes = self._socket.recv()
         except self._timeout:

@@ -20,11 +20,11 @@ from stock_service.rpc.process.command_line import Parser, address, integer, num
 PROGRAM = "python -m experiments.peers.python.echo_client"
 
 NUMBER_BYTES = 8
-"""Number of bytes of a message's number, with which the message begins."""
+"""Size in bytes of a message's number. Each message begins with its number."""
 
 
 def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:
-    """Sends ``count`` messages. Gives the moment of each send, and the time from each send until the reply.
+    """Sends ``count`` messages. Returns the moment of each send, and the time from each send until the reply.
 
     Moments and times are in nanoseconds. Raises Gone for a lost server, a missing reply or a wrong reply.
     """
@@ -46,7 +46,7 @@ def drive(asked: Channel, size: int, count: int) -> tuple[list[int], list[int]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Sends all messages, and prints the times. Gives the exit code."""
+    """Sends all messages, and prints the times. Returns the exit code."""
     parser = Parser(PROGRAM, "Sends messages over a socket API, and says how long each took to come back.")
     parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
     parser.add_argument("--address", type=address, required=True, metavar="HOST:PORT", help="of the server")

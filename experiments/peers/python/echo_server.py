@@ -29,7 +29,9 @@ SETTLE_S = 0.05
 """Pause in seconds before the close, since NNG drops unsent messages at a close."""
 
 GRACE_S_LEAST = 0.25
-"""Time in seconds that a server without unanswered messages takes to end. A shorter ``--grace-s`` becomes this time."""
+"""Time in seconds that a server without unanswered messages takes to end. A shorter ``--grace-s`` is raised to this
+time.
+"""
 
 
 class Ending:
@@ -55,7 +57,7 @@ class Ending:
 
 
 def serve(served: Channel, ending: Ending) -> None:
-    """Sends every message back, until a signal comes and for ``DRAIN_S`` after the signal. Blocks."""
+    """Sends every message back, until ``DRAIN_S`` after a signal. Blocks."""
     until_s = float("inf")
     while time.monotonic() < until_s:
         message = served.receive()
@@ -70,7 +72,7 @@ def serve(served: Channel, ending: Ending) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves until a signal ends the server. Gives the exit code."""
+    """Serves until a signal ends the server. Returns the exit code."""
     parser = Parser(PROGRAM, "Sends every message back, over a socket API.")
     parser.add_argument("--api", choices=CHANNELS, required=True, help="which socket API")
     parser.add_argument("--host", default="127.0.0.1", help="an address 127.… of this machine (default: 127.0.0.1)")

@@ -4,13 +4,13 @@
 
 This server is like the server in C (``experiments/peers/c/stock_server.c``), but in Python and with protobuf's
 messages. The server has no thread pool, no lock, no queue, no deadlines, no limit except on a frame's size, and no code
-of our server. The difference between our server's time and this server's time is the cost of these parts. The server
-answers Lookups of the default four stocks. Any other method gets the fault UNIMPLEMENTED. While a client does not read
-its replies, the server does not read from the client's connection (back-pressure).
+of our server. The difference between our server's time and this server's time is the cost of the missing parts. The
+server answers Lookups of the default four stocks. Any other method gets the fault UNIMPLEMENTED. While a client does
+not read its replies, the server does not read from the client's connection (back-pressure).
 
-With ``--fdatasync`` the server does only the disk writes of a durable server that commits each request on its own.
-Every request, of any method, writes two pages to a file in the working folder. The request gets an empty reply when the
-pages are on the disk.
+With ``--fdatasync`` the server does only the disk writes of a durable server without group commit. Every request, of
+any method, writes two pages to a file in the working folder. The request gets an empty reply when the pages are on the
+disk.
 
 The server prints ``ready HOST:PORT`` when it serves. After SIGTERM or SIGINT the server accepts no more connections,
 answers the requests that have arrived, and exits with 0. The exit code is 1 if these answers take longer than
@@ -44,11 +44,12 @@ FRAME_BYTES_MAX, READ_BYTES, EVENTS_MAX, BACKLOG = 1 << 20, 1 << 16, 256, 4096
 GRACE_S_MAX = 3600.0
 
 LINGER_S = 0.05
-"""Time in seconds after the last reply in which clients can close their connections first, so that no connection is
-reset."""
+"""Longest time in seconds from the last reply to the server's end. In this time clients can close their connections
+first, so that no connection is reset.
+"""
 
 PAGES, PAGE_BYTES = 512, 4096
-"""Size of the file of ``--fdatasync``: number of pages, and number of bytes in a page."""
+"""Size of the file for ``--fdatasync``: number of pages, and number of bytes in a page."""
 
 INVALID_ARGUMENT, UNIMPLEMENTED = 3, 12
 """Fault codes of a reply, with the values of ``stock_service/rpc/errors.py``. 0 is no fault."""
@@ -59,7 +60,7 @@ _request_at, _pack_reply = _REQUEST.unpack_from, _REPLY.pack
 
 
 class Lost(Exception):
-    """Error of a connection that the client has closed, or on which the client has sent bytes that are not frames."""
+    """Error of a connection: the client has closed the connection, or has sent bytes that are not frames."""
 
 
 def lookup(payload: bytes) -> bytes:
@@ -105,8 +106,9 @@ Answer = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 def cut(data: bytes, answer: Answer = answer) -> tuple[bytes, int]:
-    """Answers all whole requests in ``data`` by ``answer``. Returns the encoded replies, and the number of bytes of
-    these requests. Raises Lost for bytes that are not frames."""
+    """Answers all complete requests in ``data`` with the function ``answer``. Returns the encoded replies, and the
+    number of bytes of the answered requests. Raises Lost for bytes that are not frames.
+    """
     replies, start, end = b"", 0, len(data)
     while end - start >= _REQUEST_BYTES:
         length, call, _, method_bytes = _request_at(data, start)
@@ -133,8 +135,9 @@ class Connection:
         self.ended = False  # True once this side has ended the connection, while stopping
 
     def serve(self) -> None:
-        """Reads the connection once, answers the whole requests, and sends their replies together. Raises Lost if the
-        client has closed the connection, or sends bytes that are not frames."""
+        """Reads the connection once, answers the complete requests, and sends their replies together. Raises Lost if
+        the client has closed the connection, or sends bytes that are not frames.
+        """
         try:
             data = self.accepted.recv(READ_BYTES)
         except BlockingIOError:
@@ -165,7 +168,7 @@ class Connection:
 
 
 class Server:
-    """Event loop over the listening socket, the signals and all connections. For one thread."""
+    """Event loop over the listening socket, the signals and all connections. Not thread-safe."""
 
     def __init__(self, listener: socket.socket, signals: socket.socket, answer: Answer) -> None:
         self._listener, self._signals, self._answer = listener, signals, answer
@@ -176,9 +179,10 @@ class Server:
             self._epoll.register(each, select.EPOLLIN)
 
     def run(self, grace_s: float) -> bool:
-        """Serves until a signal, and then until no request is incomplete and all replies are sent.
+        """Serves until a signal comes, and then until no request is incomplete and all replies are sent.
 
-        True if all replies are sent within ``grace_s`` seconds after the signal, and no second signal comes before.
+        Returns True if all replies are sent. Returns False after ``grace_s`` seconds, and at once after a second
+        signal.
         """
         while self._turn(-1):
             pass
@@ -197,7 +201,7 @@ class Server:
                 return False
 
     def _turn(self, wait_s: float) -> bool:
-        """Waits up to ``wait_s`` seconds for events, and handles the events. True if no signal has come."""
+        """Waits up to ``wait_s`` seconds for events, and handles the events. Returns True if no signal has come."""
         connections = self._connections
         goes_on = True
         for fd, _ in self._epoll.poll(wait_s, EVENTS_MAX):
@@ -212,7 +216,9 @@ class Server:
         return goes_on
 
     def _serve(self, fd: int, connection: Connection) -> None:
-        """Sends the unsent bytes of a connection, or else reads and answers requests. Closes a lost connection."""
+        """If the connection has unsent bytes, sends these bytes. If not, reads and answers requests. Closes a lost
+        connection.
+        """
         owed = bool(connection.unsent)
         try:
             if owed:
@@ -239,12 +245,13 @@ class Server:
             self._epoll.register(accepted, select.EPOLLIN)
 
     def _end_those_that_may(self) -> int:
-        """Ends the server's side (half-close) of every connection without an incomplete request or unsent replies.
-        Gives the number of connections that have such a request or replies."""
+        """Ends the server's side (half-close) of every connection that has no incomplete request and no unsent reply.
+        Returns the number of all other connections.
+        """
         owing = 0
         for fd, connection in list(self._connections.items()):
             if not connection.ended and not connection.unsent:
-                self._serve(fd, connection)  # requests that came just now
+                self._serve(fd, connection)  # answers requests that have just come
             if connection.ended or fd not in self._connections:
                 continue
             if connection.held or connection.unsent:
@@ -270,7 +277,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main() -> int:
-    """Serves until a signal ends the server. Gives the exit code."""
+    """Serves until a signal ends the server. Returns the exit code."""
     parser = Parser(description="Looks stocks up over the sockets protocol: one thread with epoll.")
     parser.add_argument("--host", default="127.0.0.1", help="an address of this machine (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=50052, help="where to listen; 0: a free port")

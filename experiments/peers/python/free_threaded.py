@@ -46,8 +46,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def find(variables: Mapping[str, str] = os.environ) -> tuple[str, str] | None:
-    """The path of a free-threaded Python and its version line; None if the machine has no such Python. Blocks for some
-    50 ms."""
+    """Returns the path of a free-threaded Python and its version line; None if the machine has no such Python. Blocks
+    for some 50 ms.
+    """
     named = variables.get(VARIABLE)
     for name in (named,) if named else NAMES:
         path = shutil.which(name, path=variables.get("PATH"))
@@ -69,7 +70,7 @@ def _said(path: str) -> str | None:
 def build(path: str, folder: Path) -> int:
     """Makes the virtual environment of an interpreter anew. Blocks for minutes.
 
-    Gives 0, or the exit code of the first step that failed. The failed step has printed the reason. Raises
+    Returns 0, or the exit code of the first step that failed. The failed step has printed the reason. Raises
     TimeoutExpired.
     """
     own = str(folder / "bin" / "python")
@@ -88,7 +89,7 @@ def build(path: str, folder: Path) -> int:
 
 
 def main(words: list[str]) -> int:
-    """Runs ``find`` or ``build FOLDER``. Gives the process's exit code."""
+    """Runs ``find`` or ``build FOLDER``. Returns the process's exit code."""
     found = find()
     if found is None:
         return 1

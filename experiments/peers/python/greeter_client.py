@@ -3,14 +3,14 @@
     python -m experiments.peers.python.greeter_client --address HOST:PORT [--mode sync|async] [--clients N] [--count N]
         [--in-flight N]
 
-The program does the same as ``greeter_client.cpp``, and prints the same lines. Two parts differ in Python. A client is
+The program does the same as ``greeter_client.cpp``, and prints the same lines. Two things differ in Python. A client is
 a process, since only one thread of an interpreter runs at a time. An asynchronous client uses asyncio, as in gRPC's
 example.
 
 Each client has a channel of its own. First every client connects and makes its first call. Then all clients begin their
-other calls at the same moment. Each client makes ``--count`` calls in total. Every reply is checked. A failed call or a
-wrong reply ends the program with exit code 1. A bad option ends the program with exit code 2. The total processor time
-is the sum of the processor times of all clients' processes, from the common moment to each client's last reply.
+other calls at the same moment. Each client makes ``--count`` calls in total. Every reply is checked. The exit code is 1
+after a failed call or a wrong reply, and 2 for a bad option. The total processor time is the sum over all clients'
+processes. The processor time of each process is counted from the common moment to the client's last reply.
 """
 
 import argparse
@@ -45,7 +45,7 @@ NAME, REPLY = "world", "Hello world"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Values that one client measured, in nanoseconds. Moments are by ``time.perf_counter_ns``."""
+    """Values that one client measured, in nanoseconds. Moments are values of ``time.perf_counter_ns``."""
 
     connect_ns: int
     calls_ns: Sequence[int]
@@ -56,12 +56,13 @@ class Seen:
     thread_ns: int
     """Processor time of the calling thread, for the calls after the first call."""
     process_ns: int
-    """Processor time of the client's process, which includes gRPC's own threads."""
+    """Processor time of all threads of the client's process, including gRPC's own threads."""
 
 
 class Clock:
-    """Readings of three clocks for the calls after the first call: elapsed time, and processor time of thread and
-    process. A new object waits at the barrier for all clients, and then reads the clocks."""
+    """Three clocks for the calls after the first call: elapsed time, processor time of the thread, and processor time
+    of the process. A new object waits at the barrier for all clients, and then reads the clocks.
+    """
 
     def __init__(self, start: Barrier) -> None:
         start.wait(START_S)
@@ -82,8 +83,9 @@ def check(reply: HelloReply) -> None:
 
 
 def call_in_turn(address: str, count: int, start: Barrier) -> Seen:
-    """Makes ``count`` calls as one synchronous client: one call after the other, each after the reply to the call
-    before. Blocks until the last reply."""
+    """Makes ``count`` calls as one synchronous client. Each call begins after the reply to the previous call. Blocks
+    until the last reply.
+    """
     began_ns = time.perf_counter_ns()
     with grpc.insecure_channel(address) as channel:
         grpc.channel_ready_future(channel).result(CONNECT_S)
@@ -147,7 +149,9 @@ def run_client(options: argparse.Namespace, start: Barrier, pipe: Pipe) -> None:
 
 
 def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
-    """Lines to print: for each client its times and the sums of its calls, and at the end the sums over all clients."""
+    """Yields the lines to print. Each client has lines with its times, and a line with the sums of its calls. The last
+    line has the sums over all clients.
+    """
     for client, one in enumerate(seen):
         yield {"what": "connect", "client": client, "ns": one.connect_ns}
         for number, ns in enumerate(one.calls_ns):
@@ -160,7 +164,7 @@ def told(seen: Sequence[Seen]) -> Iterator[dict[str, str | int]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the clients, and prints the times. Gives the exit code. Blocks until the last client has ended."""
+    """Runs the clients, and prints the times. Returns the exit code. Blocks until the last client has ended."""
     parser = Parser(PROGRAM, "Calls the greeter, and says how long that took.")
     parser.add_argument("--address", required=True, metavar="HOST:PORT", help="of the server")
     parser.add_argument("--mode", choices=("sync", "async"), default="sync", help="one call at a time, or by asyncio")
@@ -181,7 +185,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(options: argparse.Namespace) -> list[Seen | str]:
-    """Runs the clients. Gives the measured values of each client, or the message of its failure. Blocks.
+    """Runs the clients. Returns the measured values of each client, or the message of its failure. Blocks.
 
     Each client is forked before this process uses gRPC, since a fork after the use of gRPC is not safe.
     """

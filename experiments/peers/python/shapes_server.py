@@ -1,10 +1,10 @@
-"""Test servers for ``recommend``: the greeter of gRPC's examples on grpcio alone, with a kind of work in each request.
+"""Test servers for ``recommend``: the greeter of gRPC's examples on grpcio alone. Each request does some work.
 
     python -m experiments.peers.python.shapes_server --shape connections --workers 10 --port 50051
 
 The command ``recommend`` is tested with servers that others could have written. So a server has a
-``ThreadPoolExecutor``, no reflection, no ready line, and no code of this project. A **shape** is the work of a request:
-a function of this module, whose docstring describes the work. SIGTERM ends the server at once.
+``ThreadPoolExecutor``, no reflection, no ready line, and no code of this project. A **shape** is a function of this
+module that does the work of a request. The function's docstring describes the work. SIGTERM ends the server at once.
 """
 
 import argparse

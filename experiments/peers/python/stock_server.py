@@ -3,8 +3,8 @@
     python -m experiments.peers.python.stock_server --port 0
 
 Studies compare our own server on grpcio with this server. This server has grpcio's defaults, ten threads as in grpcio's
-examples, and the default four stocks without a volume limit. The server ignores a ``request_id``, so that a repeated
-trade has a second effect. The server prints ``ready HOST:PORT``. After SIGTERM or Ctrl-C the server answers the calls
+examples, and the default four stocks without a volume limit. The server ignores a ``request_id``, so a repeated trade
+has a second effect. The server prints ``ready HOST:PORT``. After SIGTERM or Ctrl-C the server answers the calls
 that have begun, for ``GRACE_S`` at most, and ends.
 """
 
@@ -18,7 +18,7 @@ import grpc
 from stock_service.v1 import stock_pb2, stock_pb2_grpc
 
 GRACE_S = 5.0
-"""Longest time in seconds in which the server at its end answers the calls that have begun."""
+"""Longest time, in seconds, for the server's last answers after a signal."""
 
 
 class StockService(stock_pb2_grpc.StockServiceServicer):
@@ -74,7 +74,7 @@ class StockService(stock_pb2_grpc.StockServiceServicer):
             return stock_pb2.UpdateResponse(status=stock_pb2.STATUS_OK, sequence=self._committed(request.name))
 
     def _committed(self, name: str) -> int:
-        """Counts a change of a stock. Gives the change's sequence number. The caller must hold the lock."""
+        """Counts a change of a stock. Returns the change's sequence number. The caller must hold the lock."""
         self._commits += 1
         self._sequences[name] = self._commits
         return self._commits
