@@ -75,7 +75,7 @@ class Outcome:
                 change.changed = (status, stock.volume, self.sequence)
             if once is not None:
                 self.records[key] = record_of(once, change.changed)
-        except Exception as error:  # raised by the step; ``Catalog.change`` raises it again
+        except Exception as error:  # an error of the step, which ``Catalog.change`` raises again
             change.error = error
 
 

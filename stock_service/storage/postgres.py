@@ -14,8 +14,8 @@ After the loss of a session, its thread opens a new session. If the lost session
 the group's changes had no effect, and are done in the new session. If the lost session had begun the commit, the
 outcome is unknown. Then each change with a request id is done again in the new session, and finds its first reply if
 the commit was done. Each change without an id is refused (Unavailable, unknown effect). While no primary can be
-reached, changes without an unknown outcome are refused (Unavailable, no effect). If PostgreSQL reports an error, and
-the session survives, the group is refused (Overloaded, no effect).
+reached, changes are refused (Unavailable, no effect), except changes with an unknown outcome, which wait. If PostgreSQL
+reports an error, and the session survives, the group is refused (Overloaded, no effect).
 """
 
 import logging
@@ -62,7 +62,7 @@ class PostgresCatalog:
         function, so the function must not block.
         """
         self._dsn, self._window = dsn, retry_window
-        self._known: dict[str, Version] = {}  # versions last read; only store-reader uses the values
+        self._known: dict[str, Version] = {}  # last versions that were read; only store-reader uses the values
         try:
             with closing(Session.opened(dsn, retry_window)) as session:
                 self._known = session.all_stocks()
@@ -148,7 +148,7 @@ class PostgresCatalog:
         standing = session.stocks(change.name for change in changes if change.name in self._known)
         outcome = Outcome(standing, session.remembered, session.sequence)
         for change in changes:
-            change.error = None  # a try in a lost session may have set an error
+            change.error = None  # an earlier try, in a lost session, may have set an error
             outcome.apply(change)
         session.commit(outcome.versions, outcome.records, outcome.sequence)
 
@@ -187,7 +187,7 @@ class _Line(Generic[Request]):
         self._session: Session | None = None  # only the thread uses the fields from _session to _lost
         self._drawn: list[Request] = []  # requests taken from _waiting, and not done yet
         self._in_doubt = False  # True: the drawn requests may have been committed
-        self._lost = False  # True: the last session was lost, and no request was done since
+        self._lost = False  # True: the last session was lost, and no later session has done a request
         self._lock = Lock()  # guards the fields below
         self._come = Condition(self._lock)  # notified when the thread has work
         self._waiting: list[Request] = []

@@ -73,7 +73,7 @@ _SETTINGS = (
 
 _LOG_BYTES_MAX = 1 << 20
 """Size in bytes above which the log must be moved into the file. 85 commits of one trade each make a log of this size.
-The last group before the move can exceed this size.
+The log's last group can exceed this size.
 """
 
 _TABLES = (
@@ -104,8 +104,8 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Content of a store file. ``versions`` are the stocks' versions by name, in the catalog's order. ``records`` are
-    the records of request ids by key, the oldest first. ``sequence`` is the number of the last commit.
+    """Content of a store file. ``versions`` has the version of each stock, by name, in the catalog's order. ``records``
+    has the records of request ids, by key, the oldest first. ``sequence`` is the number of the last commit.
     """
 
     versions: dict[str, Version]
@@ -117,14 +117,18 @@ class StoreFile:
     """An open store file, made by ``opened``. Not thread-safe. The caller of ``opened`` must close the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
-        """``named`` is the name that the caller gave, which may be a link to ``path``; None for a new file."""
+        """``named`` is the name that the caller gave; this name may be a symbolic link to ``path``. ``named`` is None
+        for a new file.
+        """
         self._path = path
         self._locks = locks  # releases ``flock`` on file and log
         self._connection = connection
         self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
-        self._is_new = named is None  # a new file has the name ``PATH.new`` until it is whole, and needs no mark
+        self._is_new = named is None  # a new file is named ``PATH.new`` until it is whole, and needs no mark
         self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
-        self._marks = not self._is_new  # True: the next commit marks the file, whose mark may be only in the log so far
+        self._marks = (
+            not self._is_new
+        )  # True: the next commit marks the file itself; until then only its log may have the mark
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # number and checksum of each stock's row, by the stock's name
         self._log_bytes = 0
@@ -209,8 +213,8 @@ class StoreFile:
         """Writes stocks and new records of request ids in one transaction. Removes the oldest ids beyond ``window``.
 
         Returns once the commit is on the disk. Raises Overloaded if the disk is full: then nothing was written. Raises
-        InternalFault if the file is no longer in its place, and for any other failure. After InternalFault, only
-        opening the file again shows whether the commit was written.
+        InternalFault if the file was moved, deleted or replaced, and for any other failure. After InternalFault, only a
+        new start, which reads the file again, shows whether the commit was written.
         """
         before = self._state
         stocks, number, checksum, sequence = [], before.stocks, before.stocks_checksum, before.sequence
@@ -248,8 +252,8 @@ class StoreFile:
     def misplaced(self) -> str:
         """Returns an empty text if the file and its log still have their names.
 
-        If the file or its log was moved, deleted or replaced, copies the content of the opened file to ``PATH.saved``,
-        once, and returns a text with advice.
+        Otherwise the file or its log was moved, deleted or replaced. Then copies the content of the opened file to
+        ``PATH.saved``, unless this was done before, and returns a text with advice.
         """
         what = misplaced(self._in_place)
         return what and f"{what}; {saved(self._connection, self._path)}"
@@ -263,8 +267,8 @@ class StoreFile:
     def checkpoint(self) -> None:
         """Moves the log into the file, and writes the file to the disk.
 
-        Raises Overloaded if the disk is full: then the log stays whole, and ``untidy`` returns True again once the log
-        has grown by ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
+        Raises Overloaded if the disk is full. Then the log stays whole, and ``untidy`` returns True only after the log
+        has grown by another ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
         """
         self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
@@ -302,7 +306,7 @@ class StoreFile:
         if remove:
             with suppress(OSError):  # after an error a sound file stays
                 os.unlink(self._path)
-        self._locks.close()  # after the connection: closing any descriptor of the file releases SQLite's own locks
+        self._locks.close()  # only now: closing any descriptor of the file releases SQLite's own locks
         self._in_place = {}
 
     def __enter__(self) -> Self:
@@ -318,8 +322,8 @@ class StoreFile:
         self._marked = application_id == OPEN_ID
 
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
-        """Rolls a failed transaction back. Raises Overloaded if the disk is full and nothing was done, otherwise
-        InternalFault.
+        """Rolls a failed transaction back. Raises Overloaded if the disk is full, and the transaction had no effect.
+        Otherwise raises InternalFault.
         """
         full = _is_full(error)
         try:
@@ -351,14 +355,17 @@ def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:
                 raise unusable(path, "a store of this service; this file is something else")
             if version != (0 if new else FORMAT):
                 raise unusable(path, f"a store of format {FORMAT}; this one has {version}: a newer program made it")
-            for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # cuts a log that begins anew
+            for setting in (
+                *_SETTINGS,
+                f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}",
+            ):  # limits the size of a log that begins anew
                 connection.execute(setting)
             if new:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in (*_TABLES, f"PRAGMA application_id = {CLOSED_ID}", f"PRAGMA user_version = {FORMAT}"):
                     connection.execute(statement)
                 connection.execute("COMMIT")
-        except (sqlite3.Error, UnicodeError) as error:  # UnicodeError: its text quotes damaged bytes
+        except (sqlite3.Error, UnicodeError) as error:  # the text of a UnicodeError quotes damaged bytes
             raise unusable(path, f"a sound store; SQLite says: {error}") from error
         failed.pop_all()
     return connection
