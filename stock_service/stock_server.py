@@ -52,7 +52,7 @@ class _Primary:
 
 @runtime_checkable
 class _StoredCatalog(Catalog, Protocol):
-    """A catalog whose stocks survive a restart of the server, since they are in a file or a database."""
+    """A catalog whose stocks survive a restart of the server, since the stocks are in a file or a database."""
 
     @property
     def place(self) -> object:
@@ -164,7 +164,7 @@ def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
     """Checks all options and files except the port and the store. Then takes over the listening socket of the previous
     server. If no previous server runs, opens the port.
 
-    Blocks until the previous server has closed its store. Raises UsageError, also for a port that cannot be used.
+    Blocks until the previous server has closed its store. Raises UsageError, also for an unusable port.
     """
     serving.prepare(options)
     security_of(transport, options)

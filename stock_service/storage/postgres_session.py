@@ -69,12 +69,13 @@ _DEFAULTS = {
 """
 
 _SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
-"""Settings of a connection that messages may show, and patterns of their values. A DSN with any other value is refused,
-since the value may contain a part of a password.
+"""Settings of a connection that messages may show, and patterns of the allowed values. A DSN with any other value is
+refused, since such a value may contain a part of a password.
 """
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
-"""Settings of every connection, whatever the DSN has. They exclude a standby server, which may lack the last commits.
+"""Settings of every connection; they replace the settings of the DSN. With these settings libpq connects to no standby
+server, which may lack the last commits.
 """
 
 _SAFE = {
@@ -161,7 +162,7 @@ class Session:
         self._last_read = 0  # number of the last id in ``remembered``
         self._state = _State(0, 1, 0)
         self.remembered = Remembered(window)
-        """Records of request ids. After ``stocks`` in a turn, these are all records of the window."""
+        """Records of request ids. After a call of ``stocks`` in a turn, no record is missing."""
         self.in_doubt = False
         """True if a commit was begun, and its outcome is not known yet."""
 
@@ -343,7 +344,7 @@ def _parts(dsn: str) -> dict[str, Any]:
 
 
 def _connected(dsn: str) -> _Connection:
-    """Connects to the primary. Raises UsageError for a DSN that cannot be read, and psycopg.Error."""
+    """Connects to the primary. Raises UsageError for an unreadable DSN, and psycopg.Error if no primary can be reached."""
     try:
         parts = _DEFAULTS | _parts(dsn) | _PRIMARY
     except psycopg.Error:

@@ -1,4 +1,4 @@
-"""The file of a store, in SQLite: stocks and the request ids of the window. A group of changes is one transaction.
+"""The file of a store, in SQLite: stocks and the remembered request ids. A group of changes is one transaction.
 
     stocks      one row for each stock
     requests    one row for each request id; the rows are numbered from the oldest id on, without gaps
@@ -15,8 +15,8 @@ Rules:
    the log starts anew.
 3. A new file is written under the name ``PATH.new``, and then renamed. So a file with the store's name is always whole.
 4. Every row has a checksum, and ``state`` tells which rows exist. So ``load`` finds a missing, outdated or changed row.
-   SQLite silently drops the commits after damage in a log. ``sqlite_log.py`` finds such damage before SQLite reads the
-   log, except damage to the last commit.
+   SQLite silently drops all commits that follow damage in a log. ``sqlite_log.py`` finds such damage before SQLite
+   reads the log, except damage to the last commit.
 5. Before the first commit is acknowledged, the file itself is marked as open, by its ``application_id``. ``close``
    clears the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
 6. ``user_version`` is the format. A file of another format is refused.
@@ -57,8 +57,8 @@ from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
 Connect = Callable[[Path], sqlite3.Connection]
-"""Function that opens a SQLite connection to a file. Each statement outside BEGIN and COMMIT must be a transaction of
-its own.
+"""Function that opens a SQLite connection to a file. On this connection each statement outside BEGIN and COMMIT must be
+a transaction of its own.
 """
 
 FORMAT = 1
@@ -161,7 +161,7 @@ class StoreFile:
 
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
-        """Makes a file with these stocks, unless the file exists. Only its owner can read the new file. Raises
+        """Makes a file with these stocks, unless the file exists. Only the owner of the new file can read it. Raises
         UsageError.
         """
         path = real(path)
@@ -169,7 +169,7 @@ class StoreFile:
         new = path.with_name(f"{path.name}.new")
         lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
-            if not path.exists():  # another start may have made the file before this start had the lock
+            if not path.exists():  # another server may have made the file before this server had the lock
                 make_room(path, new, lock)
                 filled = cls(new, _ready(new, connect, new=True), ExitStack())
                 with filled:
@@ -294,8 +294,8 @@ class StoreFile:
             raise UsageError("TO", str(path), f"a new file that can be made ({said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
-        """Closes the file: moves the log into the file, or with ``remove`` deletes file and log. Then another process
-        may open the file. May be called again.
+        """Moves the log into the file, and closes the file. With ``remove``, deletes file and log instead. Afterwards
+        another process may open the file. May be called again.
         """
         in_place = not misplaced(self._in_place)
         remove = remove and in_place

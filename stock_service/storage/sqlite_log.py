@@ -38,7 +38,7 @@ _MAGIC = 0x377F0682
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
 
 _SECTOR = 512
-"""Number of bytes that a disk writes either whole or not at all."""
+"""Number of bytes of a sector, which a disk writes either whole or not at all."""
 
 
 def damage(log: Path, was_written: bool = False) -> str | None:
@@ -110,7 +110,7 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
 
 def _grown(size: int, frames: int) -> range:
     """Returns the possible sizes, in pages, of a store file after ``frames`` frames of its log. ``size`` is the file's
-    size before these frames (0 if unknown). A file never shrinks, and a frame adds one page at most.
+    size before these frames; 0 if unknown. A file never shrinks, and a frame adds one page at most.
     """
     return range(size, size + frames + 1) if size else range(1, 1 << 16)
 

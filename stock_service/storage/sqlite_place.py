@@ -44,7 +44,7 @@ def unsound(path: Path, what: str) -> UsageError:
 
 def real(path: Path) -> Path:
     """Returns the path of the file itself if ``path`` is a symbolic link. The log and a new file are in the folder of
-    the file, and not of the link.
+    the file, and not in the folder of the link.
     """
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
@@ -86,7 +86,7 @@ def keep_log(path: Path, log: Path, file: int) -> None:
 
 def locked(path: Path, file: Path, flags: int) -> int:
     """Opens ``file`` with ``flags``, and locks it. Returns the descriptor that holds the lock. ``path`` is the store's
-    path, for an error.
+    path, which an error names.
 
     Raises UsageError if another process holds the lock, or the file cannot be opened.
     """
@@ -160,8 +160,8 @@ def connected(path: Path) -> sqlite3.Connection:
 
 
 def copy_to(connection: sqlite3.Connection, path: Path) -> None:
-    """Copies the content of a connection's file to a new file. Raises OSError, also if ``path`` exists, and
-    sqlite3.Error.
+    """Copies the content of a connection's file to a new file. Raises sqlite3.Error, and OSError, also if ``path``
+    exists.
     """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:

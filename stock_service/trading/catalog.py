@@ -69,7 +69,9 @@ class MemoryCatalog:
         self._versions: dict[str, Version] = {stock.name: (stock, 0) for stock in stocks}
         chosen = locking(self._versions)
         self._reading, self._writing = chosen.reading, chosen.writing
-        self._commits = count(1)  # next(_commits) is atomic in CPython, so writers with different locks may share it
+        self._commits = count(
+            1
+        )  # next(_commits) is atomic in CPython, so writers with different locks may share the counter
         self._once = OnceInMemory(retry_window)
 
     def names(self) -> Iterable[str]:

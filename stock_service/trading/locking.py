@@ -1,8 +1,7 @@
 """Locking strategies: the lock that a thread must hold to read, or to write, a stock of a catalog in memory.
 
 The catalog's entries are immutable values, and a change replaces a whole entry. A strategy decides which threads
-exclude each other when they read or change entries. No thread does other work under a lock: no I/O, no encoding, no
-logging.
+exclude each other when they read or change entries. Under a lock no thread does I/O, encodes or logs.
 
 A strategy has two tables with a lock for each stock: one table for reading, and one table for writing. So a request
 finds its lock by one dictionary look-up, and then calls only the functions of this lock. The locks are not re-entrant.
@@ -149,8 +148,9 @@ class _Half:
 
 
 class _Both:
-    """Two locks that a thread holds together. They are acquired in the given order, and released in the
-    opposite order."""
+    """Two locks that a thread holds together. The thread acquires them in the given order, and releases them in the
+    opposite order.
+    """
 
     __slots__ = ("_first", "_second")
 
@@ -182,7 +182,7 @@ class Timed:
 
 
 class _TimedLock:
-    """Wrapper of a lock. Passes the two times of every acquisition to ``note``."""
+    """Wrapper of a lock. Calls ``note`` with the two times of every acquisition."""
 
     __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 
@@ -201,7 +201,7 @@ class _TimedLock:
 
 def stamped(locking: Locking, timeline: Timeline) -> Locking:
     """Wraps a locking strategy. The result records each acquisition of a lock in the timeline, for the request that the
-    acquiring thread runs.
+    thread runs.
     """
     local = timeline.local
     return Timed(locking, lambda asked_ns, had_ns: local.stamper.acquired(asked_ns, had_ns), timeline.now_ns)

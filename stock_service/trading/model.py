@@ -1,6 +1,6 @@
 """Value types of the exchange: stock, side of a trade, outcome, and the replies of the three methods.
 
-All values are immutable, so any thread may use them without a lock. Replies are tuples: every request makes a reply,
+All values are immutable, so any thread may use a value without a lock. Replies are tuples: every request makes a reply,
 and making a tuple takes half the time of making a dataclass. Prices are integers, in cents. ``dollars`` converts a
 price to the text that people read. ``cents`` converts the dollars that people type to a price.
 """
@@ -50,7 +50,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """State of a stock at one moment: price in cents, and volume and volume limit in shares."""
+    """State of a stock at one moment: price, in cents; volume and volume limit, in shares."""
 
     name: str
     price_cents: int

@@ -1,7 +1,7 @@
 """Exactly-once requests: a request with an id has one effect, even if a client sends it several times.
 
-A catalog remembers the reply to the first use of an id, in the same atomic step that has the effect. The catalog stores
-a record under a key. Records and keys are small, and have the same format in every store:
+A catalog remembers the reply to the first use of an id, in the same atomic step that has the effect. For this reply the
+catalog stores a record under a key. Records and keys are small, and have the same format in every store:
 
     key      the id if it is ASCII, otherwise a digest of the id: 64 characters at most
     record   status u8, volume i64, sequence i64, big-endian; then a length u8 and 24 bytes, with the request's content,
@@ -57,7 +57,9 @@ def key_of(once: Once) -> str:
     request_id = once.request_id
     if request_id.isascii():
         return request_id
-    return "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()  # é is in no ASCII id
+    return (
+        "é" + blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+    )  # no ASCII id contains é
 
 
 def record_of(once: Once, changed: Changed) -> bytes:
@@ -99,7 +101,7 @@ class Remembered:
         return self._records.get(key)
 
     def keep(self, key: str, record: bytes) -> None:
-        """Adds a record under a new key. If the window is full, removes the oldest record."""
+        """Adds a record under a key that has no record. If the window is full, removes the oldest record."""
         self._records[key] = record
         self._oldest_first.append(key)
         if len(self._oldest_first) > self._window:
@@ -111,7 +113,9 @@ class Remembered:
 
 
 class OnceInMemory:
-    """Exactly-once answers for a catalog in memory: a request with a known id gets the first reply. Thread-safe."""
+    """Exactly-once answers for a catalog in memory: if an id is remembered, the request gets the first reply.
+    Thread-safe.
+    """
 
     def __init__(self, window: int) -> None:
         self._remembered = Remembered(window)

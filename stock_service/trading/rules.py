@@ -7,8 +7,8 @@ value is a change.
 
 The specified order of checks is: unknown stock, then quantity or price, then side, then suspension. ``trade_refusal``
 and ``update_refusal`` make the checks that need no stock. ``trade`` checks suspension, which needs the stock. A step
-must be fast, since it runs under a lock. So the steps make stocks by positional arguments, which is three times as fast
-as ``dataclasses.replace``.
+must be fast, since it runs under a lock. So a step makes the new stock by positional arguments, which is three times as
+fast as ``dataclasses.replace``.
 """
 
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock
