@@ -344,7 +344,9 @@ def _parts(dsn: str) -> dict[str, Any]:
 
 
 def _connected(dsn: str) -> _Connection:
-    """Connects to the primary. Raises UsageError for an unreadable DSN, and psycopg.Error if no primary can be reached."""
+    """Connects to the primary. Raises UsageError for an unreadable DSN. Raises psycopg.Error if no primary can be
+    reached.
+    """
     try:
         parts = _DEFAULTS | _parts(dsn) | _PRIMARY
     except psycopg.Error:
