@@ -1,1 +1,1 @@
-"""The stock service: Lookup, Trade and Update over a lock-protected catalog, on any transport."""
+"""The stock service: Lookup, Trade and Update of stocks in a catalog, on any transport."""

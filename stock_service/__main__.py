@@ -1,8 +1,8 @@
 """Main program ``python -m stock_service``: ``serve --transport NAME …`` serves the stock service on any transport.
 
 ``list`` prints the choices of transports, executors, stores and locking strategies. ``store`` checks, copies or shows
-the file of a store, or makes a store in a PostgreSQL database. ``credentials FOLDER`` makes the files for trying a
-server with TLS and access control.
+the file of a store, or makes a store in a PostgreSQL database. ``credentials FOLDER`` makes the files to try a server
+with TLS and access control.
 """
 
 import shlex
@@ -33,11 +33,12 @@ CHOICES: dict[str, Mapping[str, object]] = {
     "store": stock_server.STORES,
     "locking": LOCKINGS,
 }
-"""Choices that ``list`` prints: the name of an option, and a table whose keys are the option's allowed values."""
+"""Choices that ``list`` prints, by the name of an option. The keys of each table are the allowed values of the option.
+"""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs a command: ``serve``, which does not return, or ``list``, ``credentials`` or ``store``."""
+    """Runs a command: ``serve``, ``list``, ``credentials`` or ``store``. ``serve`` does not return."""
     if arguments[:1] == ["store"]:
         sys.exit(store_command.main(f"{PROGRAM} store", arguments[1:]))
     if arguments[:1] == ["credentials"]:
@@ -73,9 +74,9 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def make_credentials(arguments: Sequence[str]) -> None:
-    """Runs ``credentials FOLDER``: writes certificates, keys, tokens and an access list into the folder, and prints a
-    command that starts a server with these files and a command that calls this server. Ends the program after bad
-    usage.
+    """Runs ``credentials FOLDER``: writes certificates, keys, tokens and an access list into the folder. Then prints
+    two commands that use these files: one command starts a server, the other calls this server. Ends the program after
+    bad usage.
     """
     program = f"{PROGRAM} credentials"
     description = "Makes an authority, a server's certificate, and an admin's and a trader's certificate and token."

@@ -1,4 +1,4 @@
-"""Main program ``python -m stock_service.grpc_server``: serves the stock service on gRPC, with grpcio's server or with
+"""Main program ``python -m stock_service.grpc_server``: serves the stock service on gRPC, with grpcio's server, or with
 our own server (``--server static``).
 """
 
@@ -22,8 +22,8 @@ SERVERS = {"grpcio": "grpc", "static": "grpc_static"}
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Reads the option ``--server``, and serves the stock service on the transport of the option's value. The further
-    options and the help depend on the transport. Does not return.
+    """Reads the option ``--server``, and serves the stock service on the transport that this option chooses. The
+    further options and the help depend on the transport. Does not return.
     """
     first = Parser(PROGRAM, "The stock service on gRPC.")
     _add_server(first)

@@ -36,15 +36,15 @@ STORES = {
     "sqlite:PATH": "in a file, each trade on the disk before its reply",
     "postgres:DSN": "in a PostgreSQL that several servers share, likewise",
 }
-"""Allowed forms of ``--store``. The text of each form says where the stocks are stored, and how durably."""
+"""Allowed forms of ``--store``. The text of each form says where the stocks are stored, and how durable they are."""
 
 _SQLITE = "sqlite:"
 
 
 @dataclass(frozen=True, slots=True)
 class _Primary:
-    """Value of ``--store`` for a PostgreSQL database: a connection string (DSN). The DSN may have a password, so
-    ``repr`` does not show the DSN.
+    """Value of ``--store`` for a PostgreSQL database: a connection string (DSN). ``repr`` does not show the DSN, which
+    may have a password.
     """
 
     dsn: str = field(repr=False)
@@ -52,11 +52,11 @@ class _Primary:
 
 @runtime_checkable
 class _StoredCatalog(Catalog, Protocol):
-    """A catalog whose stocks survive a restart of the server, since they are in a file or a database."""
+    """A catalog whose stocks survive a restart of the server, since the stocks are in a file or a database."""
 
     @property
     def place(self) -> object:
-        """Path of the file that has the stocks, or a text that names the database. Messages show this value."""
+        """Path of the file with the stocks, or a text that names the database. Messages show this value."""
 
     on_sick: Callable[[], object]
     """Function that the catalog calls when the result of ``sick`` may have changed. Any thread may call the function,
@@ -64,7 +64,7 @@ class _StoredCatalog(Catalog, Protocol):
     """
 
     def flush(self, here: bool) -> None:
-        """Starts the commit for which requests wait. ``here`` is True if the calling thread itself may commit
+        """Starts the commit for which requests wait. If ``here`` is True, the calling thread itself may commit
         (``rpc.waiting.Flush``).
         """
 
@@ -72,16 +72,16 @@ class _StoredCatalog(Catalog, Protocol):
         """Returns True if the catalog refuses changes now, because its disk or its database has failed."""
 
     def close(self, served: bool = True) -> bool:
-        """Finishes waiting changes, and closes the catalog. ``served`` is False if the server did not begin to serve.
-        Returns True if all waiting changes are on the disk.
+        """Finishes waiting changes, and closes the catalog. ``served`` is False if the server never began to serve.
+        Returns True if all changes are on the disk.
         """
 
 
 _DEFAULT_LOCKING = "mutex"
 
 _OVER_S = 5.0
-"""Additional time, in seconds, for the end of a previous server's process, beyond the time for the server's requests
-and the time for the store's last commit.
+"""Longest time, in seconds, that a previous server's process needs to end after its requests have ended, and after its
+store's last commit.
 """
 
 
@@ -90,7 +90,8 @@ def main(
 ) -> NoReturn:
     """Parses the command line, serves the stock service on a transport until a signal comes, and ends the process.
 
-    ``add_own`` adds the program's own options to the help. The program has already read the values of these options.
+    ``add_own`` adds the program's own options, so that the help shows them. The program has read the values of its own
+    options before this call.
     """
     description = f"The stock service on {load(transport).LABEL}. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(program, description, serving.EXITS)
@@ -103,8 +104,8 @@ def main(
 def add_stock_options(parser: argparse.ArgumentParser, transport: str | None) -> None:
     """Adds ``--catalog``, ``--store``, ``--locking`` and the options of a hand-over to a command line.
 
-    The file name of the default store contains ``transport``. None is for a help text about all transports, in which
-    the name has the word ``TRANSPORT``.
+    The file name of the default store contains ``transport``. If ``transport`` is None, the help text is about all
+    transports, and the file name contains the word ``TRANSPORT``.
     """
     add = parser.add_argument
     add("--catalog", type=Path, metavar="FILE", help="stocks in TOML (default: GameStart, FishCo, BoarCo, MenhirCo)")
@@ -125,7 +126,8 @@ def serve_stocks(
 ) -> NoReturn:
     """Serves the stock service until a signal comes, and ends the process.
 
-    ``wrapped`` gets the stock service, and returns the service to serve: by default the stock service itself.
+    ``wrapped`` gets the stock service, and returns the service that the server serves: by default the stock service
+    itself.
     """
     kind = _kind(options)
     try:
@@ -159,10 +161,10 @@ def serve_stocks(
 
 
 def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
-    """Checks all options and files except the port and the store. Then takes over the listening socket from the
-    previous server, or opens the port if no previous server runs.
+    """Checks all options and files except the port and the store. Then takes over the listening socket of the previous
+    server. If no previous server runs, opens the port.
 
-    Blocks until the previous server has closed its store. Raises UsageError, also for a port that cannot be used.
+    Blocks until the previous server has closed its store. Raises UsageError, also for an unusable port.
     """
     serving.prepare(options)
     security_of(transport, options)
@@ -178,7 +180,7 @@ def _taken_over(transport: str, options: argparse.Namespace) -> HandOver:
 
 
 def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
-    """Raises UsageError for an option that this transport, or this kind of catalog, does not support."""
+    """Raises UsageError for an option that the transport or the kind of catalog does not support."""
     if options.hand_over is not None and not load(transport).TAKES_LISTENER:
         allowed = f"none on {transport}, which opens its port by itself"
         raise UsageError("--hand-over", str(options.hand_over), allowed)
@@ -197,8 +199,8 @@ def _check(transport: str, options: argparse.Namespace, kind: str) -> None:
 def _in_memory(options: argparse.Namespace, timeline: Timeline | None, metrics: Metrics | None) -> Catalog:
     """Makes a catalog in this process's memory.
 
-    The timeline records how long requests wait for the catalog's locks. Without a timeline, the metrics record these
-    waits, if the server has metrics.
+    A timeline records how long requests wait for the catalog's locks. If the server has metrics and no timeline, the
+    metrics record these waits.
     """
 
     def locking(names: Iterable[str]) -> Locking:
@@ -228,11 +230,13 @@ def _on_disk(options: argparse.Namespace, _: Timeline | None, __: Metrics | None
 
 def _in_postgres(options: argparse.Namespace, _: Timeline | None, __: Metrics | None) -> Catalog:
     try:
-        from stock_service.storage.postgres import PostgresCatalog  # imported only here, since it needs an extra
+        from stock_service.storage.postgres import (
+            PostgresCatalog,
+        )  # imported only here, since this module needs an extra
     except ImportError as error:
         raise UsageError("--store", "postgres:…", "with its library: uv sync --extra postgres") from error
 
-    serving.prepare(options)  # sets up the log, in which the catalog reports a lost database
+    serving.prepare(options)  # sets up the log first: the catalog reports a lost database there
     return PostgresCatalog(options.store.dsn, _stocks(options))
 
 
@@ -242,13 +246,13 @@ CATALOGS: Mapping[str, Callable[[argparse.Namespace, Timeline | None, Metrics | 
     "sqlite": _on_disk,
     "postgres": _in_postgres,
 }
-"""Functions that make the catalog of a server process, by the kind of catalog. They raise UsageError if the catalog
-cannot be used.
+"""Functions that make the catalog of a server process, by the kind of catalog. A function raises UsageError if the
+catalog cannot be used.
 """
 
 
 def _allotted(options: argparse.Namespace) -> int:
-    """Allocates the memory of a catalog that several processes share, and returns the memory's file descriptor. Raises
+    """Allocates the memory of a catalog that several processes share. Returns the memory's file descriptor. Raises
     UsageError if the machine has not enough memory.
     """
     from stock_service.trading.shared.catalog import allot  # imported only by a server of several processes

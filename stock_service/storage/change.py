@@ -1,4 +1,4 @@
-"""Data structures of a group commit: changes that wait until they are written, and the outcome of a group of changes.
+"""Data structures of a group commit: changes that wait for their commit, and the outcome of a group of changes.
 
 Lookups that must ask a database wait in the same way as changes.
 """
@@ -40,13 +40,13 @@ class Reading:
 
 
 class Outcome:
-    """Outcome of a group of changes, before the group is written: new versions of stocks, new records of request ids,
-    and the number of the last commit. Not thread-safe.
+    """Outcome of a group of changes, computed before the group is written: new versions of stocks, new records of
+    request ids, and the number of the group's last commit. Not thread-safe.
     """
 
     def __init__(self, standing: Mapping[str, Version], remembered: Remembered, sequence: int) -> None:
         """``standing`` has the current version of each stock that the group names. ``remembered`` has the records of
-        the window. ``sequence`` is the number of the last commit.
+        the remembered request ids. ``sequence`` is the number of the last commit.
         """
         self._standing = standing
         self._remembered = remembered
@@ -75,12 +75,12 @@ class Outcome:
                 change.changed = (status, stock.volume, self.sequence)
             if once is not None:
                 self.records[key] = record_of(once, change.changed)
-        except Exception as error:  # raised by the step; ``Catalog.change`` raises it again
+        except Exception as error:  # an error of the step, which ``Catalog.change`` raises again
             change.error = error
 
 
 def let_go(group: Iterable[Change | Reading]) -> None:
-    """Wakes or resumes every waiting change or Lookup of a group."""
+    """Wakes the thread of each change or Lookup of a group, or resumes its request."""
     with in_one_go():
         for change in group:
             go_on = change.go_on
@@ -98,5 +98,5 @@ def refuse(group: Iterable[Change | Reading], fault: Fault) -> None:
 
 
 def again(fault: Fault) -> Fault:
-    """Copies a fault, so that each thread raises an object of its own: raising an exception changes its traceback."""
+    """Copies a fault. Raising an exception changes its traceback, so each thread must raise its own object."""
     return type(fault)(fault.detail)

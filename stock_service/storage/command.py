@@ -1,7 +1,7 @@
 """``python -m stock_service store check|backup|show|new-day PATH``: commands on a store file that no server has open.
 
-A command refuses a file that a server has open, since only the server knows the newest trades. ``store init DSN`` makes
-a store in a PostgreSQL database.
+If a server has the file open, the command refuses the file, since only the server knows the newest trades. ``store init
+DSN`` makes a store in a PostgreSQL database.
 """
 
 from argparse import Namespace
@@ -15,7 +15,7 @@ from stock_service.trading import catalog_file
 from stock_service.trading.model import Stock, dollars
 
 FAILED_EXIT = 1
-"""Exit code for a store with a fault, and for a disk that has failed."""
+"""Exit code if the store has a fault, or the disk has failed."""
 
 _EXITS = {
     0: "done",
@@ -25,7 +25,7 @@ _EXITS = {
 
 
 def check(file: StoreFile, options: Namespace) -> Sequence[str]:
-    """Checks a store: SQLite checks every page, and every row's checksum is computed. Returns the faults."""
+    """Checks every page of a store by SQLite, and the checksum of every row. Returns the faults."""
     faults = file.faults()
     if faults:
         return [f"{options.path}: {fault}" for fault in faults]
@@ -54,8 +54,8 @@ def show(file: StoreFile, _: Namespace) -> Sequence[str]:
 
 
 def new_day(file: StoreFile, _: Namespace) -> Sequence[str]:
-    """Sets the volume of each stock of a store to 0, and prints the number of changed stocks. Each changed stock gets a
-    commit number. Prices and request ids do not change.
+    """Sets the volume of each stock of a store to 0. Each changed stock gets a commit number. Prices and request ids do
+    not change. Prints the number of changed stocks.
     """
     loaded = file.load()
     traded = [stock for stock, _ in loaded.versions.values() if stock.volume]

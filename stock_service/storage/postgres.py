@@ -1,21 +1,21 @@
-"""The catalog in a PostgreSQL database, which several replicas share. A replica is a server process. Its catalog has
-two sessions with the primary (the database server that accepts writes), each with its own thread.
+"""The catalog in a PostgreSQL database, which several replicas share. A replica is a server process. A replica's
+catalog has two sessions with the primary (the database server that accepts writes). Each session has its own thread.
 
-Group commit: the thread ``store-writer`` waits for this replica's turn (the lock on the row of ``state``). Then it
-takes all waiting changes, applies their steps, and commits the changes in one transaction (``postgres_session.py``).
-Then it wakes the waiting threads, and resumes the waiting requests. So with more replicas, each replica has fewer turns
-and larger groups. A change is acknowledged only when no crash can undo it.
+Group commit: the thread ``store-writer`` waits for this replica's turn (the lock on the row of ``state``). In its turn
+the thread takes all waiting changes, applies their steps, and commits the changes in one transaction
+(``postgres_session.py``). Then the thread wakes the waiting threads, and resumes the waiting requests. So with more
+replicas, each replica has fewer turns and larger groups. A change is acknowledged only when no crash can undo it.
 
 Every Lookup asks the primary, since another replica may just have changed the stock. The thread ``store-reader``
-answers all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, and so sees all commits that were
-acknowledged before.
+answers all waiting Lookups with one SELECT. The SELECT begins after the Lookups came, so it sees all commits that were
+acknowledged before the Lookups.
 
 After the loss of a session, its thread opens a new session. If the lost session had not begun the commit of its group,
-the changes had no effect, and are done in the new session. If the lost session had begun the commit, the outcome is
-unknown. Then each change with a request id is done again in the new session, and finds its first reply if the commit
-was done. Each change without an id is refused (Unavailable, unknown effect). While no primary can be reached, all other
-changes are refused (Unavailable, no effect). If a session survives an error of PostgreSQL, the group is refused
-(Overloaded, no effect).
+the group's changes had no effect, and are done in the new session. If the lost session had begun the commit, the
+outcome is unknown. Then each change with a request id is done again in the new session, and finds its first reply if
+the commit was done. Each change without an id is refused (Unavailable, unknown effect). While no primary can be
+reached, changes are refused (Unavailable, no effect), except changes with an unknown outcome, which wait. If PostgreSQL
+reports an error, and the session survives, the group is refused (Overloaded, no effect).
 """
 
 import logging
@@ -41,7 +41,7 @@ RETRY_S = 0.2
 """Time in seconds between two tries of a replica to reach a primary."""
 
 CLOSE_S = 5.0
-"""Longest time, in seconds, that ``close`` waits for the last group of changes, and for the last Lookups."""
+"""Longest time, in seconds, that ``close`` waits for the last group of changes; the same for the last Lookups."""
 
 Request = TypeVar("Request", Change, Reading)
 
@@ -50,8 +50,8 @@ class PostgresCatalog:
     """Catalog in a PostgreSQL database, shared with other replicas. The code that made the catalog must close it."""
 
     def __init__(self, dsn: str, given: Iterable[Stock] | None = None, retry_window: int = RETRY_WINDOW) -> None:
-        """Opens the store in the database ``dsn``. If stocks are ``given``, the store must have the same names and
-        volume limits. All replicas must have the same ``retry_window``.
+        """Opens the store in the database ``dsn``. If stocks are ``given``, their names and volume limits must be equal
+        to those of the store. All replicas must have the same ``retry_window``.
 
         Raises UsageError for a PostgreSQL server, a store or stocks that cannot be used.
         """
@@ -62,7 +62,7 @@ class PostgresCatalog:
         function, so the function must not block.
         """
         self._dsn, self._window = dsn, retry_window
-        self._known: dict[str, Version] = {}  # versions last read; only store-reader uses the values
+        self._known: dict[str, Version] = {}  # last versions that were read; only store-reader uses the values
         try:
             with closing(Session.opened(dsn, retry_window)) as session:
                 self._known = session.all_stocks()
@@ -88,7 +88,7 @@ class PostgresCatalog:
         return self._changes.away or self._readings.away
 
     def flush(self, here: bool) -> None:
-        """Makes the catalog's own threads do all changes and Lookups that wait without a thread. Never blocks. Ignores
+        """Wakes the catalog's own threads, which then do all waiting changes and Lookups. Never blocks. Ignores
         ``here``.
         """
         self._changes.flush()
@@ -119,8 +119,9 @@ class PostgresCatalog:
             raise UsageError("--catalog", None, allowed)
 
     def _opened(self) -> Session:
-        """Opens a new session, and checks that the store still has the same stocks. Raises psycopg.Error,
-        UsageError."""
+        """Opens a new session, and checks that the store has the same stocks as when the catalog was opened. Raises
+        psycopg.Error, UsageError.
+        """
         session = Session.opened(self._dsn, self._window)
         with ExitStack() as failed:
             failed.callback(session.close)
@@ -147,7 +148,7 @@ class PostgresCatalog:
         standing = session.stocks(change.name for change in changes if change.name in self._known)
         outcome = Outcome(standing, session.remembered, session.sequence)
         for change in changes:
-            change.error = None  # a try in a lost session may have set an error
+            change.error = None  # an earlier try, in a lost session, may have set an error
             outcome.apply(change)
         session.commit(outcome.versions, outcome.records, outcome.sequence)
 
@@ -175,9 +176,9 @@ class _Line(Generic[Request]):
         work: Callable[[Session, Callable[[], list[Request]]], None],
         changed: Callable[[], object],
     ) -> None:
-        """``name`` is the thread's name, and ``where`` names the database. ``connect`` opens a session. ``work`` gets a
-        session and a function that takes the waiting requests, and does these requests. ``changed`` is called when
-        ``away`` has changed.
+        """``name`` is the thread's name, and ``where`` names the database. ``connect`` opens a session. ``work`` does
+        the requests: its arguments are a session, and a function that takes the waiting requests from the queue.
+        ``changed`` is called when ``away`` has changed.
         """
         self._where = where
         self._connect = connect
@@ -186,7 +187,7 @@ class _Line(Generic[Request]):
         self._session: Session | None = None  # only the thread uses the fields from _session to _lost
         self._drawn: list[Request] = []  # requests taken from _waiting, and not done yet
         self._in_doubt = False  # True: the drawn requests may have been committed
-        self._lost = False  # True: the last session was lost, and no request was done since
+        self._lost = False  # True: the last session was lost, and no later session has done a request
         self._lock = Lock()  # guards the fields below
         self._come = Condition(self._lock)  # notified when the thread has work
         self._waiting: list[Request] = []
@@ -198,10 +199,10 @@ class _Line(Generic[Request]):
         self._thread.start()
 
     def done(self, make: Callable[[Callable[[], object]], Request]) -> Request:
-        """Queues a request, waits until the request is done, and returns the request, or raises the request's error.
+        """Queues a request, and waits until the request is done. Returns the request, or raises its error.
 
-        ``make`` makes the request, and gets the function that wakes or resumes the request when the request is done.
-        Raises Waiting if the request waits without a thread.
+        ``make`` makes the request. The argument of ``make`` is a function to call when the request is done; this
+        function wakes the waiting thread, or resumes the request. Raises Waiting if the request waits without a thread.
         """
         wait = here.wait
         if wait is None:
@@ -279,8 +280,8 @@ class _Line(Generic[Request]):
             return not self._stopping or bool(self._waiting or self._drawn)
 
     def _draw(self) -> list[Request]:
-        """Takes all waiting requests as *drawn* requests, which the thread then does. Returns all drawn requests, the
-        requests of a lost session first.
+        """Moves all waiting requests to the *drawn* requests, which the thread does next. Returns all drawn requests.
+        Requests that were drawn in a lost session come first.
         """
         with self._lock:
             self._drawn += self._waiting
@@ -300,7 +301,7 @@ class _Line(Generic[Request]):
     def _fail(self, error: Exception) -> None:
         """Handles an error of the session. If the session survives, refuses all waiting and drawn requests. If the
         session is lost while its commit is in doubt, refuses the drawn changes that have no request id. Keeps all other
-        drawn requests for the next session. If no primary can be reached, then calls ``_set_away``.
+        drawn requests of a lost session for the next session. Calls ``_set_away`` if no primary can be reached.
         """
         session = self._session
         if session is not None and session.undone():

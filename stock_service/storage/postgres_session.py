@@ -1,6 +1,7 @@
 """Sessions with the PostgreSQL database of a store: tables, checks at the start, and the statements of a group commit.
 
-A group is one READ COMMITTED transaction of three round trips, which acquires its locks in a fixed order:
+A group of changes is one READ COMMITTED transaction. The transaction has three round trips, and acquires its locks in a
+fixed order:
 
 1. ``lock`` locks the row of the table ``state``. The replica that holds this lock has its *turn* among all replicas.
 2. ``stocks`` locks the rows of the stocks in the order of their names, and reads the ids that other replicas wrote.
@@ -8,19 +9,19 @@ A group is one READ COMMITTED transaction of three round trips, which acquires i
 
 A statement sees all commits that ended before the statement began. So the statements of a turn see all earlier groups.
 
-A session has the request ids of the window in memory, like the catalog in a file. The session reads new ids by their
-numbers, as one range of the primary key. Ids get their numbers in a turn, so a statement sees all ids up to some
-number. A new session reads all ids again, since another primary may have lost some ids.
+A session has the remembered request ids in memory, like the catalog in a file. The session reads new ids by their
+numbers, as one range of the primary key. Ids get their numbers in a turn. So if a statement sees an id, it also sees
+all ids with smaller numbers. A new session reads all ids again, since another primary may have lost some ids.
 
 All trades of a stock change one row. With SERIALIZABLE transactions, PostgreSQL would abort all but one of several
-concurrent trades; with a lock, the trades wait. NOTIFY cannot replace the SELECT of a Lookup, since the notice of an
+concurrent trades; with a lock, the trades wait. A Lookup must use SELECT and not NOTIFY, since the notice of an
 acknowledged trade may come after the Lookup.
 
-The primary ends a session that pauses for ``PAUSE_MAX`` within its turn, because other replicas wait: the process of
-the session may be stopped, or the network may be cut.
+If a session pauses for ``PAUSE_MAX`` within its turn, the primary ends the session, because other replicas wait for
+their turns. The reason of such a pause may be a stopped process or a cut network.
 
-A DSN is a connection string of libpq, and may have a password, so no message shows a DSN. If libpq cannot read a DSN,
-libpq's error quotes the DSN, so no message shows this error.
+A DSN is a connection string of libpq. A DSN may have a password, so no message shows a DSN. If libpq cannot read a DSN,
+libpq's error quotes the DSN, so no message shows this error either.
 """
 
 import re
@@ -49,7 +50,7 @@ PAUSE_MAX = "2s"
 """
 
 LOCK_WAIT_MAX = "5s"
-"""Longest wait of a statement for locks of other sessions; longer than ``PAUSE_MAX``."""
+"""Longest wait of a statement for locks of other sessions. Must be longer than ``PAUSE_MAX``."""
 
 BEHIND_MAX = 1000
 """Largest number of ids that a session reads within a turn. A session that lacks more ids reads them before its turn,
@@ -68,12 +69,13 @@ _DEFAULTS = {
 """
 
 _SHOWN = {"host": r"@?[^@=]*", "port": r"[\d,]*", "dbname": r"(?!postgres\w*:)[^@=]*", "user": r"[^=]*"}
-"""Settings of a connection that messages may show, and patterns of their values. A DSN with any other value is refused,
-since the value may contain a part of a password.
+"""Settings of a connection that messages may show, and patterns of the allowed values. A DSN with any other value is
+refused, since such a value may contain a part of a password.
 """
 
 _PRIMARY = {"target_session_attrs": "read-write", "client_encoding": "utf8"}
-"""Settings of every connection, whatever the DSN has. They exclude a standby server, which may lack the last commits.
+"""Settings of every connection; they replace the settings of the DSN. With these settings libpq connects to no standby
+server, which may lack the last commits.
 """
 
 _SAFE = {
@@ -81,7 +83,9 @@ _SAFE = {
     "full_page_writes": ("on",),
     "synchronous_commit": ("on", "local", "remote_write", "remote_apply"),
 }
-"""Settings of PostgreSQL, and their safe values. With another value a commit may be lost, or its pages torn."""
+"""Settings of PostgreSQL, and their safe values. With other values a crash may lose a commit, or leave half-written
+pages.
+"""
 
 _TABLES = """
 CREATE SCHEMA stock_service
@@ -92,7 +96,7 @@ CREATE TABLE stocks (number integer NOT NULL, name text COLLATE "C" PRIMARY KEY,
 CREATE TABLE requests (number bigint PRIMARY KEY, key bytea NOT NULL, record bytea NOT NULL)
     WITH (autovacuum_vacuum_scale_factor = 0.05)
 """
-"""Tables of a new store. Pages with rows that change have free space. So a changed row stays in its page, and
+"""Tables of a new store. Tables whose rows change have free space in each page. So a changed row stays in its page, and
 PostgreSQL changes no index.
 """
 
@@ -108,8 +112,8 @@ SELECT name, price_cents, volume_limit, volume, sequence FROM stock_service.stoc
 REQUESTS = """
 SELECT number, key, record FROM stock_service.requests WHERE number > %s AND number <= %s ORDER BY number
 """
-"""Statement that reads a range of request ids. Never prepare it: PostgreSQL would keep the plan that it made while the
-table was small, which reads the whole table.
+"""Statement that reads a range of request ids. Never prepare this statement: PostgreSQL would keep a plan from the time
+when the table was small, and this plan reads the whole table.
 """
 
 _READ_LOCKED = f"{_READ} FOR UPDATE; {REQUESTS}"
@@ -118,8 +122,8 @@ _READ_LOCKED = f"{_READ} FOR UPDATE; {REQUESTS}"
 """
 
 _FORGET = "DELETE FROM stock_service.requests WHERE number >= %s AND number < %s"
-"""Statement that removes the oldest request ids. Never prepare this statement, for the same reason as ``REQUESTS``. The
-lower bound keeps PostgreSQL from visiting rows that were removed before.
+"""Statement that removes the oldest request ids. Never prepare this statement, for the same reason as ``REQUESTS``.
+Because of the lower bound PostgreSQL does not visit rows that were removed before.
 """
 
 _WRITE_STOCKS = """
@@ -145,9 +149,11 @@ class _State(NamedTuple):
 
 
 class Session:
-    """One connection to the primary, from ``opened``. Not thread-safe. The caller of ``opened`` must close the session.
+    """One connection to the primary, made by ``opened``. Not thread-safe. The caller of ``opened`` must close the
+    session.
 
-    Every method blocks, and may raise psycopg.Error. Then ``undone`` tells whether the session can still be used.
+    Every method blocks, and may raise psycopg.Error. After an error ``undone`` tells whether the session can still be
+    used.
     """
 
     def __init__(self, connection: _Connection, window: int) -> None:
@@ -156,9 +162,9 @@ class Session:
         self._last_read = 0  # number of the last id in ``remembered``
         self._state = _State(0, 1, 0)
         self.remembered = Remembered(window)
-        """Records of request ids. After ``stocks`` in a turn, these are all records of the window."""
+        """Records of request ids. After a call of ``stocks`` in a turn, no record is missing."""
         self.in_doubt = False
-        """True if a commit was begun, and it is not known yet whether the commit was done."""
+        """True if a commit was begun, and its outcome is not known yet."""
 
     @classmethod
     def opened(cls, dsn: str, window: int) -> Self:
@@ -195,8 +201,8 @@ class Session:
         self._keep(self._connection.execute(REQUESTS, (self._last_read, last), prepare=False), last)
 
     def lock(self) -> None:
-        """Begins a turn: locks the row of ``state``, after the turns of all replicas that asked earlier. No other
-        replica can begin a turn before ``commit`` or ``undone``.
+        """Begins a turn: locks the row of ``state``. Waits for the turns of all replicas that asked for the lock
+        earlier. No other replica can begin a turn before ``commit`` or ``undone``.
         """
         while True:
             rows = self._connection.execute(_LOCK, prepare=False)
@@ -326,8 +332,8 @@ def said(error: Exception) -> str:
 
 
 def _parts(dsn: str) -> dict[str, Any]:
-    """Parses a DSN to its settings. Raises psycopg.Error if libpq cannot read the DSN, or would read a part of a
-    password as the name of a host or database, which messages show.
+    """Parses a DSN to its settings. Raises psycopg.Error if libpq cannot read the DSN. Raises it also if libpq would
+    take a part of a password for the name of a host or database, since messages show such names.
     """
     place = dsn.partition("://")[2].partition("?")[0]
     parts = conninfo.conninfo_to_dict(dsn)
@@ -338,7 +344,9 @@ def _parts(dsn: str) -> dict[str, Any]:
 
 
 def _connected(dsn: str) -> _Connection:
-    """Connects to the primary. Raises UsageError for a DSN that cannot be read, and psycopg.Error."""
+    """Connects to the primary. Raises UsageError for an unreadable DSN. Raises psycopg.Error if no primary can be
+    reached.
+    """
     try:
         parts = _DEFAULTS | _parts(dsn) | _PRIMARY
     except psycopg.Error:

@@ -1,26 +1,26 @@
 """The catalog in a SQLite file, which survives a restart. Lookups are answered from memory.
 
 Group commit: the changes of a group share one write to the disk. One thread writes at a time. This thread takes all
-waiting changes, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then it
-publishes all new versions at once, and resumes the waiting changes. So no reply reports, and no reader sees, a change
-that a crash can undo. A Lookup never waits for the disk.
+waiting changes, applies their steps in order, writes the outcome in one transaction, and waits for the disk. Then the
+thread publishes all new versions at once, and resumes the waiting changes. So a change that a crash can undo is in no
+reply, and no reader sees such a change. A Lookup never waits for the disk.
 
 A waiting change blocks its thread, or waits without a thread if the server supports this (``rpc/waiting.py``). Such a
-server calls ``flush`` once it has begun all requests that it has read. So these requests share a commit, with any
-number of threads. The writing thread is:
+server calls ``flush`` once it has begun all requests that it has read. So these requests share a commit, even if the
+server has few threads. The writing thread is:
 
 - for changes that wait without a thread: the catalog's own thread ``store-writer``, so that no thread of the server
-  waits for the disk. If the server has begun only a single request, the thread that ran the request writes, unless this
-  is the reading thread;
+  waits for the disk. If the server has begun only a single request, the thread that ran this request writes, unless it
+  is the server's reading thread;
 - for changes that came during another write: ``store-writer``;
 - for any other change: the change's own thread.
 
-If the disk is full, the catalog refuses the group (Overloaded, RESOURCE_EXHAUSTED): no change of the group was done,
-and the next group is tried. If the disk has no room to move the log into the file, the log grows. After any other
-failure (InternalFault, INTERNAL) the content of the disk is unknown. So the catalog refuses all changes until a
-restart, which reads the file again. Lookups continue, from the last published versions.
+If the disk is full, the catalog refuses the group (Overloaded, RESOURCE_EXHAUSTED): no change of the group was done.
+The catalog then tries to write the next group. If the disk has no room to move the log into the file, the log grows.
+After any other failure (InternalFault, INTERNAL) the content of the disk is unknown. So the catalog refuses all changes
+until a restart, which reads the file again. Lookups continue, from the last published versions.
 
-The server's limit of requests under way also limits the number of waiting changes.
+The number of waiting changes has no limit of its own: the server limits the number of requests under way.
 """
 
 import logging
@@ -48,16 +48,16 @@ Open = Callable[[Path], StoreFile]
 
 GATHER_S = 0.001
 """Longest time, in seconds, for which the writing thread waits for more changes before it writes a small group. The
-wait also ends after half of the last commit's time.
+wait ends earlier if half of the last commit's time is shorter.
 """
 
 FEW = 0.75
-"""Ratio of a group's size to the last group's size. With a smaller ratio, a group waits for more changes. In tests of
-0.5, 0.75 and 1 with 4, 16 and 64 traders, 0.75 made the largest groups.
+"""Smallest ratio of a group's size to the last group's size at which the group is written at once. A smaller group
+first waits for more changes. In tests of 0.5, 0.75 and 1 with 4, 16 and 64 traders, 0.75 made the largest groups.
 """
 
 CLOSE_S = 5.0
-"""Longest time, in seconds, for the last group to reach the disk when the catalog is closed."""
+"""Longest time, in seconds, that ``close``, ``hold`` and ``lend`` wait for the end of a write."""
 
 
 class SqliteCatalog:
@@ -75,9 +75,9 @@ class SqliteCatalog:
         """Opens the file. Makes a file that does not exist, with the stocks ``given`` or, if None, the ``default``
         stocks.
 
-        An existing file keeps its prices and volumes. Stocks ``given`` must then name all stocks of the file. New
-        stocks are added. The given volume limits apply, except a limit below its stock's volume. Raises UsageError for
-        a file or stocks that cannot be used.
+        An existing file keeps its prices and volumes. If stocks are ``given``, they must include all stocks of the
+        file; further stocks are added to the file. The given volume limits apply, except a limit below its stock's
+        volume. Raises UsageError for a file or stocks that cannot be used.
         """
         self.place = path
         """Path of the file."""
@@ -87,7 +87,7 @@ class SqliteCatalog:
         """
         self._retry_window = retry_window
         self._made = not os.path.exists(path)
-        if self._made:  # not ``Path.exists``, which raises for a name that no file can have
+        if self._made:  # ``Path.exists`` would raise for a name that no file can have
             StoreFile.create(path, default if given is None else given)
         self._open_file = open_file
         self._file = open_file(path)  # only the writing thread uses the file, _remembered and _sequence
@@ -152,11 +152,13 @@ class SqliteCatalog:
         return isinstance(self._refusal, InternalFault)
 
     def flush(self, here: bool) -> None:
-        """Writes the changes that wait without a thread. With ``here``, the calling thread writes, and blocks;
-        otherwise the catalog's own thread writes.
+        """Writes the changes that wait without a thread. If ``here`` is True, the calling thread writes, and blocks.
+        Otherwise the catalog's own thread writes.
         """
         with self._lock:
-            if self._writing or self._held or not self._waiting:  # written at the end of the writing or of ``hold``
+            if (
+                self._writing or self._held or not self._waiting
+            ):  # the end of the write, or of ``hold``, will write them
                 return
             self._writing = True
         if here:
@@ -167,8 +169,8 @@ class SqliteCatalog:
     def close(self, served: bool = True) -> bool:
         """Finishes waiting changes, refuses later changes with Unavailable, and closes the file. May be called again.
 
-        Removes a file that this catalog has made, if ``served`` is False and the file has not changed. Blocks for
-        ``CLOSE_S`` at most. Returns True if the file is closed then.
+        If ``served`` is False, removes a file that this catalog has made and never changed. Blocks for ``CLOSE_S`` at
+        most. Returns True if the file is closed at the end.
         """
         with self._lock:
             if self._refusal is None:
@@ -186,8 +188,8 @@ class SqliteCatalog:
 
     # ---- hand-over to another process: the methods of listener_handover.Store
     def hold(self) -> bool:
-        """Makes changes wait until ``go_on``. Blocks for ``CLOSE_S`` at most. Returns True if no write is under way
-        then.
+        """Makes changes wait until ``go_on`` is called. Blocks until no write is under way, for ``CLOSE_S`` at most.
+        Returns False if a write is still under way.
         """
         with self._lock:
             self._held = True
@@ -200,7 +202,9 @@ class SqliteCatalog:
         self.flush(here=False)
 
     def lend(self) -> bool:
-        """Makes changes wait, and closes the file for another process. Returns False if a write takes too long."""
+        """Makes changes wait, and closes the file, so that another process can open it. If a write takes over
+        ``CLOSE_S``, keeps the file open, and returns False.
+        """
         if not self.hold():
             self.go_on()
             return False
@@ -208,8 +212,8 @@ class SqliteCatalog:
         return True
 
     def take_back(self) -> None:
-        """Ends ``lend``: opens the file again, with the other process's changes, and writes the waiting changes. If the
-        file cannot be used, the catalog refuses all changes until a restart.
+        """Ends ``lend``: opens the file again, reads the other process's changes, and writes the waiting changes. If
+        the file cannot be used, the catalog refuses all changes until a restart.
         """
         if self._refusal is not None:  # the catalog has failed, or is being closed, and writes no more
             self.give_away()
@@ -222,7 +226,7 @@ class SqliteCatalog:
         self.go_on()
 
     def give_away(self) -> None:
-        """Refuses waiting and later changes, because the next server's process has the file (hand-over)."""
+        """Refuses waiting and later changes, because the next server's process now has the file (hand-over)."""
         self._refuse_all(Overloaded("the next server has the store: nothing was done"))
 
     def _load(self) -> Loaded:
@@ -232,12 +236,12 @@ class SqliteCatalog:
         for key, record in loaded.records.items():
             self._remembered.keep(key, record)
         self._sequence = loaded.sequence
-        self._versions = loaded.versions  # as on the disk; any thread reads it
+        self._versions = loaded.versions  # equal to the file; any thread may read it
         return loaded
 
     def _fitted(self, loaded: Loaded, given: Iterable[Stock]) -> dict[str, Version]:
-        """Returns the versions to write, by name, so that the file has the given stocks and limits. Raises UsageError
-        if ``given`` lacks a stock of the file.
+        """Returns the versions, by name, that must be written to give the file the given stocks and limits. Raises
+        UsageError if ``given`` lacks a stock of the file.
         """
         stocks = {stock.name: stock for stock in given}
         lacking = next((name for name in loaded.versions if name not in stocks), None)
@@ -257,8 +261,8 @@ class SqliteCatalog:
     # ---- the choice of the writing thread
 
     def _add(self, change: Change, writes: bool = False) -> bool:
-        """Adds a change to the waiting changes. With ``writes``, returns True if no other thread writes: then the
-        caller must call ``_write``.
+        """Adds a change to the waiting changes. If ``writes`` is True, and no other thread writes, returns True: then
+        the caller must call ``_write``.
         """
         with self._lock:
             if self._refusal is not None:
@@ -274,8 +278,8 @@ class SqliteCatalog:
         """Takes all waiting changes as the group to write. If fewer changes wait than ``FEW`` times the size of the
         last group, first waits for more changes.
 
-        Clients that got their replies together send their next requests one after the other. Without the wait, the
-        first request would have its own commit, and all other requests would wait for this commit.
+        Clients that got their replies together send their next requests shortly after each other. Without the wait, the
+        first of these requests would have its own commit, and all other requests would wait for this commit.
         """
         with self._lock:
             if len(self._waiting) < self._last_size * FEW:
@@ -292,7 +296,9 @@ class SqliteCatalog:
             self._write()
 
     def _write(self) -> None:
-        """Commits a group, starts the write of the next group, and resumes the requests of the committed group."""
+        """Commits a group, asks ``store-writer`` to write the next group, and resumes the requests of the committed
+        group.
+        """
         group = self._gather()
         began_s = time.perf_counter()
         self._commit(group)
@@ -313,7 +319,7 @@ class SqliteCatalog:
     # ---- the writing thread
 
     def _commit(self, group: list[Change]) -> None:
-        """Applies, writes and publishes a group of changes. After a failure, sets the fault as each change's error."""
+        """Applies, writes and publishes a group of changes. After a failure, sets the error of each change."""
         outcome = Outcome(self._versions, self._remembered, self._sequence)
         try:
             for change in group:
@@ -355,8 +361,8 @@ class SqliteCatalog:
         self._refuse_all(InternalFault(self._misplaced() or failed))
 
     def _refuse_all(self, fault: Fault) -> None:
-        """Refuses waiting and later changes with the fault. An earlier refusal stays, unless the fault is the first
-        InternalFault.
+        """Refuses waiting and later changes with the fault. If the catalog already refuses changes with an earlier
+        fault, the earlier fault stays, unless the new fault is the first InternalFault.
         """
         with self._lock:
             if self._refusal is None or (isinstance(fault, InternalFault) and not self.sick()):

@@ -1,4 +1,4 @@
-"""The file of a store, in SQLite: stocks and the request ids of the window. A group of changes is one transaction.
+"""The file of a store, in SQLite: stocks and the remembered request ids. A group of changes is one transaction.
 
     stocks      one row for each stock
     requests    one row for each request id; the rows are numbered from the oldest id on, without gaps
@@ -15,8 +15,8 @@ Rules:
    the log starts anew.
 3. A new file is written under the name ``PATH.new``, and then renamed. So a file with the store's name is always whole.
 4. Every row has a checksum, and ``state`` tells which rows exist. So ``load`` finds a missing, outdated or changed row.
-   SQLite silently drops the commits after damage in a log. ``sqlite_log.py`` finds such damage before SQLite reads the
-   log, except damage to the last commit.
+   SQLite silently drops all commits that follow damage in a log. ``sqlite_log.py`` finds such damage before SQLite
+   reads the log, except damage to the last commit.
 5. Before the first commit is acknowledged, the file itself is marked as open, by its ``application_id``. ``close``
    clears the mark, once the log is in the file. A marked file without a log may have lost commits, and is refused.
 6. ``user_version`` is the format. A file of another format is refused.
@@ -57,8 +57,8 @@ from stock_service.trading.catalog import Version
 from stock_service.trading.model import Stock
 
 Connect = Callable[[Path], sqlite3.Connection]
-"""Function that opens a SQLite connection to a file. Each statement outside BEGIN and COMMIT must be a transaction of
-its own.
+"""Function that opens a SQLite connection to a file. On this connection each statement outside BEGIN and COMMIT must be
+a transaction of its own.
 """
 
 FORMAT = 1
@@ -73,7 +73,7 @@ _SETTINGS = (
 
 _LOG_BYTES_MAX = 1 << 20
 """Size in bytes above which the log must be moved into the file. 85 commits of one trade each make a log of this size.
-The last group before the move can exceed this size.
+The log's last group can exceed this size.
 """
 
 _TABLES = (
@@ -104,8 +104,8 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Content of a store file. ``versions`` are the stocks' versions by name, in the catalog's order. ``records`` are
-    the records of request ids by key, the oldest first. ``sequence`` is the number of the last commit.
+    """Content of a store file. ``versions`` has the version of each stock, by name, in the catalog's order. ``records``
+    has the records of request ids, by key, the oldest first. ``sequence`` is the number of the last commit.
     """
 
     versions: dict[str, Version]
@@ -117,14 +117,18 @@ class StoreFile:
     """An open store file, made by ``opened``. Not thread-safe. The caller of ``opened`` must close the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, locks: ExitStack, named: Path | None = None) -> None:
-        """``named`` is the name that the caller gave, which may be a link to ``path``; None for a new file."""
+        """``named`` is the name that the caller gave; this name may be a symbolic link to ``path``. ``named`` is None
+        for a new file.
+        """
         self._path = path
         self._locks = locks  # releases ``flock`` on file and log
         self._connection = connection
         self._in_place = {name: os.stat(name) for name in (named or path, log_of(path))}
-        self._is_new = named is None  # a new file has the name ``PATH.new`` until it is whole, and needs no mark
+        self._is_new = named is None  # a new file is named ``PATH.new`` until it is whole, and needs no mark
         self._marked = connection.execute("PRAGMA application_id").fetchone() == (OPEN_ID,)
-        self._marks = not self._is_new  # True: the next commit marks the file, whose mark may be only in the log so far
+        self._marks = (
+            not self._is_new
+        )  # True: the next commit marks the file itself; until then only its log may have the mark
         self._state = _State()
         self._rows: dict[str, tuple[int, int]] = {}  # number and checksum of each stock's row, by the stock's name
         self._log_bytes = 0
@@ -157,7 +161,7 @@ class StoreFile:
 
     @classmethod
     def create(cls, path: Path, stocks: Iterable[Stock], connect: Connect = connected) -> None:
-        """Makes a file with these stocks, unless the file exists. Only its owner can read the new file. Raises
+        """Makes a file with these stocks, unless the file exists. Only the owner of the new file can read it. Raises
         UsageError.
         """
         path = real(path)
@@ -165,7 +169,7 @@ class StoreFile:
         new = path.with_name(f"{path.name}.new")
         lock = locked(path, new, os.O_RDWR | os.O_CREAT)
         try:
-            if not path.exists():  # another start may have made the file before this start had the lock
+            if not path.exists():  # another server may have made the file before this server had the lock
                 make_room(path, new, lock)
                 filled = cls(new, _ready(new, connect, new=True), ExitStack())
                 with filled:
@@ -209,8 +213,8 @@ class StoreFile:
         """Writes stocks and new records of request ids in one transaction. Removes the oldest ids beyond ``window``.
 
         Returns once the commit is on the disk. Raises Overloaded if the disk is full: then nothing was written. Raises
-        InternalFault if the file is no longer in its place, and for any other failure. After InternalFault, only
-        opening the file again shows whether the commit was written.
+        InternalFault if the file was moved, deleted or replaced, and for any other failure. After InternalFault, only a
+        new start, which reads the file again, shows whether the commit was written.
         """
         before = self._state
         stocks, number, checksum, sequence = [], before.stocks, before.stocks_checksum, before.sequence
@@ -248,8 +252,8 @@ class StoreFile:
     def misplaced(self) -> str:
         """Returns an empty text if the file and its log still have their names.
 
-        If the file or its log was moved, deleted or replaced, copies the content of the opened file to ``PATH.saved``,
-        once, and returns a text with advice.
+        Otherwise the file or its log was moved, deleted or replaced. Then copies the content of the opened file to
+        ``PATH.saved``, unless this was done before, and returns a text with advice.
         """
         what = misplaced(self._in_place)
         return what and f"{what}; {saved(self._connection, self._path)}"
@@ -263,8 +267,8 @@ class StoreFile:
     def checkpoint(self) -> None:
         """Moves the log into the file, and writes the file to the disk.
 
-        Raises Overloaded if the disk is full: then the log stays whole, and ``untidy`` returns True again once the log
-        has grown by ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
+        Raises Overloaded if the disk is full. Then the log stays whole, and ``untidy`` returns True only after the log
+        has grown by another ``_LOG_BYTES_MAX``. Raises InternalFault for any other failure.
         """
         self._log_bytes_max = self._log_bytes + _LOG_BYTES_MAX
         try:
@@ -290,8 +294,8 @@ class StoreFile:
             raise UsageError("TO", str(path), f"a new file that can be made ({said(error)})") from error
 
     def close(self, remove: bool = False) -> None:
-        """Closes the file: moves the log into the file, or with ``remove`` deletes file and log. Then another process
-        may open the file. May be called again.
+        """Moves the log into the file, and closes the file. With ``remove``, deletes file and log instead. Afterwards
+        another process may open the file. May be called again.
         """
         in_place = not misplaced(self._in_place)
         remove = remove and in_place
@@ -302,7 +306,7 @@ class StoreFile:
         if remove:
             with suppress(OSError):  # after an error a sound file stays
                 os.unlink(self._path)
-        self._locks.close()  # after the connection: closing any descriptor of the file releases SQLite's own locks
+        self._locks.close()  # only now: closing any descriptor of the file releases SQLite's own locks
         self._in_place = {}
 
     def __enter__(self) -> Self:
@@ -318,8 +322,8 @@ class StoreFile:
         self._marked = application_id == OPEN_ID
 
     def _give_up(self, error: sqlite3.Error) -> NoReturn:
-        """Rolls a failed transaction back. Raises Overloaded if the disk is full and nothing was done, otherwise
-        InternalFault.
+        """Rolls a failed transaction back. Raises Overloaded if the disk is full, and the transaction had no effect.
+        Otherwise raises InternalFault.
         """
         full = _is_full(error)
         try:
@@ -351,14 +355,17 @@ def _ready(path: Path, connect: Connect, *, new: bool) -> sqlite3.Connection:
                 raise unusable(path, "a store of this service; this file is something else")
             if version != (0 if new else FORMAT):
                 raise unusable(path, f"a store of format {FORMAT}; this one has {version}: a newer program made it")
-            for setting in (*_SETTINGS, f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}"):  # cuts a log that begins anew
+            for setting in (
+                *_SETTINGS,
+                f"PRAGMA journal_size_limit = {_LOG_BYTES_MAX}",
+            ):  # limits the size of a log that begins anew
                 connection.execute(setting)
             if new:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in (*_TABLES, f"PRAGMA application_id = {CLOSED_ID}", f"PRAGMA user_version = {FORMAT}"):
                     connection.execute(statement)
                 connection.execute("COMMIT")
-        except (sqlite3.Error, UnicodeError) as error:  # UnicodeError: its text quotes damaged bytes
+        except (sqlite3.Error, UnicodeError) as error:  # the text of a UnicodeError quotes damaged bytes
             raise unusable(path, f"a sound store; SQLite says: {error}") from error
         failed.pop_all()
     return connection

@@ -1,11 +1,11 @@
 """Check of the write-ahead log (WAL) of a killed server: finds damage that would hide commits from SQLite.
 
-SQLite reads the commits of a log up to the first damaged frame, and does not report that commits follow this frame. A
-crash can leave a half-written frame only in the last commit, since each commit is on the disk before the next commit
-begins. In this case the last commit was not acknowledged. So a bad frame before the last commit shows damage of the
-disk.
+A log is a sequence of frames: each frame is a header and a page of the file. SQLite reads the commits of a log up to
+the first damaged frame, and does not report that commits follow this frame. A crash can leave a half-written frame only
+in the last commit, since each commit is on the disk before the next commit begins. Such a last commit was not
+acknowledged. So a bad frame before the last commit shows damage of the disk.
 
-The check cannot find damage to the last commit. It cannot find that the end of a log is missing.
+The check can find neither damage to the last commit nor a missing end of the log.
 
 The format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log. The checksum of a frame continues the checksum
 of the frame before. So a frame's checksum also shows whether the earlier frames are unchanged.
@@ -38,23 +38,23 @@ _MAGIC = 0x377F0682
 _PAGE_SIZES = [1 << power for power in range(9, 17)]
 
 _SECTOR = 512
-"""Number of bytes that a disk writes either whole or not at all."""
+"""Number of bytes of a sector, which a disk writes either whole or not at all."""
 
 
 def damage(log: Path, was_written: bool = False) -> str | None:
     """Returns a text on damage that would lose acknowledged commits. Returns None if no damage is found, or no log
     exists.
 
-    ``was_written`` is True if a server had begun to write to the log: then a log without a header is damaged, unless
-    the log is empty. Computes the checksums of this log's frames, in some 30 ms for a MiB. After these frames the file
-    may have frames of an earlier log. The function reads only the salts of such frames. Raises OSError.
+    ``was_written`` is True if a server had begun to write to the log. Such a log is damaged if it has no header, unless
+    the log is empty. Computes the checksums of this log's frames, in some 30 ms for a MiB. After these frames the log's
+    file may have frames of an earlier log, of which the function reads only the salts. Raises OSError.
     """
     if not log.exists():
         return None
     with log.open("rb") as file:
         head = file.read(_HEAD.size)
         if len(head) < _HEAD.size or not any(head):
-            return "its head" if was_written and head else None  # None: not written yet
+            return "its head" if was_written and head else None  # None: the log is not written yet
         magic, _, page_size, _ = _HEAD.unpack(head)[:4]
         sums: Sums = _HEAD.unpack(head)[6:]
         words = ">" if magic & 1 else "<"
@@ -78,14 +78,14 @@ def _frames(log: int, salts: bytes, size: int) -> int:
 def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> str | None:
     """Returns a text on the first bad frame if a further commit was begun after this frame; otherwise None.
 
-    A further commit was begun if the checksum of a frame continues the checksum of a frame that ends a commit: either
-    the stored checksum of the ending frame, or its correct checksum. Frames that continue no frame belong to a failed
-    commit or to an earlier log.
+    A further commit was begun if a frame ends a commit, and the checksum of the next frame continues the checksum of
+    the ending frame. The continued checksum is either stored in the ending frame, or is the correct checksum of this
+    frame. A frame that continues no checksum belongs to a failed commit or to an earlier log.
     """
     bad, at = 0, _HEAD.size
-    before, meant = sums, sums  # checksum of the frame before: as stored, and as computed
+    before, meant = sums, sums  # checksum of the previous frame: as stored, and as computed
     pages_before, ended = 0, False
-    size = 0  # number of pages of the file by the last good commit; 0 before a good commit
+    size = 0  # number of pages of the file after the last good commit; 0 before the first
     for number, frame in enumerate(frames, start=1):
         _, pages, _, _, first, second = _FRAME.unpack_from(frame)
         content, is_this_log = frame[:8] + frame[_FRAME.size :], frame[8:16] == salts
@@ -110,7 +110,7 @@ def _damage(words: str, salts: bytes, sums: Sums, frames: Iterable[bytes]) -> st
 
 def _grown(size: int, frames: int) -> range:
     """Returns the possible sizes, in pages, of a store file after ``frames`` frames of its log. ``size`` is the file's
-    size before these frames (0 if unknown). A file never shrinks, and a frame adds one page at most.
+    size before these frames; 0 if unknown. A file never shrinks, and a frame adds one page at most.
     """
     return range(size, size + frames + 1) if size else range(1, 1 << 16)
 
@@ -130,8 +130,8 @@ def _had_pages(words: str, frame: bytes, before: Sums, sizes: range) -> bool:
 
 
 def _sums(words: str, data: bytes, sums: Sums) -> Sums:
-    """Computes SQLite's checksum of ``data``, as a continuation of the earlier checksum ``sums``. ``words`` is the byte
-    order of the words: ``<`` or ``>``.
+    """Computes SQLite's checksum of ``data``. The computation continues from the earlier checksum ``sums``. ``words``
+    is the byte order of the words: ``<`` or ``>``.
     """
     first, second = sums
     numbers = iter(Struct(f"{words}{len(data) // 4}I").unpack(data))

@@ -1,9 +1,9 @@
 """Names, locks and copies of a store's file and of its write-ahead log, and checks that both still have their names.
 
-A copy has no log. A copy is a backup, or ``PATH.saved``, which a server makes when somebody has moved, deleted or
-replaced the file that the server has open. Then the file at PATH may be another file than the served file. So this
-project opens no store at PATH while ``PATH.saved`` exists: the operator must choose one of both files, and move the
-other file away.
+A copy has no log. A copy is a backup, or ``PATH.saved``. A server makes ``PATH.saved`` when somebody has moved, deleted
+or replaced the file that the server has open. Then the file at PATH may be another file than the served file. So this
+project opens no store at PATH while ``PATH.saved`` exists: the operator must choose one of the two files, and move the
+unwanted file away.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ def unsound(path: Path, what: str) -> UsageError:
 
 def real(path: Path) -> Path:
     """Returns the path of the file itself if ``path`` is a symbolic link. The log and a new file are in the folder of
-    the file, and not of the link.
+    the file, and not in the folder of the link.
     """
     return Path(os.path.realpath(path)) if os.path.islink(path) else path
 
@@ -71,13 +71,13 @@ def check_log(path: Path, log: Path, file: int) -> None:
 
 
 def _is_marked(file: int) -> bool:
-    """Returns True if the file itself, and not only its log, has ``OPEN_ID``."""
+    """Returns True if the file itself has ``OPEN_ID``. A mark that is only in the log does not count."""
     return os.pread(file, 4, _ID_AT) == OPEN_ID.to_bytes(4, "big")
 
 
 def keep_log(path: Path, log: Path, file: int) -> None:
-    """Makes an empty log beside a closed file that still has ``OPEN_ID``, if SQLite has moved the log into the file and
-    removed the log. Without a log the next start would refuse the file.
+    """Makes an empty log beside a closed file that still has ``OPEN_ID``, if SQLite has moved the log into the file,
+    and removed the log. The next start would refuse such a file without a log.
     """
     with suppress(OSError):
         if _is_marked(file) and os.path.samestat(os.stat(path), os.fstat(file)):
@@ -86,7 +86,7 @@ def keep_log(path: Path, log: Path, file: int) -> None:
 
 def locked(path: Path, file: Path, flags: int) -> int:
     """Opens ``file`` with ``flags``, and locks it. Returns the descriptor that holds the lock. ``path`` is the store's
-    path, for an error.
+    path, which an error names.
 
     Raises UsageError if another process holds the lock, or the file cannot be opened.
     """
@@ -128,8 +128,8 @@ def make_room(path: Path, new: Path, lock: int) -> None:
 
 
 def _is_left(head: bytes) -> bool:
-    """Returns True if ``head``, the header of a file, is empty, or is SQLite's header without another program's id. A
-    server that was killed at its start may have left such a file.
+    """Returns True if a server that was killed at its start may have left a file with the header ``head``. Such a
+    header is empty, or is SQLite's header without another program's id.
     """
     if not head.strip(b"\0"):
         return True
@@ -137,8 +137,8 @@ def _is_left(head: bytes) -> bool:
 
 
 def misplaced(own: Mapping[Path, os.stat_result]) -> str:
-    """Returns a text on the first file that was moved, deleted or replaced; empty if all files still have their names.
-    ``own`` has the status of each file, by name, at the time when this process opened the file.
+    """Returns a text on the first file that was moved, deleted or replaced; an empty text if all files still have their
+    names. ``own`` has, by name, the status of each file at the time when this process opened the file.
     """
     for name, opened in own.items():
         try:
@@ -160,8 +160,8 @@ def connected(path: Path) -> sqlite3.Connection:
 
 
 def copy_to(connection: sqlite3.Connection, path: Path) -> None:
-    """Copies the content of a connection's file to a new file. Raises OSError, also if ``path`` exists, and
-    sqlite3.Error.
+    """Copies the content of a connection's file to a new file. Raises sqlite3.Error, and OSError, also if ``path``
+    exists.
     """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -193,7 +193,7 @@ def saved(connection: sqlite3.Connection, path: Path) -> str:
 def check_saved(path: Path) -> None:
     """Raises UsageError if ``PATH.saved`` exists: the file at PATH may lack commits that the saved file has."""
     to = _saved_of(path)
-    if os.path.exists(to):  # not ``Path.exists``, which raises for a name that no file can have
+    if os.path.exists(to):  # ``Path.exists`` would raise for a name that no file can have
         what = f"one without {to.name}, which has all of a server whose file or log was deleted, moved or replaced"
         raise unusable(path, f"{what}: put that there, without a log, or move it away")
 

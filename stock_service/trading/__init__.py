@@ -1,1 +1,1 @@
-"""Rules and catalogs of stocks, independent of transports. Only ``service.py`` uses protobuf."""
+"""Rules and catalogs of stocks, independent of transports. In this package only ``service.py`` uses protobuf."""

@@ -1,8 +1,8 @@
 """Interface of a catalog, and the catalog in one process's memory. A catalog has the current version of each stock.
 
-All changes of a stock go through ``Catalog.change``. The change itself is a pure step of ``rules.py``; a catalog only
-makes the step atomic. The commits of one catalog are numbered from 1 without gaps. A commit that ends before another
-commit begins has the smaller number.
+``Catalog.change`` makes all changes of stocks. A pure step of ``rules.py`` computes the change, and the catalog makes
+the step atomic. The commits of one catalog are numbered from 1 without gaps. If one commit ends before another commit
+begins, the earlier commit has the smaller number.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,10 +14,13 @@ from stock_service.trading.model import Status, Stock
 from stock_service.trading.once import RETRY_WINDOW, Changed, Once, OnceInMemory
 
 Version = tuple[Stock, int]
-"""A stock, and the number of the commit that made this version; 0 for a stock that has not changed since the start."""
+"""A stock, and the number of the commit that made this version of the stock. The number is 0 if the stock has never
+changed.
+"""
 
 Step = Callable[[Stock | None], tuple[Stock | None, Status]]
-"""Pure function from a stock to the new stock and a status. To change nothing, the function returns the same object.
+"""Pure function from a stock to the new stock and a status. To change nothing, the function returns the stock object
+that it got.
 
 For a name that the catalog does not have, the function gets None, and must return None as the new stock.
 """
@@ -41,14 +44,14 @@ class Catalog(Protocol):
         With ``once``, only the first use of the request id has an effect. The catalog remembers the reply, of any
         status, in the same atomic step. The catalog remembers a limited number of request ids, and forgets the oldest
         id first. A second use of a remembered request id waits for the end of the first use, and gets the first reply.
-        The second use raises InvalidRequest if its content differs.
+        If the second use has other content than the first use, it raises InvalidRequest.
 
         A catalog on a disk returns once the change is on the disk. Errors:
 
         - Overloaded: the disk is full. The change has no effect.
         - InternalFault: the disk has failed. The change may have an effect, and no later change has an effect.
-        - Unavailable: a database cannot be reached (no effect), or was lost at the commit of a change without ``once``
-          (the change may have an effect).
+        - Unavailable: the database cannot be reached (no effect), or was lost during the commit of a change without
+          ``once`` (the change may have an effect).
         - Any other exception: the change has no effect, and its reply is not remembered.
         """
 
@@ -56,8 +59,8 @@ class Catalog(Protocol):
 class MemoryCatalog:
     """Catalog in a dictionary, guarded by a locking strategy. The stocks are lost when the process ends.
 
-    Entries are immutable, and a change replaces a whole entry. The dictionary's keys never change, so a look-up of a
-    name needs no lock.
+    The entries of the dictionary are immutable, and a change replaces a whole entry. The dictionary's keys never
+    change, so a look-up of a name needs no lock.
     """
 
     def __init__(
@@ -66,7 +69,9 @@ class MemoryCatalog:
         self._versions: dict[str, Version] = {stock.name: (stock, 0) for stock in stocks}
         chosen = locking(self._versions)
         self._reading, self._writing = chosen.reading, chosen.writing
-        self._commits = count(1)  # next(_commits) is atomic in CPython, so writers with different locks may share it
+        self._commits = count(
+            1
+        )  # next(_commits) is atomic in CPython, so writers with different locks may share the counter
         self._once = OnceInMemory(retry_window)
 
     def names(self) -> Iterable[str]:

@@ -5,7 +5,8 @@
     price = 15.99            # dollars, at most two decimals
     volume_limit = 1000000   # shares
 
-``load`` refuses a file with any fault. The error names the file, the place, the given value and the allowed values.
+``load`` refuses a file that has any fault. The error names the file, the place in the file, the given value and the
+allowed values.
 """
 
 import tomllib
@@ -17,7 +18,7 @@ from stock_service.rpc.errors import UsageError
 from stock_service.trading.model import INT64_MAX, NAME_LENGTH_MAX, Stock, within_reach
 
 DEFAULT_VOLUME_LIMIT = 1_000_000
-"""Largest volume of a default stock in a day, in shares, by the service's specification."""
+"""Largest volume of a default stock in a day, in shares. The service's specification gives this number."""
 
 DEFAULT_STOCKS = (
     Stock("GameStart", 1599, DEFAULT_VOLUME_LIMIT),
@@ -27,7 +28,7 @@ DEFAULT_STOCKS = (
 )
 
 STOCKS_MAX = 100_000
-"""Largest number of stocks in a catalog, so that a mistaken file cannot fill the memory."""
+"""Largest number of stocks in a catalog. With this limit a wrong file cannot fill the memory."""
 
 _KEYS = {"name", "price", "volume_limit"}
 

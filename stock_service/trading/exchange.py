@@ -1,8 +1,8 @@
-"""The exchange: Lookup, Trade and Update on a catalog, in plain Python values. A service uses rules and catalog only
-through the exchange.
+"""The exchange: Lookup, Trade and Update on a catalog, with plain Python values. The stock service calls only the
+exchange; the exchange calls rules and catalog.
 
-The module uses no transport, no protobuf and no lock. The exchange is thread-safe. A method blocks only while the
-catalog blocks.
+The module uses no transport, no protobuf and no lock. The exchange is thread-safe. A method of the exchange blocks only
+while the catalog blocks.
 """
 
 from stock_service.rpc.errors import InvalidRequest
@@ -26,20 +26,21 @@ class Exchange:
         self.stocks = len(tuple(catalog.names()))
         """Number of the catalog's stocks."""
         self.version = catalog.read
-        """Function that returns the current version of a stock, for ``looked_up``; None for an unknown stock. Usually
-        returns the same object until the stock changes.
+        """Function that returns the current version of a stock; None for an unknown stock. ``looked_up`` makes a reply
+        from the version. The function usually returns the same object until the stock changes.
         """
 
     def lookup(self, name: str) -> LookupReply:
-        """Returns price, volume and last commit of a stock, all of the same version."""
+        """Returns the price, the volume and the last commit's number of a stock, all of the same version."""
         return looked_up(self.version(name))
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Adds a quantity to a stock's volume, or refuses the trade with a status.
 
-        A trade with a ``request_id`` (1 to 64 characters) has one effect, even if it is sent several times, and each
-        copy gets the first reply. Raises InvalidRequest for an id that is too long, or was used for other content.
-        ``side`` may be any integer: the status INVALID_SIDE refuses an integer that is no ``Side``.
+        A trade with a ``request_id`` (1 to 64 characters) has one effect, even if a client sends the trade several
+        times. Each copy of the trade gets the first reply. Raises InvalidRequest for an id that is too long, or was
+        used for other content. ``side`` may be any integer: the status INVALID_SIDE refuses an integer that is no
+        ``Side``.
         """
         once = None
         if request_id:
@@ -56,7 +57,7 @@ class Exchange:
             )
         if once is None:
             return TradeReply(refusal if self.version(name) else Status.UNKNOWN_STOCK)
-        # the catalog applies the refusal like any trade, and so remembers the refusal
+        # the catalog applies a refusal like a trade, and so remembers the refusal
         status, _, _ = self._catalog.change(name, lambda stock: rules.refuse(stock, refusal), once)
         return TradeReply(status)
 

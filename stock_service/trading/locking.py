@@ -1,12 +1,11 @@
 """Locking strategies: the lock that a thread must hold to read, or to write, a stock of a catalog in memory.
 
 The catalog's entries are immutable values, and a change replaces a whole entry. A strategy decides which threads
-exclude each other while they read or change an entry. No thread does other work under a lock: no I/O, no encoding, no
-logging.
+exclude each other when they read or change entries. Under a lock no thread does I/O, encodes or logs.
 
-A strategy has two tables with a lock for each stock, one table for reading and one for writing. So a request finds its
-lock by one dictionary look-up, and then calls only this lock's own functions. The locks are not re-entrant. Waits have
-no timeout, since the work under a lock takes microseconds.
+A strategy has two tables with a lock for each stock: one table for reading, and one table for writing. So a request
+finds its lock by one dictionary look-up, and then calls only the functions of this lock. The locks are not re-entrant.
+A thread waits for a lock without a timeout, since the work under a lock takes microseconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,11 +34,13 @@ class Locking(Protocol):
 
     @property
     def reading(self) -> Mapping[str, Held | None]:
-        """Locks to hold while a stock is read, by the stock's name; None for a stock that is read without a lock."""
+        """Locks that a thread must hold while it reads a stock, by the stock's name; None for a stock that is read
+        without a lock.
+        """
 
     @property
     def writing(self) -> Mapping[str, Held]:
-        """Locks to hold while a stock is read, changed and stored, by the stock's name."""
+        """Locks that a thread must hold while it reads, changes and stores a stock, by the stock's name."""
 
 
 class Mutex:
@@ -68,8 +69,8 @@ class ReadWrite:
 class TwoLevel:
     """Locking by a reader-writer lock on the map of stocks, and a reader-writer lock on each entry.
 
-    The map's lock guards the set of stocks. Every request acquires the map's lock first, and only for reading, since no
-    stock is added or removed while the service runs. An entry's lock guards the entry.
+    The map's lock guards the set of stocks. Every request first acquires the map's lock. Requests acquire this lock
+    only for reading, since no stock is added or removed while the service runs. An entry's lock guards the entry.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -80,9 +81,9 @@ class TwoLevel:
 
 
 class Snapshot:
-    """Locking only of writers: readers read the current immutable entry without a lock. One lock guards all writes.
+    """Locking of writers only. Readers read the current, immutable entry without a lock. One lock guards all writes.
 
-    This is correct because reading and writing a dictionary's value are both atomic in CPython.
+    Readers need no lock because reading and writing a dictionary's value are both atomic in CPython.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -91,8 +92,8 @@ class Snapshot:
 
 
 class ReadWriteLock:
-    """Reader-writer lock: readers share it, and a writer excludes all other threads. Neither readers nor writers
-    starve, since readers that come after a waiting writer must wait too.
+    """Reader-writer lock: readers share the lock, and a writer excludes all other threads. Neither readers nor writers
+    starve, since readers that come after a waiting writer must wait for this writer.
 
     The algorithm is the no-starve solution of A. Downey, *The Little Book of Semaphores*, 4.2.5. A writer holds the
     lock ``turnstile`` while it waits and works; readers only acquire and release ``turnstile``. One writer, or all
@@ -147,8 +148,9 @@ class _Half:
 
 
 class _Both:
-    """Two locks that a thread holds together. They are acquired in the given order, and released in the
-    opposite order."""
+    """Two locks that a thread holds together. The thread acquires them in the given order, and releases them in the
+    opposite order.
+    """
 
     __slots__ = ("_first", "_second")
 
@@ -168,8 +170,8 @@ class _Both:
 class Timed:
     """Wrapper of a locking strategy that calls ``note`` for each acquisition of a lock.
 
-    A read without a lock is no acquisition. Two locks that are acquired together, as in ``TwoLevel``, are one
-    acquisition.
+    A read without a lock does not count as an acquisition. Two locks that a thread acquires together, as in
+    ``TwoLevel``, count as one acquisition.
     """
 
     def __init__(self, locking: Locking, note: Note, clock_ns: Callable[[], int] = now_ns) -> None:
@@ -180,7 +182,7 @@ class Timed:
 
 
 class _TimedLock:
-    """Wrapper of a lock. Passes the two times of every acquisition to ``note``."""
+    """Wrapper of a lock. Calls ``note`` with the two times of every acquisition."""
 
     __slots__ = ("_enter", "_exit", "_note", "_now_ns")
 
@@ -199,27 +201,29 @@ class _TimedLock:
 
 def stamped(locking: Locking, timeline: Timeline) -> Locking:
     """Wraps a locking strategy. The result records each acquisition of a lock in the timeline, for the request that the
-    acquiring thread runs.
+    thread runs.
     """
     local = timeline.local
     return Timed(locking, lambda asked_ns, had_ns: local.stamper.acquired(asked_ns, had_ns), timeline.now_ns)
 
 
 class Sampled:
-    """Wrapper of a locking strategy. For one in ``metrics.ONE_IN`` acquisitions of a lock, passes the time that the
-    thread waited, in seconds, to ``observe``.
+    """Wrapper of a locking strategy. Passes the time that a thread waited for a lock, in seconds, to ``observe``: for
+    one of ``metrics.ONE_IN`` acquisitions.
     """
 
     def __init__(self, locking: Locking, observe: Observe) -> None:
-        timed = Timed(locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9))  # locked 1 µs longer
+        timed = Timed(
+            locking, lambda asked_ns, had_ns: observe((had_ns - asked_ns) / 1e9)
+        )  # keeps the lock 1 µs longer
         number = count().__next__
         self.reading = _Some(locking.reading, timed.reading, number)
         self.writing = _Some(locking.writing, timed.writing, number)
 
 
 class _Some(dict[str, SomeHeld]):
-    """Table of locks. One look-up in ``metrics.ONE_IN`` gives a lock that measures the wait. Every other look-up gives
-    the plain lock.
+    """Table of locks. One of ``metrics.ONE_IN`` look-ups returns a lock that measures the wait. The other look-ups
+    return the plain lock.
     """
 
     def __init__(self, plain: Mapping[str, SomeHeld], timed: Mapping[str, SomeHeld], number: Callable[[], int]) -> None:

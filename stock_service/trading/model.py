@@ -1,8 +1,8 @@
 """Value types of the exchange: stock, side of a trade, outcome, and the replies of the three methods.
 
-All values are immutable, so any thread may use them without a lock. Replies are tuples, since every request makes a
-reply, and making a tuple takes half as long as making a dataclass. Prices are integers, in cents. ``dollars`` makes the
-text in dollars that people read, and ``cents`` converts the dollars that people type.
+All values are immutable, so any thread may use a value without a lock. Replies are tuples: every request makes a reply,
+and making a tuple takes half the time of making a dataclass. Prices are integers, in cents. ``dollars`` converts a
+price to the text that people read. ``cents`` converts the dollars that people type to a price.
 """
 
 import math
@@ -21,7 +21,7 @@ QUANTITY_MAX = 2**31 - 1
 """Largest number of shares in one trade, by the service's specification."""
 
 INT64_MAX = 2**63 - 1
-"""Largest price or volume of the messages' int64 fields."""
+"""Largest price, and largest volume, that an int64 field of the messages can have."""
 
 
 class Side(IntEnum):
@@ -50,7 +50,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """State of a stock at one moment: price in cents, and volume and volume limit in shares."""
+    """State of a stock at one moment: price, in cents; volume and volume limit, in shares."""
 
     name: str
     price_cents: int
@@ -88,11 +88,11 @@ def dollars(price_cents: int) -> str:
 
 
 def within_reach(amount: Decimal) -> bool:
-    """Returns True for an amount that is safe to compute with: finite, under 10^20, and without digits finer than
-    10^-30.
+    """Returns True if computing with the amount is safe: the amount is finite, under 10^20, and has at most 30 decimal
+    places.
 
-    A larger amount fits into no field, and as an integer it could fill the memory. The denominator of an amount with
-    finer digits could also fill the memory.
+    A larger amount fits into no field of a message, and converted to an integer it could fill the memory. The
+    denominator of an amount with more decimal places could also fill the memory.
     """
     return not amount or (amount.adjusted() < 20 and int(amount.as_tuple().exponent) >= -30)
 

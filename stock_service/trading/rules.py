@@ -1,14 +1,14 @@
 """The rules of trading, as pure functions of a stock and a request.
 
 A *step* is a function from a stock to the new stock and a status. A catalog makes each step atomic. The linearizability
-check uses the same functions as its sequential specification. If a step returns the same object that it got, the
-catalog makes no commit: so the catalog distinguishes a refusal from a change. Setting a price to its current value is a
-change.
+check uses the same functions as its sequential specification. If a step returns the stock object that it got, the
+catalog makes no commit. In this way the catalog distinguishes a refusal from a change. Setting a price to its current
+value is a change.
 
 The specified order of checks is: unknown stock, then quantity or price, then side, then suspension. ``trade_refusal``
-and ``update_refusal`` need no stock. ``trade`` checks suspension, which needs the stock. A step must be fast, since it
-runs under a lock. So the steps make stocks by positional arguments, which is three times as fast as
-``dataclasses.replace``.
+and ``update_refusal`` make the checks that need no stock. ``trade`` checks suspension, which needs the stock. A step
+must be fast, since it runs under a lock. So a step makes the new stock by positional arguments, which is three times as
+fast as ``dataclasses.replace``.
 """
 
 from stock_service.trading.model import QUANTITY_MAX, Side, Status, Stock
@@ -49,10 +49,12 @@ def trade(stock: Stock, quantity: int) -> tuple[Stock, Status]:
 
 
 def update_refusal(price_cents: int) -> Status | None:
-    """Returns the status that refuses a price for any stock; None for a valid price. Zero is valid."""
+    """Returns the status that refuses an invalid price; None for a valid price. Zero is valid."""
     return Status.INVALID_PRICE if price_cents < 0 else None
 
 
 def update(stock: Stock, price_cents: int) -> tuple[Stock, Status]:
-    """Step of a valid update: sets the stock's price, in cents. A stock at its volume limit can also get a price."""
+    """Step of a valid update: sets the stock's price, in cents. The price of a stock at its volume limit can also be
+    set.
+    """
     return Stock(stock.name, price_cents, stock.volume_limit, stock.volume), Status.OK

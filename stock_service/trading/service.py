@@ -1,4 +1,4 @@
-"""The stock service: its methods take and return protobuf messages, and call the exchange."""
+"""The stock service. Its methods take and return protobuf messages, and call the exchange."""
 
 from typing import Any
 
@@ -16,15 +16,15 @@ UPDATE = f"/{STOCK_SERVICE}/Update"
 
 KEPT_MAX = 1024
 """Largest catalog, in stocks, for which the service caches the response to each stock's last Lookup. With more stocks,
-finding a cached response in memory would take as much time as it saves.
+finding a cached response in memory would take as much time as making a new response.
 """
 
 
 def stock_service(exchange: Exchange, flush: Flush | None = None) -> Service:
-    """Makes the stock service on an exchange. ``flush`` becomes ``Service.flush``: the function that starts a commit
-    which several requests share.
+    """Makes the stock service on an exchange. ``flush`` becomes ``Service.flush``, the function that starts a commit
+    that several requests share.
 
-    A Lookup of a stock that has not changed since the last Lookup gets the cached response: making a response takes
+    If a stock has not changed since its last Lookup, a Lookup gets the cached response, since making a response takes
     half of a Lookup's time in this module.
     """
     version_of, keeps = exchange.version, exchange.stocks <= KEPT_MAX

@@ -1,3 +1,3 @@
-"""Catalog in memory that several processes share. If a process ends, even by SIGKILL, the catalog stays consistent and
-unlocked.
+"""Catalog in memory that several processes share. If a process ends, even by SIGKILL, the catalog is consistent and
+unlocked afterwards.
 """

@@ -1,13 +1,14 @@
 """The catalog in shared memory: all processes of a server have the same stocks, commit numbers and window of request
 ids.
 
-The memory is an anonymous file (memfd_create(2)). The parent process makes the file, and passes its descriptor to the
-children. The kernel frees the memory when the last process that has the file open ends. One mutex, for all processes
-and threads, guards the whole memory. Readers also hold the mutex.
+The memory is an anonymous file (memfd_create(2)). The parent process makes the file, and passes the file's descriptor
+to the child processes. The kernel frees the memory when the last process with this file ends. One mutex, for all
+processes and threads, guards the whole memory. Readers also hold the mutex.
 
-If a process is killed during a change, the memory is as before or as after the whole change (``memory.py``), and
-unlocked. A trade and the record of its request id are one commit. So a client may send a request again after a process
-was killed: it gets the reply of the trade that was done, or the trade is done now.
+If a process is killed during a change, the memory then has either the whole change or nothing of the change
+(``memory.py``), and is unlocked. A trade and the record of its request id are one commit. So after a process was
+killed, a client may send its trade again. If the trade was done, the client gets the first reply; otherwise the trade
+is done now.
 """
 
 import os
@@ -27,18 +28,18 @@ _MAGIC = 0x53746F636B732031
 _KIND = FIRST_WORD
 _COMMITS = FIRST_WORD + 1
 _RETRY_WINDOW = FIRST_WORD + 2
-_NAMES_AT, _NAMES_BYTES = FIRST_WORD + 3, FIRST_WORD + 4  # offset and length in bytes of all (name, limit), pickled
+_NAMES_AT, _NAMES_BYTES = FIRST_WORD + 3, FIRST_WORD + 4  # offset and length, in bytes, of the pickled names and limits
 _STOCKS = FIRST_WORD + 5
 _STOCK_WORDS = 3  # words of a stock: price in cents, volume, number of the last commit
 
 
 def allot(stocks: Sequence[Stock], retry_window: int = RETRY_WINDOW) -> int:
-    """Makes memory with these stocks, and with room for ``retry_window`` request ids (1 or more) of all processes
-    together. Returns the memory's descriptor, which the caller must close. Any number of ``SharedCatalog`` objects may
-    use the memory.
+    """Makes memory with these stocks, and with room for ``retry_window`` request ids. This number is at least 1, and is
+    for all processes together. Returns the memory's descriptor, which the caller must close. Any number of
+    ``SharedCatalog`` objects may use the memory.
 
-    Each request id takes some 82 bytes from its first use on: 8.2 MB for 100,000 ids. Raises OSError, and OverflowError
-    for a number over 64 bits.
+    A request id takes some 82 bytes from its first use on; 100,000 ids take 8.2 MB. Raises OSError. Raises
+    OverflowError for a price or volume over 64 bits.
     """
     named = pickle.dumps([(stock.name, stock.volume_limit) for stock in stocks])
     window_at = _STOCKS + len(stocks) * _STOCK_WORDS
@@ -65,11 +66,11 @@ class SharedCatalog:
     """One process's ``Catalog`` on the memory that ``allot`` has made.
 
     A step may change a stock's price and volume. Prices and volumes have 64 bits: if a step makes a larger number,
-    ``change`` raises OverflowError, and changes nothing. Waits for the mutex have no timeout.
+    ``change`` raises OverflowError, and changes nothing. A thread waits for the mutex without a timeout.
     """
 
     def __init__(self, memory: Memory) -> None:
-        """The caller must close ``memory``, once no thread uses the catalog. Raises ValueError for memory without a
+        """The caller must close ``memory`` after the last use of the catalog. Raises ValueError for memory without a
         catalog.
         """
         self._memory = memory
@@ -111,7 +112,9 @@ class SharedCatalog:
         return changed
 
     def _stepped(self, name: str, step: Step) -> tuple[Changed, list[int]]:
-        """Applies a step to a stock. Returns the result, and the words to commit. The caller must hold the memory."""
+        """Applies a step to a stock. Returns the result, and the words that the caller must commit. The caller must
+        hold the memory.
+        """
         if name not in self._stocks:
             return (step(None)[1], 0, 0), []
         words = self._words

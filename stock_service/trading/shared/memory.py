@@ -1,16 +1,17 @@
 """Memory that several processes share, with atomic commits: a commit changes all of its words, or no word.
 
-A word is a signed integer of 64 bits. ``Memory.commit`` writes all changes (place and new word) into a journal, then
-writes the length of the journal, and then puts the new words in their places. If a process is killed meanwhile, the
-next holder of the memory finishes the commit: it puts the words of the journal in their places once more. Writing the
-length is the moment of the commit. The length is under 256, so writing it changes a single byte, and cannot be torn. A
-killed process has done all writes before some point of its program, and no write after this point.
+A word is a signed integer of 64 bits. ``Memory.commit`` writes all changes (place and new word) into a journal. Then it
+writes the length of the journal, and finally it puts the new words in their places. If a process is killed during a
+commit, the next holder of the memory finishes the commit: the holder puts the words of the journal in their places once
+more. Writing the length is the moment of the commit. The length is under 256, so writing the length changes a single
+byte, and cannot be done by half. A killed process has done all writes before some point of its program, and no write
+after this point.
 
 ``Memory.bytes`` is a view of the same memory, for data that one process writes before the memory is shared.
 
 The lock between processes is on the first byte of the file: an open file description lock of Linux (``F_OFD_SETLKW`` in
-fcntl(2)). The kernel releases the lock when the process that holds it ends, even by SIGKILL. An older POSIX lock would
-belong to a process: closing any descriptor of the file would release the lock, and the kernel would report a false
+fcntl(2)). The kernel releases the lock when the process that holds it ends, even by SIGKILL. An older POSIX lock
+belongs to a process. Closing any descriptor of the file would release such a lock, and the kernel would report a false
 deadlock when threads of two processes wait for each other. An open file description lock belongs to an open file, and
 has neither fault.
 """
@@ -27,8 +28,8 @@ from types import TracebackType
 WORD_BYTES = 8
 
 _JOURNAL = 0
-"""Place of the word with the journal's length. The length is a number of integers, two for each change. The integers
-follow this word.
+"""Place of the word with the journal's length. The journal follows this word. The length is a number of integers, two
+for each change.
 """
 
 _JOURNAL_WORDS = 64
@@ -45,12 +46,12 @@ _LET_GO = _FLOCK.pack(F_UNLCK, os.SEEK_SET, 0, 1, 0)
 
 
 class Memory:
-    """A file that several processes map into their memory. At a time, only one thread of all processes *holds* the
-    memory, by a ``with`` statement. The holder never sees a partial commit.
+    """A file that several processes map into their memory. By a ``with`` statement a thread *holds* the memory: only
+    one thread of all processes at a time. The holder never sees a partial commit.
 
-    Only the holder may use the attributes and methods, except ``with`` and ``close``. The ``with`` statement blocks,
-    without a timeout, while another thread holds the memory. A thread first acquires a lock of its own process, so at
-    most one thread of each process waits in the kernel.
+    Only the holder may use the attributes and methods, except ``close``. The ``with`` statement blocks, without a
+    timeout, while another thread holds the memory. A thread first acquires a lock of its own process, so at most one
+    thread of each process waits in the kernel.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -60,7 +61,7 @@ class Memory:
         self._map = mmap.mmap(descriptor, 0)
         self.bytes = memoryview(self._map)
         self.words = self.bytes.cast("q")
-        # a new open file, since the lock belongs to the open file, and each process needs a lock of its own
+        # opens the file anew: a lock belongs to an open file, and each process needs its own lock
         self._file = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
         self._threads = Lock()  # acquired before the lock of the file, by the threads of this process
 
@@ -97,7 +98,9 @@ class Memory:
         words[_JOURNAL] = 0
 
     def _finish(self) -> None:
-        """Finishes the commit of a process that was killed during a commit. Does nothing if no commit is unfinished."""
+        """Finishes the commit of a process that was killed during this commit. Does nothing if every commit is
+        finished.
+        """
         words = self.words
         if not words[_JOURNAL]:
             return

@@ -1,9 +1,10 @@
 """Window of request ids in shared memory: a hash table of the last ``retry_window`` ids with their records.
 
-``once.py`` describes a record. Records are numbered from 1. They are in a ring buffer: a new record overwrites the
-oldest record. Records in the same bucket are a chain, the newest record first. A chain ends at the first number of an
-overwritten record, or at 0. So an overwritten record need not be removed from its chain. The window stores an id as its
-digest of 128 bits. Two different ids do not have the same digest by accident; finding two such ids takes 2^64 tries.
+``once.py`` describes a record. Records are numbered from 1, and stored in a ring buffer: a new record overwrites the
+oldest record. The records of one bucket are a chain, the newest record first. A chain ends at the first number that is
+0, or is the number of an overwritten record. So an overwritten record need not be removed from its chain. The window
+stores an id as its digest of 128 bits. Finding two ids with the same digest takes 2^64 tries, so such ids do not occur
+by accident.
 
 Only the holder of the memory may call these functions and methods.
 """
@@ -16,7 +17,7 @@ from stock_service.trading.shared.memory import WORD_BYTES, Memory
 
 # Offsets of words in the window.
 _IDS = 0  # number of ids so far, which is the number of the newest record
-_BUCKETS = 1  # first bucket; a bucket is a word with the number of a chain's first record
+_BUCKETS = 1  # first bucket; a bucket is a word: the number of the first record of a chain
 
 # Offsets of words in a record.
 _KEY = 0  # two words: the digest of the id
@@ -52,8 +53,8 @@ def _buckets(retry_window: int) -> int:
 
 
 class RetryWindow:
-    """Window of request ids in a ``Memory``. ``begin`` is the place of the window's first word in the memory.
-    ``retry_window`` is the largest number of ids in the window.
+    """Window of request ids in a ``Memory``. ``begin`` is the place of the window's first word. ``retry_window`` is the
+    largest number of ids in the window.
     """
 
     def __init__(self, memory: Memory, begin: int, retry_window: int) -> None:
@@ -77,7 +78,7 @@ class RetryWindow:
         return None
 
     def adding(self, key: Key, record: bytes) -> list[int]:
-        """Returns the changes for ``Memory.commit`` that add a new id and its record. In a full window the changes
+        """Returns the changes that add a new id and its record, for ``Memory.commit``. In a full window these changes
         overwrite the record of the oldest id.
         """
         words = self._words
@@ -89,7 +90,7 @@ class RetryWindow:
         return [*changes, self._at + _IDS, number]
 
     def _place(self, number: int) -> int:
-        """Returns the place of the record with a number. The record may have been overwritten by a newer record."""
+        """Returns the place of the record with this number. A newer record may have overwritten the record."""
         return self._records + (number - 1) % self._most * _RECORD_WORDS
 
     def _bucket(self, key: Key) -> int:
