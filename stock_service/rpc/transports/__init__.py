@@ -1,9 +1,9 @@
 """Table of the transports, and their common interface. A transport carries a service's requests over a network.
 
 Each transport is a folder with a server and a client. A transport uses a ``Service``, and knows nothing about stocks.
-The folder's module has the attributes of the protocol ``Transport``, which state every special property of the
-transport. So no code outside a transport depends on the transport's name. ``load`` imports only the chosen transport:
-so a socket server never imports gRPC.
+The folder's module has the attributes of the protocol ``Transport``. The attributes state every property in which
+transports differ. So no code outside a transport depends on the transport's name. ``load`` imports only the chosen
+transport. So a server on sockets never imports grpcio.
 """
 
 import argparse
@@ -21,8 +21,8 @@ from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 
 class Server(Protocol):
-    """A server that is listening. ``stop`` ends the server's own threads. The code that made the server must stop the
-    executor.
+    """A server that is listening. ``stop`` ends the server's own threads, but not the executor. The code that made the
+    server must stop the executor.
     """
 
     @property
@@ -32,8 +32,8 @@ class Server(Protocol):
     def stop(self, grace_s: float) -> bool:
         """Stops accepting, closes idle connections, and finishes accepted requests. Blocks until the stop is complete.
 
-        Returns True if all accepted requests ended within ``grace_s``. Gives up the other requests, and then returns
-        False. May be called again. Does not stop the executor: the caller must stop the executor next.
+        Returns True if all accepted requests ended within ``grace_s``. Otherwise gives up the remaining requests, and
+        returns False. May be called again. After ``stop``, the caller must stop the executor.
         """
 
 
@@ -44,8 +44,9 @@ class Connection(Protocol):
         """Sends an encoded request of the method ``path`` (``/package.Service/Method``), and returns the encoded
         response. Blocks for ``timeout_s`` at most; raises a Fault.
 
-        After DeadlineExceeded or Unavailable the client cannot know whether the server has executed the request. The
-        connection may be used again, and reconnects if necessary. The connection never sends a request twice.
+        After DeadlineExceeded or Unavailable the client cannot know whether the server has executed the request. After
+        a Fault the connection may be used again, and reconnects if necessary. The connection never sends a request
+        twice.
         """
 
     def close(self) -> None:
@@ -62,13 +63,17 @@ class Transport(Protocol):
     REFUSED_EXECUTORS: Mapping[str, str]
     """Names of the executors that the transport's server cannot use, each with the reason."""
     TAKES_LISTENER: bool
-    """True if a server can take over the listening socket of a previous server, from ``ServeOptions.listener``."""
+    """True if the transport's server can use the listening socket of a previous server (``ServeOptions.listener``)."""
 
     TLS_PROTOCOLS: Sequence[str]
-    """Protocol names that the transport's server accepts in TLS (ALPN). Empty for a protocol without such a name."""
+    """Names of the protocol that the transport's server accepts in TLS (ALPN). Empty for a protocol without such a
+    name.
+    """
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Adds the options that only this transport's server has, if any, to a command line."""
+        """Adds the options that only this transport's server has to a command line. A transport without such options
+        adds none.
+        """
 
     def own_options(self, options: argparse.Namespace) -> object:
         """Returns the values of the transport's own options, for ``ServeOptions.own``; None for a transport without own
@@ -92,7 +97,7 @@ class Transport(Protocol):
         """Makes the lean client's codec for a new connection. Imports no library of the transport.
 
         The codec shows ``token`` to the server, unless ``token`` is empty. The codec sends ``metadata`` with every
-        request; a transport whose requests have no metadata raises UsageError.
+        request; if the transport's requests cannot have metadata, raises UsageError.
 
         Returns None for a protocol that only a library can speak. Then only the library's client can send a load.
         """

@@ -2,14 +2,14 @@
 
 One event loop on one thread receives all calls. ``--dispatch`` decides which thread answers the calls:
 
-- ``loop`` (the default): the loop itself answers one call after the other, and hands no call to another thread. The
-  executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits the calls under way. A
-  handler that blocks delays all other calls, health checks and a stop. A method may have a coroutine function
-  (``Method.on_loop``): the loop awaits the coroutine, and answers other calls meanwhile.
+- ``loop`` (the default): the loop itself answers all calls, one after the other. The executor's threads stay idle. The
+  sum of ``--workers`` and ``--queue-limit`` only limits the number of calls under way. While a handler blocks, all
+  other calls, health checks and a stop must wait. A method may have a coroutine function (``Method.on_loop``): the loop
+  awaits the coroutine, and answers other calls meanwhile.
 - ``request``: a call is a task of the executor, and the loop sends the reply.
 
-The server listens only on a loopback address. After one call whose path is not UTF-8, grpcio's asyncio server takes no
-further call. So any client that reaches the server could make the server useless for all other clients.
+The server listens only on a loopback address. The reason is a fault of grpcio: after one call whose path is not UTF-8,
+its asyncio server takes no further call. So any client that can connect could stop the service for all other clients.
 
 The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. All gRPC
 transports share one codec, and grpcio's client. The first use of the server or of the client imports grpcio.
