@@ -1,9 +1,9 @@
 """Admission control: limits on the wait of a request, and on the number of tasks that the executor gets. No I/O.
 
-A connection becomes readable when bytes arrive after the server has read all earlier bytes. At this time the wait of
-the requests in the new bytes begins. While the executor keeps up, no request is refused for its wait. Once the executor
-is behind, requests wait in the server's queue. The server then begins some requests of one connection, in the
-connection's *turn* (``queue.py``). Then the next connection has its turn.
+The wait of a request begins when the oldest unread bytes of its connection arrive. While the executor keeps up, no
+request is refused for its wait. Once the executor is behind, requests wait in the server's queue. The server then
+begins some requests of one connection, in the connection's *turn* (``queue.py``). Then the next connection has its
+turn.
 
 - **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and in CoDel's
   variant for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS``
@@ -17,10 +17,9 @@ connection's *turn* (``queue.py``). Then the next connection has its turn.
   ``BURST_MS``.
 - **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
   task. If tasks compute, the GIL lets one thread run at a time. Then more threads end no more tasks, and only keep the
-  reading thread from the GIL. So the server measures the executor's processor time. If the executor has computed for
-  nearly all the time that the reading thread has left, the number of threads that get a task falls by a quarter.
-  Otherwise the number grows by a quarter. After a fall, the executor must end the surplus tasks before the number falls
-  again.
+  reading thread from the GIL. So the server measures the executor's processor time. If the executor computes for nearly
+  all the time that the reading thread leaves, the number of threads with a task falls by a quarter. Otherwise the
+  number grows by a quarter. After a fall, the executor must end the surplus tasks before the number falls again.
 """
 
 INTERVAL_MS = 100
@@ -77,8 +76,8 @@ PAUSE_MS_MAX = 20
 _MS = 1_000_000
 
 READING_NS = _MS
-"""Nanoseconds for which the reading thread reads connections, while requests wait, before the executor gets more tasks.
-Tasks that compute would take the GIL from the reading thread.
+"""Time in nanoseconds. While requests wait, the reading thread reads connections for this time before the executor gets
+more tasks: tasks that compute would take the GIL.
 """
 
 

@@ -13,8 +13,8 @@ longest time, to make room for a new connection. So clients that connect and sen
 from connecting. A connection with a current or very recent request stays open.
 
 **Age.** A client that keeps its connection for ever never connects to a server that was added later. So an option
-limits the age of connections. Each connection has its own age limit, varied by a tenth, so that connections that began
-together do not end together. At its age limit the connection begins to end. The server tells the client to use another
+limits the age of connections. Each connection's age limit is varied by a tenth. So connections that began together end
+at different times. At its age limit the connection begins to end. The server tells the client to use another
 connection: in HTTP/2 by GOAWAY, in HTTP/1.1 by ``Connection: close`` with the next reply. In the sockets protocol the
 server answers the requests that it has already read, and then sends a *goodbye*: a last frame which tells the client
 that the server has begun no later request. After the grace the server closes the connection.
@@ -23,8 +23,8 @@ that the server has begun no later request. After the grace the server closes th
 replies that clients do not take, and, with TLS, the bytes of a handshake or of a partial record. The limit of a frame's
 size also limits the bytes of one connection. But a thousand such connections would hold too many bytes. If the sum of
 all bytes is over the budget, the server closes the connection that holds the most bytes. The server repeats this step
-until the sum is within the budget. So a connection that holds few bytes stays open. Of connections that hold equally
-many bytes, the server closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF
+until the sum is within the budget. So a connection that holds few bytes stays open. If several connections hold the
+most bytes, the server closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF
 limits for each connection.
 """
 
@@ -80,8 +80,8 @@ class Lingering:
 
 
 class LingeringClose(Generic[Request]):
-    """The half-closed connections of a server. Any thread may call ``stop``; only the reading thread may call the other
-    methods. Times are on ``time.monotonic_ns``.
+    """The half-closed connections of a server. Only the reading thread uses the object; ``stop`` is thread-safe. Times
+    are on ``time.monotonic_ns``.
     """
 
     def __init__(
@@ -262,8 +262,7 @@ class BufferedBytes(Generic[Request]):
 class Connections(Generic[Request]):
     """The open connections of a server. Closes connections at their limits. Only the reading thread uses this object.
 
-    Only this class closes connections. So while other code uses a descriptor, nobody closes the descriptor, and the
-    kernel does not give its number to another file.
+    Only this class closes connections.
     """
 
     def __init__(
@@ -295,8 +294,8 @@ class Connections(Generic[Request]):
         """
 
     def room(self, now_ns: int) -> bool:
-        """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
-        idle longest, if any connection has been idle for ``EVICT_AFTER_S``.
+        """Returns True if the server may accept one more connection. At the limit, first evicts the connection that
+        ``IdleEviction`` finds.
         """
         if len(self.by_fd) < self._most:
             return True

@@ -361,8 +361,8 @@ class ServedConnection(Generic[Request]):
         self.stream.cut()
 
     def close(self) -> None:
-        """Closes the socket. Only the reading thread may call this method. Before the call, the workers must have ended
-        all requests of the connection, or the server must have abandoned the workers.
+        """Closes the socket. Only the reading thread may call this method, and only after the workers have ended the
+        connection's requests, or were abandoned.
         """
         with self._lock:
             self.stream.close()

@@ -1,7 +1,7 @@
 """Group commit: the requests of a batch share one write to the disk, and use no thread while they wait for this write.
 
-A method that must wait for the write raises the exception ``Waiting``. So its thread becomes free for another request.
-After the write, the server calls the method again, and the method returns the reply (``rpc/waiting.py``).
+A method that must wait for the write raises ``Waiting``, and so frees its thread. After the write, the server calls the
+method again, and the method returns the reply (``rpc/waiting.py``).
 """
 
 import time
@@ -56,8 +56,8 @@ def polling_behind(poll: Poll) -> Poll:
     Clients that got these replies soon send their next requests. So the server reads all these requests together, and
     the requests share the next commit.
 
-    The result polls twice, and drops the events of the first poll. So the epoll must be level-triggered: the second
-    poll then reports these events again.
+    The result polls twice, and drops the events of the first poll. The epoll must be level-triggered: then the second
+    poll reports these events again.
     """
 
     def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:

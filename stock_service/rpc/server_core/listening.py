@@ -45,8 +45,8 @@ connections takes a millisecond.
 """
 
 _REFUSED_READS = 4
-"""Largest number of reads from a client whose connection the server refuses. Without this limit, a client that sends
-faster than the server reads would keep the server busy.
+"""Largest number of reads from a client whose connection the server refuses. The client may send faster than the server
+reads.
 """
 
 

@@ -19,8 +19,8 @@ Otherwise the budget is all of this thread's time. The time that any thread take
 time for reading.
 
 The server takes the waiting connections in the order in which they joined the queue. So every client has its turn. But
-every second turn is for a *cheap* connection. A connection is cheap if all its low-priority reads together have taken
-at most ``WHILE_NS``. So a new client does not wait until all costly connections have had their turns.
+every second turn is for a *cheap* connection. All low-priority reads of a cheap connection together have taken at most
+``WHILE_NS``. So a new client does not wait for all costly connections.
 
 | state of a connection | event | action | next state |
 |---|---|---|---|
@@ -48,9 +48,7 @@ takes 2 ms.
 """
 
 REST = 4
-"""Ratio of two times while other connections have work: the length of the pause after low-priority reads, divided by
-the time that these reads took.
-"""
+"""Time of the pause after low-priority reads, divided by the time of these reads, while other connections have work."""
 
 PAUSE_S = 0.001
 """Longest sleep of the reading thread, in seconds, while connections wait for low-priority reads: epoll's smallest
@@ -102,8 +100,8 @@ class LowPriorityReads(Generic[Request]):
 
     def serve(self, others: bool) -> None:
         """Reads waiting connections, for ``WHILE_NS`` at most. ``others`` is True if requests are under way, or if the
-        server has just read other connections. If ``others`` is True, ``serve`` reads nothing during the pause that
-        follows low-priority reads.
+        server has just read other connections. If so, ``serve`` reads nothing during the pause after low-priority
+        reads.
         """
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:

@@ -60,8 +60,8 @@ class ServeOptions:
     idle_timeout_s: float = 300.0
     """Time in seconds. The server closes a connection on which nothing has happened for this time."""
     connection_age_s: float = 0.0
-    """Age limit of a connection in seconds; 0 for no limit. Each connection's limit differs from this age by a tenth at
-    most. At its limit the server tells the client to connect again.
+    """Age limit of a connection in seconds, varied by a tenth; 0 for no limit. At this age the server tells the client
+    to connect again.
     """
     connection_grace_s: float = 5.0
     """Time in seconds for the calls of a connection to end after the age limit."""
@@ -98,12 +98,11 @@ class ReadOptions:
     """Options of the transports on the server core. Other transports may use some of these options."""
 
     read_timeout_s: float = 10.0
-    """Limit of two times, in seconds: from the arrival of a request's first byte to the arrival of its last byte, and
-    from the sending of a reply until the client has taken the reply.
+    """Limit of two times, in seconds: from a request's first byte to its last byte, and until the client takes a reply.
     """
     delay_target_ms: float = 20.0
-    """Time in milliseconds. A request in a standing queue that waits longer is refused, by the rules of
-    ``admission.py``. 0: no request is refused for its wait.
+    """Delay target in milliseconds (``admission.py``). The server refuses requests that wait longer in a standing
+    queue; 0: no such refusal.
     """
     buffered_bytes_max: int = 64 << 20
     """Largest number of bytes that all connections together may hold. These are the bytes of unfinished requests, of

@@ -47,10 +47,10 @@ class WireProtocol(Protocol[Request]):
         """Encodes the reply that refuses a request with a fault."""
 
     def decoder(self) -> RequestDecoder[Request]:
-        """Makes the decoder of a new connection. The decoder cuts received bytes into requests."""
+        """Makes the decoder that cuts a new connection's bytes into requests."""
 
     def timeout_ms(self, request: Request) -> int:
-        """Returns a request's time limit in milliseconds; 0 for a request without a time limit."""
+        """Returns a request's time limit in milliseconds; 0 for no time limit."""
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """Encodes the last bytes of a connection that the server closes because of a fault."""
@@ -152,8 +152,8 @@ def methods_of(service: Service) -> Methods:
 
 
 def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
-    """Wraps the protocol's ``answer``. For each request, the wrapper writes three times to the timeline: the arrival of
-    the request, the time when a thread begins the request, and the time when the reply is encoded.
+    """Wraps the protocol's ``answer``. For each request, the wrapper writes three times to the timeline: the arrival,
+    the begin on a thread, and the end of the reply's encoding.
 
     The caller of the wrapper must write the time when the reply was sent.
     """

@@ -3,13 +3,13 @@ turns.
 
 In the *turn* of a connection, the server begins some requests of this connection. Then the next connection has its
 turn. Every second turn is for connections that *send little*. Such a connection has few waiting requests, and had no
-recent refusal. So clients that send too much delay a client that sends little only by short times, and clients that
-send much still get turns. A client that opens a new connection after each refusal gains nothing. While some clients
-send little and other clients send much, few requests are begun at a time.
+recent refusal. So clients that send too much hardly delay a client that sends little, and still get turns. A new
+connection after each refusal gains a client nothing. While some clients send little and other clients send much, few
+requests are begun at a time.
 
 The queue refuses a request that has waited too long for its turn. If too many requests wait when a connection joins the
-queue, this connection keeps only an equal share of the waiting requests. The queue refuses the oldest requests of this
-connection beyond the share.
+queue, the connection keeps only an equal share of the waiting requests. The queue refuses the connection's older
+requests.
 
 ``admission.py`` has the limits on a request's wait, and on the tasks of the executor. Only the reading thread uses this
 module. Left out: reading the connections (``reactor.py``).
@@ -92,8 +92,8 @@ class Turns(Generic[Request]):
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
         """Adds a connection with requests that wait for a turn. ``room`` is the limit of the waiting requests of all
-        connections together. If more requests wait, ``join`` refuses the oldest requests of this connection, until the
-        connection has only an equal share of ``room``.
+        connections together. If more requests wait, ``join`` refuses the connection's oldest requests, down to an equal
+        share of ``room``.
         """
         stream = connection.stream
         number = stream.releasable()
@@ -159,11 +159,11 @@ class Turns(Generic[Request]):
     def fair_room(self, room: int, now_ns: int) -> int:
         """Returns the number of requests that the server begins at a time. Usually this number is ``room``. While some
         connections send little and other connections send much, the number may be smaller: half the number of waiting
-        connections, or the number that keeps the executor busy, if this number is larger.
+        connections, or a larger number that keeps the executor busy.
 
-        The reason: a client that sends little sends its next request only after a reply. With large numbers, this
-        client would wait for many requests of other clients each time. While the executor is behind, the reading thread
-        sleeps. So the executor must get enough tasks for the time of this sleep.
+        The reason: a client that sends little sends its next request only after a reply. Each time, this client would
+        wait for many requests of other clients. While the executor is behind, the reading thread sleeps. So the
+        executor must get enough tasks for this sleep.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.ahead.lasting < FEW:
             return room  # also if requests take long, since few requests at a time would leave threads idle
@@ -190,8 +190,8 @@ class Turns(Generic[Request]):
     # ---- refusing
 
     def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Refuses those requests of a connection that waited too long before the server read them, even if no
-        connection waits for a turn.
+        """Refuses a connection's requests that waited too long before the read. Acts even if no connection waits for a
+        turn.
         """
         if not self.queue:
             self.delay.emptied(now_ns)

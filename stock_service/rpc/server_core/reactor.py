@@ -6,9 +6,8 @@ the replies to pipelined requests may come in another order than the requests. W
 the same.
 
 Only the reading thread accepts, reads, registers and closes connections. So while a thread uses a descriptor, no other
-thread can close the descriptor. A thread that runs a request only sends the reply, with the connection's lock. For any
-other work, this thread asks the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of a
-connection.
+thread can close the descriptor. A thread that runs a request only sends the reply, with the connection's lock. Any
+other work is asked of the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of a connection.
 """
 
 import select
@@ -93,7 +92,7 @@ class RequestServer(Generic[Request]):
         self._reader.start()
 
     def stop(self, grace_s: float) -> bool:
-        """Drains and ends the server. Blocks. Returns True if all accepted requests ended within ``grace_s`` seconds."""
+        """Drains and ends the server. Blocks. Returns True if all requests ended within ``grace_s`` seconds."""
         ending = self._ending
         self._connections.lingering.stop(grace_s)
         ending.asked = True
@@ -122,7 +121,7 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
-        """Main function of the reading thread. Returns when the drain has closed all connections, or after the grace."""
+        """Main function of the reading thread. Ends when the drain has closed all connections, or after the grace."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
         batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None
@@ -199,7 +198,7 @@ class RequestServer(Generic[Request]):
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Handles one event of a connection: the connection was reset, bytes came, or the kernel can take more bytes."""
+        """Handles an event of a connection: a reset, received bytes, or free space in the send buffer."""
         state = connection.stream.state
         if connection.events < 0:  # the connection was cut after this event
             return
@@ -240,8 +239,8 @@ class RequestServer(Generic[Request]):
             self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads a connection once. Then adds a request to the batch, or looks after the connection. Returns False if no
-        byte came, and True if bytes came, the client has ended its sending, or an error occurred.
+        """Reads a connection once. Then adds a request to the batch, or looks after the connection. Returns False if
+        nothing came, and True after bytes, the client's end or an error.
         """
         turns = self._queue.turns
         if connection.refused_ns and now_ns - connection.refused_ns > REFUSED_NS:
@@ -284,7 +283,7 @@ class RequestServer(Generic[Request]):
         return True
 
     def _attend(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Looks after a connection whose state has changed. During the drain, also reads the bytes that have arrived."""
+        """Looks after a connection that has changed. During the drain, also reads the bytes that have arrived."""
         self._look_after(connection, now_ns)
         if self._ending.draining and connection.stream.state is not CLOSED:  # CLOSED: a late ``_ask``
             self._read_last(connection, now_ns)

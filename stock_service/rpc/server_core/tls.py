@@ -147,8 +147,8 @@ class TlsStream:
 
     @property
     def unsent(self) -> bool:
-        """True if the stream has encrypted bytes that are not sent yet. If these bytes belong to a reply, the core also
-        keeps the plain bytes.
+        """True if the stream has unsent encrypted bytes. If the bytes belong to a reply, the core also keeps the plain
+        bytes.
         """
         return bool(self._unsent)
 
@@ -175,12 +175,11 @@ class TlsStream:
         self._socket.shutdown(socket.SHUT_WR)
 
     def unacknowledged(self) -> int:
-        """Returns the number of encrypted bytes that are not sent yet, or that the peer's kernel has not acknowledged."""
+        """Returns the number of encrypted bytes that are unsent, or that the peer's kernel has not acknowledged."""
         return unacknowledged_bytes(self._socket) + len(self._unsent)
 
     def held(self) -> int:
-        """Returns the number of bytes of memory that unread bytes, unsent bytes, and OpenSSL's handshake or partial
-        record take.
+        """Returns the memory, in bytes, of unread and unsent data, and of OpenSSL's handshake or partial record.
 
         The result is 0 for a client that has sent nothing yet.
         """

@@ -21,9 +21,7 @@ from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 
 class Server(Protocol):
-    """A server that is listening. ``stop`` ends the server's own threads, but not the executor. The code that made the
-    server must stop the executor.
-    """
+    """A server that is listening. ``stop`` ends the server's own threads."""
 
     @property
     def address(self) -> Address:

@@ -8,11 +8,11 @@ One event loop on one thread receives all calls. ``--dispatch`` decides which th
   awaits the coroutine, and answers other calls meanwhile.
 - ``request``: a call is a task of the executor, and the loop sends the reply.
 
-The server listens only on a loopback address. The reason is a fault of grpcio: after one call whose path is not UTF-8,
-its asyncio server takes no further call. So any client that can connect could stop the service for all other clients.
+The server listens only on a loopback address. After one call whose path is not UTF-8, grpcio's asyncio server takes no
+further call. So any client that can connect could end the service for all other clients.
 
-The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. All gRPC
-transports share one codec, and grpcio's client. The first use of the server or of the client imports grpcio.
+The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. The first use of
+the server or of the client imports grpcio.
 """
 
 import argparse

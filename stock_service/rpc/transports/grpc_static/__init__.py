@@ -37,8 +37,8 @@ codec, null_answers = grpcio.codec, grpcio.null_answers
 __getattr__ = grpcio.loaded  # gives ``connect``
 
 _RESETS = 4
-"""Ratio of two limits of a connection: the core's limit of requests under way, divided by ``pipeline_max`` (the limit
-of open calls). The core also counts requests whose call was reset, so its limit is larger.
+"""The core's limit of a connection's requests under way, divided by ``pipeline_max`` (the limit of open calls). The
+core also counts requests whose call was reset.
 """
 
 

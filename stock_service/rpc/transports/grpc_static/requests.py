@@ -59,7 +59,7 @@ class GrpcRequests:
         self._streams_max = streams_max
 
     def decoder(self) -> GrpcSession:
-        """Makes the session of a new connection, which cuts bytes into requests. A request is one message of a call."""
+        """Makes the session that cuts a new connection's bytes into requests. A request is one message of a call."""
         return GrpcSession(self._kinds, self._message_bytes_max, self._streams_max, time.monotonic_ns)
 
     def answer(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
@@ -90,7 +90,7 @@ class GrpcRequests:
         return None if path == _CHECK or request[0].kind else path
 
     def timeout_ms(self, request: GrpcRequest) -> int:
-        """Returns a call's time limit in milliseconds; 0 for a call without a time limit."""
+        """Returns a call's time limit in milliseconds; 0 for no time limit."""
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:

@@ -2,8 +2,8 @@
 have come.
 
 grpcio calls only the method ``submit`` of its thread pool. grpcio counts a call as running until the Future of
-``submit`` is done. If more than ``maximum_concurrent_rpcs`` calls run, grpcio itself refuses a call. ``submit`` never
-raises: an exception would end grpcio's serving thread, and every later call would hang.
+``submit`` is done, and itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: an exception
+would end grpcio's serving thread, and every later call would hang.
 
 Each thread has its own ``Arrival``: the time when its current call came, and the fault if the call must be refused. The
 handlers (``handlers.py``) read the ``Arrival`` of their thread.
@@ -91,8 +91,8 @@ class CallPool(Executor):
     def _insist(self, task: Task) -> None:
         """Offers a task to the executor until the executor takes the task. Blocks; runs on the pool's own thread.
 
-        grpcio submits no more calls than the executor's limit. But the executor may still refuse a call for a short
-        time: a thread whose call has just ended is not free yet, or the system refuses a new thread.
+        grpcio submits no more calls than the executor's limit. But a thread whose call has just ended may not be free
+        yet, or the system may refuse a new thread.
         """
         while True:
             try:

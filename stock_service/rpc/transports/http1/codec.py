@@ -1,7 +1,7 @@
 """Codecs of HTTP/1.1 for the lean client (``codec.Codec``) and for the null server (``codec.NullAnswers``). No I/O.
 
-A connection has one call at a time. Responses of HTTP/1.1 come in the order of the requests, so the response to a
-second call would wait for the first response. After a client abandons a call, the connection cannot be used any more.
+A connection has one call at a time: HTTP/1.1 answers in order, so a second response would wait for the first response.
+After a client abandons a call, its connection cannot be used any more.
 
 A call names a method by the method's path, with a message in protobuf; or by a route such as ``PUT /entities/5``, with
 a message in JSON.

@@ -64,7 +64,7 @@ class Http:
         self._dated = (-1, b"")  # monotonic second, and its field Date; one tuple, so that threads see both
 
     def decoder(self) -> HttpDecoder[RequestHead]:
-        """Makes the decoder of a new connection, which cuts bytes into requests."""
+        """Makes the decoder that cuts a new connection's bytes into requests."""
         return request_decoder(self._heads, self._frame_bytes_max, self._check_site)
 
     def answer(self, request: HttpMessage[RequestHead], arrived_ns: int, peer: Address) -> bytes:
@@ -104,7 +104,7 @@ class Http:
         return self._response(request.head, code, detail.encode(), TEXT)
 
     def timeout_ms(self, request: HttpMessage[RequestHead]) -> int:
-        """Returns a request's time limit in milliseconds; 0 for a request without a time limit."""
+        """Returns a request's time limit in milliseconds; 0 for no time limit."""
         return request.head.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
@@ -219,8 +219,8 @@ def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:
 
 
 def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
-    """Returns the refusal of a content type that is not in ``kinds``. Returns None if the type is accepted, or if the
-    request needs no content.
+    """Returns the refusal of a content type that is not in ``kinds``. Returns None if the type is in ``kinds``, or if
+    the request has no content and its verb is not POST.
     """
     if head.kind in kinds or (head.verb != b"POST" and not head.length):
         return None
