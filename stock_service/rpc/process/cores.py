@@ -150,9 +150,7 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the watching thread, if there is such a thread. Returns a text on the cores of this process, for
-        ``--stats``.
-        """
+        """Ends the thread that moves threads, if any. Returns a text on the cores of this process, for ``--stats``."""
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"

@@ -96,7 +96,7 @@ def _fill(folder: Path, names: x509.SubjectAlternativeName, days: int, callers: 
 
 
 def _general_name(host: str) -> x509.GeneralName:
-    """Makes the entry for a host, by address or name, in a certificate. Raises UsageError."""
+    """Makes a certificate's entry for a host, by address or name. Raises UsageError."""
     if not host:
         raise UsageError("--hosts", host, "names and addresses, in ASCII")
     try:

@@ -41,8 +41,8 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Time in seconds. The parent waits for the end of the children for their grace, and then for this time. A child may
-have to finish its start first, and a library may continue to work after the grace.
+"""Time in seconds that the parent waits for its children after the end of their grace. A child may have to finish its
+start first, and a library may continue to work after the grace.
 """
 
 _GONE_S = 5.0

@@ -1,4 +1,5 @@
-"""Hand-over of a server's port and store to the next server, so that a restart fails no request: ``--hand-over PATH``.
+"""Hand-over of a server's port and store to the next server, so that no request fails at a restart: ``--hand-over
+PATH``.
 
 The old server runs, and offers its listening socket on a Unix socket at PATH. An operator starts the new server with
 the same command. If no server is at PATH, the new server is the first server, and opens its port itself. Otherwise the
@@ -143,7 +144,7 @@ class HandOver:
         except TimeoutError:
             _log.warning("the server before has no store any more, and has not ended within %g s", self.old_end_s)
         except OSError:
-            pass  # the server before has ended already
+            pass  # the previous server has ended already
         assert self.store is not None
         self.store.go_on()
 

@@ -174,7 +174,7 @@ class LingeringClose(Generic[Request]):
 
 
 EVICT_AFTER_S = 1.0
-"""Seconds without events after which a connection may be evicted. An active client sends bytes sooner."""
+"""Time in seconds. A connection without events for this time may be evicted: an active client sends bytes sooner."""
 
 _AT_ONCE = 64
 """Largest number of idle connections that one search finds and keeps for later evictions."""

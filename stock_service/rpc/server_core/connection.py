@@ -1,7 +1,7 @@
 """A client's connection: its I/O, and its buffer of reply bytes that the client has not taken yet. No function blocks.
 
-``ByteStream`` is the interface of the I/O: over TCP in this module (``PlainStream``), over TLS in ``tls.py``. In a
-plain stream, ``receive`` and ``send`` are the socket's own functions, so the stream costs no additional call.
+``ByteStream`` is the interface of the I/O. ``PlainStream`` is its implementation without TLS, ``tls.TlsStream`` with
+TLS. In a plain stream, ``receive`` and ``send`` are the socket's own functions, so the stream costs no additional call.
 ``receive`` returns a new object, and does not fill a buffer (``recv_into``): requests still refer to the received bytes
 after the next read, so a buffer would have to be copied.
 

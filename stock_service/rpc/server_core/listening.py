@@ -58,7 +58,7 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
         return options.listener.socket.dup()
     address, family = (options.host, options.port), family_of(options.host)
     listener = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=options.shares_port)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # accepted sockets inherit it
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # accepted sockets inherit the size
     return listener
 
 

@@ -56,7 +56,7 @@ class WireProtocol(Protocol[Request]):
         """Encodes the last bytes of a connection that the server closes because of a fault."""
 
     def goodbye(self) -> bytes:
-        """Encodes the last bytes of a connection that the server ends after all replies; may be empty.
+        """Encodes the last bytes of a connection that the server ends after all replies. The result may be empty.
 
         The bytes tell the client that the server has begun no request except the answered requests.
         """

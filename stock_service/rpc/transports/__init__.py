@@ -86,9 +86,9 @@ class Transport(Protocol):
     ) -> Connection:
         """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
-        Raises Unavailable; DeadlineExceeded if the server's host does not answer (with grpcio: Unavailable); UsageError
-        if the files of ``credentials`` cannot be used; Unauthenticated if the server refuses the token in the first
-        request (only on sockets).
+        Raises DeadlineExceeded if the server's host does not answer (with grpcio: Unavailable), otherwise Unavailable.
+        Raises UsageError if the files of ``credentials`` cannot be used. On sockets, raises Unauthenticated if the
+        server refuses the token.
         """
 
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
@@ -113,7 +113,7 @@ TRANSPORTS: dict[str, str] = {
     "grpc_static": "stock_service.rpc.transports.grpc_static",
     "grpc_aio": "stock_service.rpc.transports.grpc_aio",
 }
-"""Path of every transport's module, by the transport's name on the command line (``--transport``)."""
+"""Import path of every transport's module, by the transport's name on the command line (``--transport``)."""
 
 
 def load(name: str) -> Transport:

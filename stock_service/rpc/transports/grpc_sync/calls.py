@@ -49,8 +49,8 @@ class CallPool(Executor):
         self.waiting: set[object] = set()
         """One object for each call that waits for a thread. Calls that came after ``refuse`` do not count."""
         self.give: Callable[[Task], None] = self._offer
-        """Function that gives a task to a thread. Before the server starts, other code may replace this function by a
-        wrapper that records times.
+        """Function that gives a task to a thread. Before the server's start, a wrapper that records times may replace
+        this function.
         """
         self._execute = execute
         self._submit = submit

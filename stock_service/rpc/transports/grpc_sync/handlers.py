@@ -25,8 +25,8 @@ Handler = Callable[[bytes, grpc.ServicerContext], bytes]
 """Function that grpcio calls for a method, with the encoded request. Returns the encoded response."""
 
 EMPTY_NS = 1_000_000
-"""Time in nanoseconds. If a call has waited for a thread at most this time, the executor's queue counts as empty.
-Waking a thread takes a tenth of this time.
+"""Time in nanoseconds. If a call waited for a thread at most this time, the executor's queue counts as empty. Waking a
+thread takes a tenth of this time.
 """
 
 TIMEOUT_MS_MAX = 3_600_000

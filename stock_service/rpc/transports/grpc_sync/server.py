@@ -62,7 +62,7 @@ class GrpcServer:
         self._watches = _Watches(service.health)
         checks = Checks(options.access, service)
         handlers = {path: self._handlers.handler(path, method, checks) for path, method in service.methods.items()}
-        handlers[CHECK] = partial(answered, behaviour_of(service.methods[CHECK]))  # no refusal, and no wait at a stop
+        handlers[CHECK] = partial(answered, behaviour_of(service.methods[CHECK]))  # never refused; a stop does not wait
         add_methods(self._server, handlers, self._watches.watch, self._reflections.own(checks.reflect))
         self.address: Address = (options.host, add_port(self._server, options))
         self._server.start()

@@ -5,12 +5,12 @@ A client calls a method by ``POST /package.Service/Method``, with a message in p
 route, in JSON. The server answers a connection's requests one at a time, in their order. A client states its time limit
 in the header field ``Timeout-Ms``, and shows a token in ``Authorization: Bearer TOKEN``.
 
-Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
-``read_timeout_s`` for an unfinished request (408), ``idle_timeout_s``. The server closes a connection that exceeds one
-of these limits. Before the close the server reads and drops the client's bytes for a while. Otherwise a reset could
-destroy the response. If a browser sends a request for a page of another site, the server refuses the request. The
-server recognises such requests by ``Content-Type``, ``Origin`` and ``Host`` (README.md). Left out: compression, ranges,
-and any request that is not a call of a method.
+Limits, besides the executor's, each with the HTTP status of its responses: ``connections_max`` (429),
+``frame_bytes_max`` for a body (413), 8 KiB for a head (431), ``read_timeout_s`` for an unfinished request (408),
+``idle_timeout_s``. The server closes a connection that exceeds one of these limits. Before the close the server reads
+and drops the client's bytes for a while. Otherwise a reset could destroy the response. If a browser sends a request for
+a page of another site, the server refuses the request. The server recognises such requests by ``Content-Type``,
+``Origin`` and ``Host`` (README.md). Left out: compression, ranges, and any request that is not a call of a method.
 """
 
 from collections.abc import Callable

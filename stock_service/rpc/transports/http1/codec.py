@@ -16,8 +16,8 @@ from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead,
 from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, fault_of
 
 REPLY_BYTES_MAX = 1 << 30
-"""Limit of a reply's body, and of a request's body on the null server, in bytes. A server's ``--frame-bytes-max`` has
-the same largest value.
+"""Limit of a reply's body, and of a request's body on the null server, in bytes. A server's ``--frame-bytes-max``
+cannot be larger.
 """
 
 
