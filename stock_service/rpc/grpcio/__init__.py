@@ -1,8 +1,8 @@
-"""Code that the gRPC transports share, for clients and servers, so that no transport imports another transport.
+"""Code of clients and servers that all gRPC transports share. So no transport imports another transport.
 
-Reading the attribute ``connect`` of a gRPC transport imports grpcio. Two parts do not need grpcio: the lean client's
-codec, and the null server's codec. (The null server sends the same reply to every request.) Left out: gRPC without
-grpcio, which is in ``wire``.
+Reading the attribute ``connect`` of a gRPC transport imports grpcio. The codecs of the lean client and of the null
+server do not need grpcio. (The null server sends the same reply to every request.) Left out: gRPC without grpcio, which
+is in ``wire``.
 """
 
 from collections.abc import Callable

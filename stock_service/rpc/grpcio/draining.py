@@ -1,4 +1,4 @@
-"""Drain of a server on grpcio before grpcio's ``stop``, so that the server stops without losing accepted calls.
+"""Drain of a server on grpcio. A server calls ``drain`` before grpcio's ``stop``, and so loses no accepted call.
 
 grpcio's ``stop`` cancels every call that grpcio has not given to a handler yet. ``stop`` also closes a connection right
 after the last reply. If the client has sent bytes before this close, the kernel resets the connection, and the end of a
@@ -36,8 +36,8 @@ REFUSING_S = 0.5
 """Time in seconds. If clients still send calls after ``SERVING_S``, the drain refuses further calls for this time."""
 
 QUIET_S = 0.05
-"""Time in seconds. If for this time no call was under way, and no other thread ran, the server counts as drained. gRPC
-core may need this time from reading bytes to giving a call to the server.
+"""Time in seconds. If for this time no call was under way, and no other thread ran, the server counts as drained. After
+gRPC core has read bytes, it may need this time to make a call from them.
 """
 
 RESTLESS_S = 0.5

@@ -44,7 +44,7 @@ _CHOICES_MAX = 200
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser with errors of one line instead of a page, and without abbreviations of options."""
+    """argparse's parser with two changes: an error has one line and not a page, and options cannot be abbreviated."""
 
     def __init__(self, prog: str, description: str, exits: Mapping[int, str] | None = None) -> None:
         """``exits`` has the meaning of each exit code of the program. The help text ends with these meanings."""

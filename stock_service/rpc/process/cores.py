@@ -1,4 +1,4 @@
-"""Choice of the cores that a server's threads run on: ``--cpus``.
+"""Choice of the cores on which the threads of a server run: ``--cpus``.
 
 The GIL lets one thread of a process compute at a time. On two cores, the GIL often passes to a thread on the other
 core, and this thread must wake first. So a server is 1.5 to 3 times slower on two cores than on one core. Only work
@@ -46,8 +46,8 @@ time, the server counts as faster on all cores.
 
 AGAIN_S = 1.0
 AGAIN_MOST_S = 16.0
-"""``AGAIN_S`` is the shortest time, in seconds, until the next try of all cores, and ``AGAIN_MOST_S`` the longest time.
-With the longest time, tries take 1.3 % of the time of a server that is faster on one core.
+"""Shortest (``AGAIN_S``) and longest time, in seconds, until the next try of all cores. If a server is faster on one
+core, tries take 1.3 % of its time with the longest time.
 """
 
 MOVES_S = 0.1
@@ -185,9 +185,9 @@ class Keeper:
 
 
 def better_core(current: int, others_s: float, idle_s: Mapping[int, float]) -> int:
-    """Returns the core for the server: the core that was idle longest if the conditions of ``MOVES_S`` are true,
-    otherwise the current core. ``others_s`` is the time for which other processes used the current core, and ``idle_s``
-    the idle time of each core.
+    """Returns the core for the server. If the conditions of ``MOVES_S`` are true, this is the core that was idle
+    longest, otherwise the current core. ``others_s`` is the time for which other processes used the current core, and
+    ``idle_s`` the idle time of each core.
     """
     best = max(idle_s, key=idle_s.__getitem__, default=current)
     gained_s = idle_s.get(best, 0.0) - idle_s.get(current, 0.0)
@@ -248,7 +248,7 @@ def _idle_s() -> dict[int, float]:
 
 
 def _move(cores: Sequence[int]) -> None:
-    """Moves every thread of this process to these cores."""
+    """Moves every thread of this process to the given cores."""
     moved: set[str] = set()
     while new := set(os.listdir(_TASKS)) - moved:  # a thread that an unmoved thread starts has the old cores
         for task in new:

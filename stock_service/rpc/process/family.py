@@ -5,14 +5,15 @@ The kernel gives each new connection to one of the children, by a hash of the cl
 (SO_REUSEPORT in socket(7)). A child is a new Python process with the parent's command line and two more options: the
 port, and the shared memory.
 
-- The parent prints its ready line once all children serve. The parent starts the first child, waits until the child is
-  ready, and then starts the other children. So if an option is bad, only one child reports the error.
+- The parent prints its ready line once all children serve. The parent starts the first child alone, and the other
+  children once the first child is ready. So if an option is bad, only one child reports the error.
 - The parent passes SIGTERM and SIGINT on to the children. Each child is in its own session, so Ctrl-C reaches only the
   parent. At the signal, the parent kills a child that is not ready yet: such a child has accepted no request.
 - At a second signal the parent kills all children at once, and exits with 1. If somebody sends a signal to every
   process, a child gets the signal twice: once directly, and once from the parent. A child handles only its first
   signal, so both count as one signal.
-- If a child ends by itself, the parent logs one line, stops the other children as after a signal, and exits with 1.
+- If a child ends by itself, the parent logs one line, and stops the other children as after a signal. Then the parent
+  exits with 1.
 - If the parent is killed, the kernel kills the children (``lifeline.py``).
 
 The parent listens on the port until the first child is ready. So no other server can listen on the port, not even
@@ -113,7 +114,7 @@ class _Child:
 class _Family:
     """The parent's work: start, watch and stop of the children. Only the main thread uses the object.
 
-    One thread for each child, and one thread for signals, put events into the queue of the main thread.
+    One thread for each child, and one for signals, put events into the main thread's queue.
     """
 
     def __init__(self, options: argparse.Namespace, listener: socket.socket, memory: int) -> None:

@@ -6,8 +6,8 @@ the answer within ``SCRAPE_S``. If a connection comes when ``CONNECTIONS_MAX`` c
 the connection whose time limit ends first. A stopping server does not wait for connections of the endpoint.
 
 The endpoint shows numbers and the names of methods and outcomes, and no content of requests. The endpoint counts the
-server's connections at each request. Only this machine may reach the endpoint, unless ``--insecure`` is given, since
-the endpoint has no TLS. The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
+server's connections at each request. The endpoint has no TLS. So only this machine may reach the endpoint, unless
+``--insecure`` is given. The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ HEAD_BYTES_MAX = 8192
 """Largest size of a request, in bytes. Prometheus sends some 300 bytes."""
 
 _END = b"\r\n\r\n"
-"""Last bytes of an HTTP request without a body, and of the head of an HTTP answer: an empty line."""
+"""An empty line: the end of an HTTP request without a body, and of the head of an HTTP answer."""
 
 PATH = b"/metrics"
 

@@ -5,21 +5,22 @@ request is refused for its wait. Once the executor is behind, requests wait in t
 begins some requests of one connection, in the connection's *turn* (``queue.py``). Then the next connection has its
 turn.
 
-- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and in CoDel's
-  variant for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS``
-  holds a burst of requests: such a queue empties by itself. Any other queue is a standing queue, which does not empty
-  by itself. In a standing queue the server refuses a request whose wait is over both the target and a quarter of the
-  client's time limit. In a burst the server refuses a request whose wait is over both the target and a third of the
-  time limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
+- **The delay target** limits waits, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and
+  in CoDel's variant for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last
+  ``INTERVAL_MS`` holds a burst of requests: such a queue empties by itself. Any other queue is a standing queue, which
+  does not empty by itself. In a standing queue the server refuses a request whose wait is over both the target and a
+  quarter of the client's time limit. In a burst the server refuses a request whose wait is over both the target and a
+  third of the time limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
 - **Tasks of the executor.** While requests wait, the executor gets as many tasks as the executor ends in ``AHEAD_MS``,
   by its measured rate. All later requests stay in the server's queue. There the server can still refuse a request, and
   each connection has its turn. While no requests wait, the executor gets as many tasks as the executor ends in
   ``BURST_MS``.
-- **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
-  task. If tasks compute, the GIL lets one thread run at a time. Then more threads end no more tasks, and only keep the
-  reading thread from the GIL. So the server measures the executor's processor time. If the executor computes for nearly
-  all the time that the reading thread leaves, the number of threads with a task falls by a quarter. Otherwise the
-  number grows by a quarter. After a fall, the executor must end the surplus tasks before the number falls again.
+- **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks per second. So each thread
+  gets a task. If tasks compute, the GIL lets one thread run at a time. Then more threads end no more tasks, and only
+  keep the reading thread from the GIL. So the server measures the executor's processor time. If the executor computes
+  for nearly all the time that the reading thread leaves, the number of threads with a task falls by a quarter.
+  Otherwise the number grows by a quarter. After a fall, the executor must end the surplus tasks before the number falls
+  again.
 """
 
 INTERVAL_MS = 100
@@ -50,7 +51,8 @@ time, all tasks may be waiting, or all tasks may be computing, since waiting tas
 """
 
 RAN_MS = 1
-"""Shortest time, in milliseconds, from which ``Ahead.ran`` computes the rate at which the executor runs tasks."""
+"""Time in milliseconds. If a batch ran for a shorter time, ``Ahead.ran`` does not compute the executor's rate of tasks.
+"""
 
 MEASURED_TASKS = 8
 """Smallest number of tasks in a batch whose running time is measured. For a smaller batch, reading the clock would take
@@ -137,7 +139,7 @@ class Ahead:
     def room(self, ended: int, under_way: int, now_ns: int, cpu_ns: int, reading_ns: int) -> int:
         """Returns the number of tasks that the executor may get now; negative if the executor has too many tasks.
 
-        ``ended`` is the number of tasks that the executor has ended since its start, and ``under_way`` the number of
+        ``ended`` is the number of tasks that the executor has ended since its start. ``under_way`` is the number of
         accepted tasks that have not ended. ``cpu_ns`` is the processor time of the process, and ``reading_ns`` the
         processor time of the reading thread.
         """

@@ -8,8 +8,8 @@ connection once the client's kernel has acknowledged all bytes and no byte has c
 continues to send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all
 bytes, the server closes the connection after the read timeout. A stopping server closes the connection after the grace.
 
-**Idle eviction.** If the number of connections is at its limit, the server closes the connection that was idle for the
-longest time, to make room for a new connection. So clients that connect and send nothing do not prevent other clients
+**Idle eviction.** If a connection comes when the number of connections is at its limit, the server closes the
+connection that was idle for the longest time. So clients that connect and send nothing do not prevent other clients
 from connecting. A connection with a current or very recent request stays open.
 
 **Age.** A client that keeps its connection for ever never connects to a server that was added later. So an option

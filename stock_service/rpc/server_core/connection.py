@@ -158,8 +158,8 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """Returns the time, on ``time.monotonic_ns``, when the client's last bytes arrived. The result is never too early,
-    and too late by 20 ms at most.
+    """Returns the time, on ``time.monotonic_ns``, when the client's last bytes arrived. The result may be up to 20 ms
+    too late, and is never too early.
     """
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
     ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])

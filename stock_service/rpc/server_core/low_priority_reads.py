@@ -65,7 +65,7 @@ class LowPriorityReads(Generic[Request]):
         look_after: Callable[[ServedConnection[Request], int], None],
     ) -> None:
         """``read`` reads or drops bytes of a connection once. ``look_after`` sets the events that epoll watches for a
-        connection, by its state.
+        connection, by the connection's state.
         """
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
@@ -91,7 +91,7 @@ class LowPriorityReads(Generic[Request]):
             self._cheap[connection] = None
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Removes a closed connection, so that its memory is freed at once."""
+        """Removes a closed connection, so that Python can free the connection's memory at once."""
         if connection.low_priority:
             connection.low_priority = False
             self._leave(connection)

@@ -1,4 +1,4 @@
-"""Interface of a protocol on the server core, which decodes requests and encodes replies, without I/O.
+"""Interface of a protocol on the server core. A protocol decodes requests and encodes replies, without I/O.
 
 The module also has ``Methods``: the methods of a service, as functions from an encoded request to an encoded response.
 Further wrappers in the module record times of requests in the timeline, or count refusals in the metrics.
@@ -62,7 +62,7 @@ class WireProtocol(Protocol[Request]):
         """
 
     def objection(self, error: FramingError) -> bytes:
-        """Encodes the last bytes of a connection whose client has sent bytes that are no request."""
+        """Encodes the last bytes to a client that has sent bytes that are not a request."""
 
 
 _log = logging.getLogger(__name__)
@@ -152,8 +152,8 @@ def methods_of(service: Service) -> Methods:
 
 
 def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
-    """Wraps the protocol's ``answer``. For each request, the wrapper writes three times to the timeline: the arrival,
-    the begin on a thread, and the end of the reply's encoding.
+    """Wraps the protocol's ``answer``. For each request, the wrapper writes three times to the timeline: when the
+    request arrived, when a thread began the request, and when the reply was encoded.
 
     The caller of the wrapper must write the time when the reply was sent.
     """

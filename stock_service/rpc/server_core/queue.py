@@ -4,8 +4,8 @@ turns.
 In the *turn* of a connection, the server begins some requests of this connection. Then the next connection has its
 turn. Every second turn is for connections that *send little*. Such a connection has few waiting requests, and had no
 recent refusal. So clients that send too much hardly delay a client that sends little, and still get turns. A new
-connection after each refusal gains a client nothing. While some clients send little and other clients send much, few
-requests are begun at a time.
+connection after each refusal gains a client nothing. While some clients send little and other clients send much, the
+server begins few requests at a time.
 
 The queue refuses a request that has waited too long for its turn. If too many requests wait when a connection joins the
 queue, the connection keeps only an equal share of the waiting requests. The queue refuses the connection's older
@@ -86,8 +86,8 @@ class Turns(Generic[Request]):
         self.few = False
         """True while ``read_bytes`` is ``FEW_BYTES``, because the executor is or was behind."""
         self.share = MANY
-        """Largest number of requests that the server begins each time it looks after a connection. 0 while connections
-        wait for turns, and no connection has its turn.
+        """Largest number of requests that the server begins each time it looks after a connection; 0 if connections
+        wait for turns, but none has its turn now.
         """
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
@@ -174,8 +174,8 @@ class Turns(Generic[Request]):
         """Yields the connections in the order of their turns, until no connection waits. ``room`` is the number of
         requests that the server may begin.
 
-        In each turn the server may begin ``room`` divided by the number of waiting connections, and not only one
-        request. The reason: looking after a connection takes the same time for one request as for several requests.
+        In each turn the server may begin several requests: ``room``, divided by the number of waiting connections. The
+        reason: looking after a connection takes the same time for one request as for several requests.
         """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:

@@ -51,7 +51,7 @@ class _Ending:
 
 
 class RequestServer(Generic[Request]):
-    """Server of any protocol: one thread reads all connections, the executor runs requests (``transports.Server``)."""
+    """Server of any protocol (``transports.Server``). One thread reads all connections; the executor runs requests."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class RequestServer(Generic[Request]):
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
         """Notes the arrival of bytes on a connection that the server does not read now. Then epoll no longer reports
-        these bytes. If the connection is LEAVING, the bytes are dropped, now or at low priority.
+        these bytes. If the connection is LEAVING, drops the bytes, now or at low priority.
         """
         if connection.stream.state is LEAVING:
             if self._ending.draining:

@@ -77,7 +77,9 @@ Measured: a connection takes 53,900 bytes instead of 16,900.
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
 _LOG_PAUSE_NS = 1_000_000_000
-"""Nanoseconds between two log lines about failed handshakes, so that clients cannot fill the log."""
+"""Shortest time, in nanoseconds, between two log lines about failed handshakes. Without this limit, clients could fill
+the log.
+"""
 
 
 _NO_TLS, _NO_TRUST = "the client spoke no TLS", "the client does not trust this server's certificate"
@@ -162,9 +164,7 @@ class TlsStream:
         self._left = None
 
     def drop(self) -> int:
-        """Reads and drops encrypted bytes, and returns their number; 0 if the peer has ended its sending. Raises
-        BlockingIOError if no byte has come, and OSError.
-        """
+        """Reads and drops encrypted bytes, and returns the number of bytes; 0 if the peer has ended its sending."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:

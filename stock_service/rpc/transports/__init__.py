@@ -69,7 +69,7 @@ class Transport(Protocol):
     """
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Adds the options that only this transport's server has to a command line. A transport without such options
+        """Adds to a command line the options that only this transport's server has. A transport without such options
         adds none.
         """
 

@@ -60,7 +60,7 @@ def own_options(options: argparse.Namespace) -> AioOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens on a loopback address when ``serve`` returns.
+    """Starts a server that listens on a loopback address.
 
     Raises OSError if the server cannot listen, UsageError for an address that is not loopback.
     """

@@ -1,5 +1,5 @@
-"""Calls that wait on the event loop without blocking the loop: in a ``Wait`` (``rpc/waiting.py``), or for another
-thread's result.
+"""Calls that wait on the event loop without blocking the loop. A call waits for a group commit (``rpc/waiting.py``), or
+for another thread's result.
 """
 
 import asyncio

@@ -43,7 +43,7 @@ core also counts requests whose call was reset.
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
+    """Starts a listening server. Raises OSError if the server cannot listen."""
     from stock_service.rpc.health import WATCH
     from stock_service.rpc.reflection import reflection
     from stock_service.rpc.security import Right

@@ -103,8 +103,7 @@ class GrpcRequests:
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """Encodes the GOAWAY frame for a client whose connection the server refuses, or whose connection the server
-        closes because the client is too slow.
+        """Encodes the GOAWAY frame of a connection that the server refuses, or closes because the client is too slow.
 
         If the connection is refused, no SETTINGS frame comes before the GOAWAY. After SETTINGS, grpcio's client would
         connect again at once, and would repeat this for ever.

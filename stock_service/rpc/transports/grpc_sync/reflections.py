@@ -1,4 +1,4 @@
-"""Thread pool for the streams of server reflection, so that no such stream occupies a thread that answers calls."""
+"""Thread pool for the streams of server reflection. So a stream does not occupy a thread that answers calls."""
 
 import threading
 from collections.abc import Callable, Iterator

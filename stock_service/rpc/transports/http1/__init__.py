@@ -43,7 +43,7 @@ codec = HttpCodec
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
+    """Starts a listening server. Raises OSError if the server cannot listen."""
     own: ReadOptions = options.own or ReadOptions()
     service = service.with_health()
     methods = methods_of(service)
@@ -53,11 +53,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
-
-    Raises Unavailable; DeadlineExceeded if the server's host does not answer; UsageError for credentials that cannot be
-    used.
-    """
+    """Opens a connection, as ``transports.Transport.connect`` describes."""
     new_codec = partial(HttpCodec, address, credentials.token, credentials.metadata)
     return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 

@@ -117,8 +117,8 @@ class Http:
         return b""
 
     def objection(self, error: FramingError) -> bytes:
-        """Encodes the last response of a connection whose client has sent bytes that are no request, or a head that the
-        server refuses.
+        """Encodes the last response to a client that has sent bytes that are not a request, or a head that the server
+        refuses.
         """
         status = error.status if isinstance(error, HttpError) else 400
         return self._refused(_Refusal(status, error.code, str(error)), closes=True)
@@ -188,8 +188,8 @@ class Http:
 
 
 def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
-    """Returns a pattern of the hosts that a request to a loopback address may name. None for a server on any other
-    address, since a client may name such a server by any host name.
+    """Returns a pattern of the hosts that a request to a loopback address may name. Returns None for a server on any
+    other address, since a client may name such a server by any host name.
     """
     host = options.host
     if options.listener is not None:

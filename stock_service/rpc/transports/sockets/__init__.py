@@ -70,8 +70,8 @@ def own_options(options: argparse.Namespace) -> SocketOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen, and UsageError
-    if ``options`` ask for both TLS and connection dispatch.
+    """Starts a listening server. Raises OSError if the server cannot listen, and UsageError if ``options`` ask for both
+    TLS and connection dispatch.
     """
     own: SocketOptions = options.own or SocketOptions()
     service = service.with_health()

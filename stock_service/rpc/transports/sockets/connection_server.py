@@ -1,4 +1,5 @@
-"""The socket server with connection dispatch: a connection is one task, which has a thread until the connection closes.
+"""The socket server with connection dispatch: a connection is one task of the executor, and has a thread until the
+connection closes.
 
 One thread accepts connections, and gives each connection to the executor. The connection's thread reads a request,
 answers the request, sends the reply, and then reads the next request. So the replies to pipelined requests come in the
