@@ -136,8 +136,7 @@ def add_methods(
     server: Server, behaviours: Mapping[str, Callable[..., Any]], watch: Callable[..., Any], reflect: Callable[..., Any]
 ) -> None:
     """Adds methods to a server. ``behaviours`` has methods as functions of bytes, by path. ``watch`` is the handler of
-    the health service's Watch, which takes and sends messages. ``reflect`` is the handler of server reflection, which
-    takes and sends bytes.
+    the health service's Watch, for messages. ``reflect`` is the handler of server reflection, for bytes.
     """
     read, write = HealthCheckRequest.FromString, HealthCheckResponse.SerializeToString
     handlers: dict[str, Any] = {path: grpc.unary_unary_rpc_method_handler(each) for path, each in behaviours.items()}

@@ -1,5 +1,5 @@
-"""Start of a program that must end with its parent process. When the parent ends, the kernel kills the program, even if
-SIGKILL has ended the parent.
+"""Start of a program that must end with its parent process: the kernel kills the program even if SIGKILL ends the
+parent.
 
 On Linux a process can make a request to the kernel: to kill the process when its parent ends (``PR_SET_PDEATHSIG`` in
 prctl(2)). So the parent starts this file instead of the program. This file makes the request, and then replaces itself

@@ -60,8 +60,7 @@ _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
 """Default of ``answer_s``: seconds for which a server waits for a message of the other server. Reading a large store
-takes less time. But in step 3 the new server waits longer: it waits for the message ``store`` for the time that the old
-server takes to end.
+takes less time. But in step 3 the new server waits longer for the message ``store``: for ``old_end_s``.
 """
 
 _KILLED_S = 5.0

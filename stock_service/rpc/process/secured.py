@@ -88,8 +88,8 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
 
 
 def check_host(options: argparse.Namespace) -> None:
-    """Raises UsageError if other machines can reach the server's address, but the server has no TLS or no access list,
-    and ``--insecure`` is not given.
+    """Raises UsageError if other machines can reach the address of a server without TLS or without an access list,
+    unless ``--insecure`` is given.
     """
     closed = options.tls_cert is not None and options.access is not None
     if not is_loopback(options.host) and not options.insecure and not closed:

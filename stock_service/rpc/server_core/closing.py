@@ -16,8 +16,8 @@ from connecting. A connection with a current or very recent request stays open.
 limits the age of connections. Each connection's age limit is varied by a tenth. So connections that began together end
 at different times. At its age limit the connection begins to end. The server tells the client to use another
 connection: in HTTP/2 by GOAWAY, in HTTP/1.1 by ``Connection: close`` with the next reply. In the sockets protocol the
-server answers the requests that it has already read, and then sends a *goodbye*: a last frame which tells the client
-that the server has begun no later request. After the grace the server closes the connection.
+server answers the requests that it has already read, and then sends a *goodbye*. This last frame means: the server has
+begun no later request. After the grace the server closes the connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
 replies that clients do not take, and, with TLS, the bytes of a handshake or of a partial record. The limit of a frame's
@@ -59,7 +59,7 @@ The kernel does not report by itself that a client's kernel has acknowledged all
 
 CLOSING_NS = 1_000_000
 """Longest time, in nanoseconds, of one look at the half-closed connections. Closing a connection with unread bytes
-takes 50 µs, and in a flood the server must close hundreds of connections at once.
+takes 50 µs, and a flood may bring hundreds of such connections at once.
 """
 
 
@@ -144,9 +144,9 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes a half-closed connection if all its bytes are acknowledged, and ``may_end`` is True or the time limit
-        of ``stop`` is over. Also closes a connection whose bytes are not acknowledged within the read timeout, unless
-        the server is stopping.
+        """Closes a half-closed connection whose bytes are all acknowledged, if ``may_end`` is True or the time limit of
+        ``stop`` is over. Also closes a connection whose bytes are not acknowledged within the read timeout, unless the
+        server is stopping.
 
         Does nothing before ``next_look_ns``. A look that takes longer than ``CLOSING_NS`` continues at the next call,
         with the remaining connections.
@@ -213,9 +213,7 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""Number of bytes that one connection may hold in addition to its largest request: bytes of the next request, and of
-TLS.
-"""
+"""Number of bytes that one connection may hold besides its largest request: of the next request, and of TLS."""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:

@@ -2,8 +2,8 @@
 
 ``ByteStream`` is the interface of the I/O. ``PlainStream`` is its implementation without TLS, ``tls.TlsStream`` with
 TLS. In a plain stream, ``receive`` and ``send`` are the socket's own functions, so the stream costs no additional call.
-``receive`` returns a new object, and does not fill a buffer (``recv_into``): requests still refer to the received bytes
-after the next read, so a buffer would have to be copied.
+``receive`` returns a new object, and does not fill a buffer (``recv_into``). After the next read, requests still refer
+to the received bytes, so a buffer would have to be copied.
 
 ``ServedConnection`` is the server's object for a connection. ``wire/served_stream.py`` has the state of a connection.
 The connection's lock guards some fields of a ``ServedConnection``. Any thread may read and write ``gone``. Only the
@@ -112,7 +112,7 @@ class PlainStream:
         return self._socket.fileno()
 
     def keep_to_arrived(self) -> int:
-        """Limits ``receive`` to the bytes that have arrived by now, and returns their number."""
+        """Limits ``receive`` to the bytes that have arrived. Returns the number of these bytes."""
         self._left = arrived_bytes(self._socket)
         self.receive = self._receive_arrived
         return self._left
@@ -127,7 +127,7 @@ class PlainStream:
         return data
 
     def drop(self) -> int:
-        """Reads and drops bytes, and returns their number; 0 if the peer has ended its sending."""
+        """Reads and drops bytes. Returns the number of bytes; 0 at the end of the stream."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
@@ -383,8 +383,8 @@ def task(
     """Makes the function of a server's tasks, which answers one request and sends the reply. The function is
     thread-safe.
 
-    The function calls ``ask`` if the reading thread must look at the connection, and ``ended`` once the reply was sent.
-    If the client has gone before the request is begun, the function drops the request. A begun request goes on.
+    The function calls ``ask`` if the reading thread must look at the connection. It calls ``ended`` once the reply was
+    sent. If the client has gone before the request is begun, the function drops the request. A begun request goes on.
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:

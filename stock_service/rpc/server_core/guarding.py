@@ -1,4 +1,4 @@
-"""Access control for any protocol: a request is answered only if its caller has the right to the method. No I/O.
+"""Access control for any protocol: the server answers a request only if its caller has the right to the method. No I/O.
 
 A server without access control does not use this module, so its requests take no additional time.
 """

@@ -28,9 +28,9 @@ small requests. Decoding and refusing all these requests takes no longer than an
 """
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
-"""``FEWEST_BYTES`` is the largest number of bytes of one recv from a client whose messages take long to decompress.
-This means: more than ``UNFOLDED_NS`` nanoseconds for the bytes of one recv. If each message decompresses to 1 MiB, the
-server then reads about one message at a time.
+"""``FEWEST_BYTES`` is the largest number of bytes of one recv from a client whose messages are slow to decompress: the
+bytes of one recv take over ``UNFOLDED_NS`` nanoseconds. If each message decompresses to 1 MiB, the server then reads
+about one message at a time.
 """
 
 RECEIVE_BYTES = 32768
@@ -107,8 +107,8 @@ class Listening:
         self.address: Address = (host, port)
         self.fd = self._listener.fileno()
         self.accepting = True
-        """True while the server accepts connections. False after ``close``. Also False from the time when the process
-        had no room for a further connection until ``accept(True)``.
+        """True while the server accepts connections. False after ``close``. Also False after the process had no room
+        for a connection, until ``accept(True)``.
         """
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
@@ -156,10 +156,9 @@ class Listening:
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:
-    """Sends ``words`` (the reason of the refusal), as far as possible without waiting, and closes the connection.
+    """Sends ``words`` (the reason of the refusal), if possible without waiting, and closes the connection.
 
-    Reads the client's bytes before the close, since a close with unread bytes could destroy the sent reason before the
-    client reads the reason.
+    Reads the client's bytes before the close, since a close with unread bytes could destroy the reason on its way.
     """
     try:
         connection.setblocking(False)

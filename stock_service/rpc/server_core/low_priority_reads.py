@@ -11,8 +11,8 @@ The server reads a connection at low priority in these cases:
 | is LEAVING: the last reply was sent | the server drops its bytes |
 
 The server reads all other connections at once, and begins the requests of these connections before any low-priority
-read. So a client that sends little waits for low-priority reads for at most ``WHILE_NS``, however many clients flood
-the server.
+read. So a client that sends little waits at most ``WHILE_NS`` for low-priority reads, even if many clients flood the
+server.
 
 While requests are under way, or the server reads other connections, the budget is a fifth of the reading thread's time.
 Otherwise the budget is all of this thread's time. The time that any thread takes to decompress gzip messages counts as
@@ -99,9 +99,8 @@ class LowPriorityReads(Generic[Request]):
                 self._joined.clear()
 
     def serve(self, others: bool) -> None:
-        """Reads waiting connections, for ``WHILE_NS`` at most. ``others`` is True if requests are under way, or if the
-        server has just read other connections. If so, ``serve`` reads nothing during the pause after low-priority
-        reads.
+        """Reads waiting connections, for ``WHILE_NS`` at most. ``others`` is True if requests are under way, or other
+        connections were just read: then ``serve`` reads nothing during the pause after low-priority reads.
         """
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:

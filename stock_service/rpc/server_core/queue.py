@@ -65,8 +65,8 @@ MANY = 1 << 30
 
 
 class Turns(Generic[Request]):
-    """Queue of the connections whose requests wait while the executor is behind. The connections have turns: in a turn,
-    the server begins some requests of one connection. Requests that have waited too long are refused.
+    """Queue of the connections whose requests wait while the executor is behind. Gives the connections turns, and
+    refuses requests that have waited too long.
     """
 
     def __init__(self, protocol: WireProtocol[Request], delay: DelayTarget, ahead: Ahead) -> None:
@@ -229,9 +229,7 @@ class Turns(Generic[Request]):
 
 
 class Dispatch(Generic[Request]):
-    """Gives one server's requests to the executor: at once while the executor keeps up, otherwise in turns. Times are
-    on ``time.monotonic_ns``.
-    """
+    """Dispatch of one server's requests to the executor. Times are on ``time.monotonic_ns``."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class _Ending:
 
 
 class RequestServer(Generic[Request]):
-    """Server of any protocol (``transports.Server``). One thread reads all connections; the executor runs requests."""
+    """Server of any protocol (``transports.Server``)."""
 
     def __init__(
         self,

@@ -11,10 +11,10 @@ record's plain bytes were not sent. So the core keeps these plain bytes, and pas
 One lock guards OpenSSL's object, which the reading thread and the replying threads share. After the handshake, the name
 in the peer's certificate is a part of the peer's address (``options.Peer``).
 
-OpenSSL has no limit for the memory that a peer takes, and no limit for its answers to a peer. So the stream ends a
-connection in three cases. The peer's first message states a huge length: OpenSSL would allocate so much memory at once.
-The peer sends many records without a plain byte, such as key updates. The peer does not take TLS's own answers. After
-the peer has ended its sending, the stream reads no further byte, since OpenSSL would keep the byte for ever.
+OpenSSL does not limit its memory for a peer, and does not limit its answers to a peer. So the stream ends a connection
+in three cases. The peer's first message states a huge length: OpenSSL would allocate so much memory at once. The peer
+sends many records without a plain byte, such as key updates. The peer does not take TLS's own answers. After the peer
+has ended its sending, the stream reads no further byte, since OpenSSL would keep the byte for ever.
 """
 
 import logging
@@ -77,9 +77,7 @@ Measured: a connection takes 53,900 bytes instead of 16,900.
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
 _LOG_PAUSE_NS = 1_000_000_000
-"""Shortest time, in nanoseconds, between two log lines about failed handshakes. Without this limit, clients could fill
-the log.
-"""
+"""Shortest time, in nanoseconds, between two log lines about failed handshakes: clients cannot fill the log."""
 
 
 _NO_TLS, _NO_TRUST = "the client spoke no TLS", "the client does not trust this server's certificate"

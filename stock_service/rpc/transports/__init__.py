@@ -86,7 +86,7 @@ class Transport(Protocol):
     ) -> Connection:
         """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
-        Raises DeadlineExceeded if the server's host does not answer (with grpcio: Unavailable), otherwise Unavailable.
+        Raises Unavailable, or DeadlineExceeded if the server's host does not answer (with grpcio also Unavailable).
         Raises UsageError if the files of ``credentials`` cannot be used. On sockets, raises Unauthenticated if the
         server refuses the token.
         """

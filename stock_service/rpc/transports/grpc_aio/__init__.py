@@ -27,7 +27,7 @@ from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
 
 Dispatch = Literal["loop", "request"]
-"""Dispatch model: the event loop answers a call, or a call is a task of the executor."""
+"""Dispatch model: ``--dispatch``."""
 
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053

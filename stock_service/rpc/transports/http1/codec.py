@@ -3,8 +3,8 @@
 A connection has one call at a time: HTTP/1.1 answers in order, so a second response would wait for the first response.
 After a client abandons a call, its connection cannot be used any more.
 
-A call can name a method by the method's path: then its message is in protobuf. A call can also name a route such as
-``PUT /entities/5``: then its message is in JSON.
+If a call names a method by the method's path, the message is in protobuf. If it names a route such as ``PUT
+/entities/5``, the message is in JSON.
 """
 
 from stock_service.rpc.errors import InvalidRequest, Unavailable

@@ -1,8 +1,7 @@
 """The sockets transport: length-prefixed frames (``wire/framing.py``) over TCP, with many requests on one connection.
 
-``serve`` starts the server of the chosen dispatch model. A task of the executor is a request, or a connection. Both
-servers have the same limits and the same protocol. ``connect`` opens a client's connection. Linux only: the server uses
-epoll and eventfd.
+``serve`` starts the server of the chosen dispatch model. The servers of both models have the same limits and the same
+protocol. ``connect`` opens a client's connection. Linux only: the server uses epoll and eventfd.
 
 Limits, besides the executor's: ``connections_max`` (a further connection gets RESOURCE_EXHAUSTED and is closed),
 ``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and the transport's own ``read_timeout_s``.

@@ -3,9 +3,9 @@ connection closes.
 
 One thread accepts connections, and gives each connection to the executor. The connection's thread reads a request,
 answers the request, sends the reply, and then reads the next request. So the replies to pipelined requests come in the
-order of the requests. If there are more connections than threads, some connections wait in the executor's queue until
-another connection closes. Meanwhile their requests get no reply. This wait is a property of the dispatch model, and is
-the reason to measure the model.
+order of the requests. If there are more connections than threads, some connections wait unanswered in the executor's
+queue until another connection closes. This wait is a property of the dispatch model, and is the reason to measure the
+model.
 
 A request's ``timeout_ms`` counts from the time when the thread last found no bytes to read on the connection. If the
 connection had to wait for a thread, ``timeout_ms`` counts from the arrival of the connection's last bytes. If a
@@ -240,8 +240,7 @@ class ConnectionServer(Generic[Request]):
         Raises OSError.
 
         At a server's stop the connection is not half-closed. The reason: ``stop`` has already shut the connection for
-        reading. If the connection were shut in both directions, Linux would reset the connection when the next byte
-        comes.
+        reading, and Linux resets a connection that is shut in both directions when the next byte comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():
