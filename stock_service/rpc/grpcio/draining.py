@@ -36,8 +36,8 @@ REFUSING_S = 0.5
 """Time in seconds. If clients still send calls after ``SERVING_S``, the drain refuses further calls for this time."""
 
 QUIET_S = 0.05
-"""Time in seconds. If for this time no call was under way, and no other thread ran, the server counts as drained. After
-gRPC core has read bytes, it may need this time to make a call from them.
+"""Time in seconds. If for this time no call was under way, and no other thread ran, the server counts as drained. gRPC
+core may need this time to make a call from bytes that gRPC core has read.
 """
 
 RESTLESS_S = 0.5
@@ -182,7 +182,7 @@ def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
 
 
 def _opened(descriptor: int) -> socket.socket | None:
-    """Duplicates the socket of a descriptor. Returns None if the descriptor is closed, or is no socket."""
+    """Duplicates the socket of a descriptor. Returns None if the descriptor is closed, or does not refer to a socket."""
     try:
         own = os.dup(descriptor)
     except OSError as error:

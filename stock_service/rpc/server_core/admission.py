@@ -24,7 +24,7 @@ turn.
 """
 
 INTERVAL_MS = 100
-"""Time in milliseconds. A queue that was empty within this time counts as a burst. The time is CoDel's interval: the
+"""Time in milliseconds. A queue that was empty within this time holds a burst. The time is CoDel's interval: the
 round-trip time to a distant client.
 """
 

@@ -13,11 +13,11 @@ connection that was idle for the longest time. So clients that connect and send 
 from connecting. A connection with a current or very recent request stays open.
 
 **Age.** A client that keeps its connection for ever never connects to a server that was added later. So an option
-limits the age of connections. Each connection's age limit is varied by a tenth. So connections that began together end
-at different times. At its age limit the connection begins to end. The server tells the client to use another
-connection: in HTTP/2 by GOAWAY, in HTTP/1.1 by ``Connection: close`` with the next reply. In the sockets protocol the
-server answers the requests that it has already read, and then sends a *goodbye*. This last frame means: the server has
-begun no later request. After the grace the server closes the connection.
+limits the age of connections. Each connection's age limit is changed at random, by a tenth at most. So connections that
+began together end at different times. At its age limit the connection begins to end. The server tells the client to use
+another connection: in HTTP/2 by GOAWAY, in HTTP/1.1 by ``Connection: close`` with the next reply. In the sockets
+protocol the server answers the requests that it has already read, and then sends a *goodbye*. This last frame means:
+the server has begun no later request. After the grace the server closes the connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
 replies that clients do not take, and, with TLS, the bytes of a handshake or of a partial record. The limit of a frame's

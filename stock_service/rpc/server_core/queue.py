@@ -3,8 +3,8 @@ turns.
 
 In the *turn* of a connection, the server begins some requests of this connection. Then the next connection has its
 turn. Every second turn is for connections that *send little*. Such a connection has few waiting requests, and had no
-recent refusal. So clients that send too much hardly delay a client that sends little, and still get turns. A new
-connection after each refusal gains a client nothing. While some clients send little and other clients send much, the
+recent refusal. So clients that send too much hardly delay a client that sends little, and still get turns. A client
+gains nothing by a new connection after each refusal. While some clients send little and other clients send much, the
 server begins few requests at a time.
 
 The queue refuses a request that has waited too long for its turn. If too many requests wait when a connection joins the
@@ -253,7 +253,7 @@ class Dispatch(Generic[Request]):
         self._protocol = protocol
         self._attend, self._ask = attend, ask
         self.flush = flush
-        """Function that starts a commit which several requests share; None for a service without group commit."""
+        """Function that starts one commit for several requests; None for a service without group commit."""
         self._samples = samples
         self._accepted = 0  # number of tasks that the executor has accepted
         self._has_gil = has_gil()

@@ -153,7 +153,7 @@ class TlsStream:
         return bool(self._unsent)
 
     def keep_to_arrived(self) -> int:
-        """Limits ``receive`` to the encrypted bytes that have arrived by now, and returns their number."""
+        """Limits ``receive`` to the encrypted bytes that have arrived. Returns the number of these bytes."""
         self._left = arrived_bytes(self._socket)
         return self._left
 

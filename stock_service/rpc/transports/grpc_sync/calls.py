@@ -42,8 +42,8 @@ class CallPool(Executor):
         """``execute`` and ``submit`` are the methods of the executor. ``submit`` is None for an executor without this
         method.
 
-        ``submit`` saves a second Future for each call. A second Future would take a tenth of a Lookup's time, for a
-        lock of grpcio.
+        ``submit`` saves a second Future for each call. A second Future would take a tenth of a Lookup's time, since a
+        Future waits at its end for a lock of grpcio.
         """
         self.arrival = Arrival()
         self.waiting: set[object] = set()

@@ -3,7 +3,7 @@
 A connection has one call at a time: HTTP/1.1 answers in order, so a second response would wait for the first response.
 After a client abandons a call, its connection cannot be used any more.
 
-If a call names a method by the method's path, the message is in protobuf. If it names a route such as ``PUT
+If a call names a method by the method's path, the message is in protobuf. If the call names a route such as ``PUT
 /entities/5``, the message is in JSON.
 """
 

@@ -19,7 +19,7 @@ class UnjudgedFrame(RequestFrame):
     """A request whose access right is not checked yet."""
 
     shown: Shown
-    """Credential that the request's connection had shown when the request came."""
+    """Credential that the client had last shown on the connection when the request came."""
 
 
 class Greeting:
