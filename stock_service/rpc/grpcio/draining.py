@@ -182,7 +182,7 @@ def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
 
 
 def _opened(descriptor: int) -> socket.socket | None:
-    """Duplicates the socket of a descriptor. Returns None if the descriptor is closed, or does not refer to a socket."""
+    """Duplicates the socket of a descriptor. Returns None if the descriptor is closed or has no socket."""
     try:
         own = os.dup(descriptor)
     except OSError as error:

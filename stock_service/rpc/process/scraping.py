@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SCRAPE_S = 5.0
-"""Longest time, in seconds, for a client to send its request, and again for the client to take the answer."""
+"""Longest time, in seconds, for a client to send its request, and to take the answer."""
 
 CONNECTIONS_MAX = 16
 """Largest number of open connections. Each Prometheus server has one connection."""

@@ -13,7 +13,7 @@ connection that was idle for the longest time. So clients that connect and send 
 from connecting. A connection with a current or very recent request stays open.
 
 **Age.** A client that keeps its connection for ever never connects to a server that was added later. So an option
-limits the age of connections. Each connection's age limit is changed at random, by a tenth at most. So connections that
+limits the age of connections. Each connection's age limit is varied at random, by a tenth at most. So connections that
 began together end at different times. At its age limit the connection begins to end. The server tells the client to use
 another connection: in HTTP/2 by GOAWAY, in HTTP/1.1 by ``Connection: close`` with the next reply. In the sockets
 protocol the server answers the requests that it has already read, and then sends a *goodbye*. This last frame means:

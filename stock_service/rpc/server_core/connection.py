@@ -383,9 +383,8 @@ def task(
     """Makes the function of a server's tasks, which answers one request and sends the reply. The function is
     thread-safe.
 
-    The function calls ``ask`` if the reading thread must look at the connection. The function calls ``ended`` once the
-    reply was sent. If the client has gone before the request is begun, the function drops the request. A begun request
-    goes on.
+    The function calls ``ask`` if the reading thread must look at the connection, and ``ended`` after the reply. If the
+    client has gone before the request is begun, the function drops the request. A begun request goes on.
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:

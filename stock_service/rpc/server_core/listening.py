@@ -24,7 +24,7 @@ READ_BYTES = 16384
 
 FEW_BYTES = 4096
 """Largest number of bytes of one recv while requests wait, or after a refusal. So many bytes hold a full pipeline of
-small requests. Decoding and refusing all these requests takes no longer than answering a few of them.
+small requests. Decoding and refusing these requests takes no longer than answering a few.
 """
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000

@@ -60,8 +60,8 @@ class ServeOptions:
     idle_timeout_s: float = 300.0
     """Time in seconds. The server closes a connection on which nothing has happened for this time."""
     connection_age_s: float = 0.0
-    """Age limit of a connection in seconds, changed at random by a tenth at most; 0 for no limit. At this age the
-    server tells the client to connect again.
+    """Age limit of a connection in seconds, varied at random by a tenth; 0 for no limit. At this age the server tells
+    the client to connect again.
     """
     connection_grace_s: float = 5.0
     """Time in seconds for the calls of a connection to end after the age limit."""
