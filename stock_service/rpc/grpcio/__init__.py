@@ -1,8 +1,8 @@
-"""Code that the gRPC transports share, for clients and servers, so that no transport imports another transport.
+"""Code of clients and servers that all gRPC transports share. So no transport imports another transport.
 
-Reading the attribute ``connect`` of a gRPC transport imports grpcio. The lean client's codec, and the answers of the
-null server (which sends the same reply to every request), do not need grpcio. Left out: gRPC without grpcio, which is
-in ``wire``.
+Reading the attribute ``connect`` of a gRPC transport imports grpcio. The codecs of the lean client and of the null
+server do not need grpcio. (The null server sends the same reply to every request.) Left out: gRPC without grpcio, which
+is in ``wire``.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,11 @@ from stock_service.rpc.wire.grpc_null import null_answers as null_answers
 
 
 def loaded(name: str) -> Callable[..., Any]:
-    """Implements the module function ``__getattr__`` of the gRPC transports, which have the lazy attribute ``connect``.
+    """Serves as the function ``__getattr__`` of the gRPC transports' modules. So these modules have the lazy attribute
+    ``connect``.
 
-    Reading ``connect`` imports grpcio, so the time of opening a connection does not include the import. Raises
-    AttributeError for any other name.
+    Reading ``connect`` imports grpcio. So the time for opening a connection does not contain the time for the import.
+    Raises AttributeError for any other name.
     """
     if name != "connect":
         raise AttributeError(name)

@@ -1,9 +1,9 @@
-"""Drain of a server on grpcio before grpcio's ``stop``, so that the server stops without losing accepted calls.
+"""Drain of a server on grpcio. A server calls ``drain`` before grpcio's ``stop``, and so loses no accepted call.
 
 grpcio's ``stop`` cancels every call that grpcio has not given to a handler yet. ``stop`` also closes a connection right
-after the last reply. If the client has sent bytes meanwhile, the kernel resets the connection, and the end of a large
-reply is lost. ``stop`` waits for the whole grace if a connection does not answer, such as a port probe's connection. So
-the server first calls ``drain``, and calls ``stop`` when no call is under way. The steps of ``drain``:
+after the last reply. If the client has sent bytes before this close, the kernel resets the connection, and the end of a
+large reply is lost. If a connection does not answer, such as the connection of a port probe, ``stop`` waits for the
+whole grace. So the server first calls ``drain``, and calls ``stop`` when no call is under way. The steps of ``drain``:
 
 1. Close the listening socket, once grpcio has accepted the connections of the listen backlog. grpcio cannot close only
    the listening socket. So ``drain`` makes the listening socket's descriptor refer to another socket, which has no
@@ -33,22 +33,22 @@ simultaneous calls in a third of this time.
 """
 
 REFUSING_S = 0.5
-"""Seconds for which the drain refuses further calls, if clients still send calls after ``SERVING_S``."""
+"""Time in seconds. If clients still send calls after ``SERVING_S``, the drain refuses further calls for this time."""
 
 QUIET_S = 0.05
-"""Seconds without a call under way and without a running thread, after which the server counts as drained. gRPC core
-needs this time to make a call from bytes that it has read.
+"""Time in seconds. If for this time no call was under way, and no other thread ran, the server counts as drained. gRPC
+core may need this time to make a call from bytes that gRPC core has read.
 """
 
 RESTLESS_S = 0.5
-"""Seconds without a call under way after which the server counts as drained even if another thread of the process runs
-or waits for a core. Such a thread may be making a call from bytes that it has read, so the time is longer than
-``QUIET_S``.
+"""Time in seconds. If no call was under way for this time, the server counts as drained, even if another thread of the
+process runs or waits for a core. This time is longer than ``QUIET_S``, since the other thread may just be making a call
+from received bytes.
 """
 
 LAST_S = 0.1
-"""Seconds that grpcio's ``stop`` gets, after the drain, to end connections in order. Then ``stop`` closes all remaining
-connections.
+"""Time in seconds for grpcio's ``stop`` after the drain. In this time ``stop`` ends connections in order. Then ``stop``
+closes all remaining connections.
 """
 
 _POLL_S = 0.005
@@ -70,8 +70,8 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
     ``grace_s``. Blocks.
 
     ``under_way`` returns the number of accepted calls whose reply is not sent; refused calls do not count. ``refuse``
-    makes the server refuse new calls; ``drain`` may call ``refuse`` twice. If the process has no free descriptor for
-    these steps, the drain refuses new calls at once, finishes the calls under way, and leaves the listening socket
+    makes the server refuse new calls; ``drain`` may call ``refuse`` twice. The steps need a free descriptor. If the
+    process has none, ``drain`` refuses new calls at once, finishes the calls under way, and leaves the listening socket
     open.
     """
     until_s = time.monotonic() + grace_s
@@ -85,8 +85,8 @@ def drain(port: int, under_way: Callable[[], int], refuse: Callable[[], None], g
 
 
 def _ended(under_way: Callable[[], int], until_s: float) -> bool:
-    """Waits until no call has been under way for ``RESTLESS_S``, and returns True. Returns False at the time
-    ``until_s`` on ``time.monotonic``. Blocks. Opens no descriptor.
+    """Waits until no call has been under way for ``RESTLESS_S`` seconds, and then returns True. Returns False at the
+    time ``until_s`` on ``time.monotonic``. Blocks. Opens no descriptor.
     """
     quiet_since_s = time.monotonic()
     while (now_s := time.monotonic()) < until_s:
@@ -128,7 +128,7 @@ def _drained(port: int, under_way: Callable[[], int], refuse: Callable[[], None]
 
 
 def _any_waits(port: int) -> bool:
-    """Returns True if a connection waits in the listen backlog of the port: grpcio has not accepted this connection
+    """Returns True if a connection waits in the port's listen backlog, and so grpcio has not accepted the connection
     yet.
     """
     return any(_listens(each) and _waiting(each) for _, each in _sockets(port))
@@ -158,9 +158,7 @@ def _state(task: str) -> bytes:
 
 
 def _close_listeners(port: int) -> None:
-    """Closes the listening sockets on a port. gRPC core keeps their descriptors, which then refer to sockets without
-    clients.
-    """
+    """Closes the listening sockets on a port, by the first step of the module."""
     for descriptor, each in _sockets(port):
         if _listens(each):
             with socket.socket(socket.AF_UNIX) as nobody_knows:
@@ -184,7 +182,7 @@ def _sockets(port: int) -> Iterator[tuple[int, socket.socket]]:
 
 
 def _opened(descriptor: int) -> socket.socket | None:
-    """Duplicates the socket of a descriptor. Returns None if the descriptor is closed, or is no socket."""
+    """Duplicates the socket of a descriptor. Returns None if the descriptor is closed or has no socket."""
     try:
         own = os.dup(descriptor)
     except OSError as error:

@@ -47,16 +47,16 @@ _CORE_MAX = 2**31 - 1
 """Largest value of an option of gRPC core."""
 
 _FOR_EVER_S = 1e12
-"""Remaining time, in seconds, from which a call counts as a call without a deadline. The largest ``grpc-timeout`` is
-3.6e11 s.
+"""Time in seconds. If the remaining time of a call is at least this time, the call has no deadline: the largest
+``grpc-timeout`` is 3.6e11 s.
 """
 
 
 def quieten() -> None:
     """Stops grpcio's log lines about metadata that is not UTF-8. Each request with such metadata would log a traceback.
 
-    grpcio reads such metadata as Latin-1, and the service needs no such metadata. Each logger of grpcio gets a filter,
-    since each logger may write such a line. May be called again.
+    grpcio reads such metadata as Latin-1, and the service needs no such metadata. The function adds a filter to each
+    logger of grpcio, since each logger may write such a line. May be called again.
     """
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.startswith("grpc.") and isinstance(logger, logging.Logger):
@@ -77,7 +77,9 @@ def call_of(payload: bytes, context: Context) -> Call:
 
 
 def behaviour_of(method: Method[Any, Any]) -> Behaviour:
-    """Makes the ``Behaviour`` of a method. The result makes a ``Call`` only for a method that takes a ``Call``."""
+    """Makes the ``Behaviour`` of a method. The ``Behaviour`` makes a ``Call`` from grpcio's context only if the method
+    takes a ``Call``.
+    """
     if method.wants_call:
         answer_call = method.answer_call()
         return lambda payload, context: answer_call(call_of(payload, context))
@@ -111,8 +113,8 @@ def stamped(behaviour: Behaviour, timeline: Timeline, path: str) -> Behaviour:
 
 
 def stamping(execute: Callable[[Task], T], timeline: Timeline) -> Callable[[Task], T]:
-    """Wraps ``execute``. The result also records in the timeline when a call was accepted, and when a thread began and
-    ended the call.
+    """Wraps ``execute``. The result also records three times of a call in the timeline: when the server accepted the
+    call, and when a thread began and ended the call.
 
     The timeline does not record calls of another service, such as health.
     """
@@ -134,7 +136,7 @@ def add_methods(
     server: Server, behaviours: Mapping[str, Callable[..., Any]], watch: Callable[..., Any], reflect: Callable[..., Any]
 ) -> None:
     """Adds methods to a server. ``behaviours`` has methods as functions of bytes, by path. ``watch`` is the handler of
-    the health service's Watch, with messages. ``reflect`` is the handler of server reflection, with bytes.
+    the health service's Watch, for messages. ``reflect`` is the handler of server reflection, for bytes.
     """
     read, write = HealthCheckRequest.FromString, HealthCheckResponse.SerializeToString
     handlers: dict[str, Any] = {path: grpc.unary_unary_rpc_method_handler(each) for path, each in behaviours.items()}
@@ -150,8 +152,8 @@ def add_methods(
 
 
 def check_free(options: ServeOptions) -> None:
-    """Opens and closes a listening socket on the server's address. Raises OSError with the reason if the address cannot
-    be used, since gRPC core tells no reason.
+    """Opens and closes a listening socket on the server's address. If the address cannot be used, raises OSError with
+    the reason, which gRPC core would not tell.
     """
     family = family_of(options.host)
     socket.create_server((options.host, options.port), family=family, reuse_port=options.shares_port).close()
@@ -160,9 +162,9 @@ def check_free(options: ServeOptions) -> None:
 def core_options(options: ServeOptions) -> list[tuple[str, int]]:
     """Converts the limits of ``options`` to options of gRPC core.
 
-    By default, the core cancels some calls at random while over 1,000 calls wait for grpcio, and every further call
-    while over 3,000 calls wait. The clients get no reason. So these options set both limits to the largest number of
-    calls that can come: the executor then refuses calls with a reason.
+    By default, while over 1,000 calls wait for grpcio, the core cancels some calls at random. While over 3,000 calls
+    wait, the core cancels every further call. The clients get no reason. So these options set both limits to the
+    largest number of calls that can come. Then the executor refuses calls, with a reason.
     """
     calls_max = min(options.connections_max * options.pipeline_max, _CORE_MAX)
     ages = [

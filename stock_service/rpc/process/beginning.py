@@ -1,11 +1,11 @@
 """Handling of signals and standard streams at the start and at the end of a program.
 
-A server calls ``begin`` before its imports, which take most of the time until the server serves. From then on
+A server calls ``begin`` before its imports, which take most of the time until the server serves. After ``begin``,
 
-- signals that stop the server are blocked, until the server can stop in order. In the first hundredths of a second,
-  while Python itself starts, a signal still ends the process at once;
-- standard input, output and error are open. If standard error were closed, the first socket would get the descriptor
-  number of standard error, and the log would be written to a client.
+- signals that stop the server wait until the server can stop in order. Before ``begin``, in the first hundredths of a
+  second while Python itself starts, a signal ends the process at once;
+- standard input, output and error are open. If standard error were closed, the server's first socket would get the
+  number of standard error's descriptor. Then the server would write its log to a client.
 """
 
 import os
@@ -17,7 +17,7 @@ STOPPING = (signal.SIGTERM, signal.SIGINT)
 """Signals that stop a server."""
 
 UNREAD_EXIT = 141
-"""Exit code of a program whose output has no reader any more: a shell's exit code for SIGPIPE."""
+"""Exit code of a program whose output has no reader any more; in a shell, the code for SIGPIPE."""
 
 
 def begin() -> None:

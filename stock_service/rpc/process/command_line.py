@@ -26,22 +26,25 @@ HELP_HINT = " (--help lists the options)"
 
 
 _CHOICE = re.compile(r"invalid choice: (.*) \(choose from (.*)\)\Z", re.DOTALL)
-"""Pattern of argparse's message for an unknown choice. ``error`` can only change the message that argparse has made."""
+"""Pattern of argparse's message for an unknown choice. The method ``error`` gets only this finished message, and must
+find the choices in it.
+"""
 
 _UNKNOWN = "unrecognized arguments: "
 """Beginning of argparse's message for arguments that no option takes."""
 
 CONNECTS = re.compile(r"postgre\w*:\S|password\s*=|//\S*@", re.IGNORECASE)
-"""Pattern of the beginning of a database's connection string, which may have a password. If the user omits quotes, the
-string, and even the password alone, may be several words on the command line.
+"""Pattern of the beginning of a database's connection string, which may contain a password. If the user omits quotes,
+the connection string may be several words on the command line. Even its password may be several words.
 """
 
 _CHOICES_MAX = 200
-"""Largest number of characters for the choices in an error. A longer list is cut after a whole name."""
+"""Largest number of characters for the list of choices in an error. A longer list ends after the last name that fits.
+"""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser with errors of one line instead of a page, and without abbreviations of options."""
+    """argparse's parser with two changes: an error has one line and not a page, and options cannot be abbreviated."""
 
     def __init__(self, prog: str, description: str, exits: Mapping[int, str] | None = None) -> None:
         """``exits`` has the meaning of each exit code of the program. The help text ends with these meanings."""
@@ -69,8 +72,8 @@ class Parser(argparse.ArgumentParser):
         refuse(self.prog, short(self._without_passwords(message.removeprefix("argument "), sys.argv[1:])))
 
     def _without_passwords(self, message: str, words: Sequence[str]) -> str:
-        """Returns a message in which the words of a connection string are replaced by ``…``. A connection string
-        reaches from its first word to the next known option of the command line ``words``.
+        """Returns a message in which the words of a connection string are replaced by ``…``. ``words`` is the command
+        line. A connection string ends before the next known option in ``words``.
         """
         is_secret, shown = False, message
         for word, following in zip(words, [*words, ""][1:], strict=True):

@@ -1,21 +1,21 @@
-"""Choice of the cores that a server's threads run on: ``--cpus``.
+"""Choice of the cores on which the threads of a server run: ``--cpus``.
 
-The GIL lets one thread of a process compute at a time. On two cores the GIL goes back and forth between the cores, and
-each time a thread must wake on the other core. So a server is 1.5 to 3 times slower on two cores than on one core. Only
-work that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives
-the server all cores while the server is faster on all cores:
+The GIL lets one thread of a process compute at a time. On two cores, the GIL often passes to a thread on the other
+core, and this thread must wake first. So a server is 1.5 to 3 times slower on two cores than on one core. Only work
+that releases the GIL, such as hashing, gains from more cores. So ``auto`` keeps a server on one core, and gives the
+server all cores while the server is faster on all cores:
 
-- When the server's threads have used the whole core, or have waited for the core, the server tries all cores until the
+- If the server's threads have used the whole core, or have waited for the core, the server tries all cores until the
   next look.
-- All threads together can hold the GIL for at most one second in each second. So a larger sum of the threads' processor
-  times, outside the kernel, means that threads have released the GIL. While the sum in a second is ``GAINS`` or more,
-  the server stays on all cores.
+- All threads together can hold the GIL for at most one second in each second. So if the sum of the threads' processor
+  times outside the kernel is larger, threads have computed without the GIL. While this sum is at least ``GAINS``
+  seconds in each second, the server stays on all cores.
 - If the sum is less than ``GAINS``, the server returns to one core. The next try comes after ``AGAIN_S``. After each
-  failed try this time doubles, up to ``AGAIN_MOST_S``.
+  try that fails, the time until the next try doubles, up to ``AGAIN_MOST_S``.
 - If other processes use the server's core, and another core is idle, the server moves to the idle core.
 
 ``Keeping`` decides, without I/O. ``Keeper`` reads /proc, and moves the threads. ``Keeper`` has one thread, which wakes
-every ``LOOK_S``. Requests do no work for ``Keeper``.
+every ``LOOK_S``. The threads that answer requests do no work for ``Keeper``.
 """
 
 import os
@@ -35,27 +35,29 @@ LOOK_S = 0.2
 """
 
 FULL = 0.9
-"""Share of the time for which the threads must compute, or wait for the core, before the server tries all cores."""
+"""Share of the time between two looks. If the threads compute, or wait for the core, for at least this share, the
+server tries all cores.
+"""
 
 GAINS = 1.2
-"""Number of processor seconds, outside the kernel, that the threads use in one second. From this number on, the server
-counts as faster on all cores. A number over 1 means that the work releases the GIL.
+"""Processor time outside the kernel that the threads use in one second, in seconds. If the threads use at least this
+time, the server counts as faster on all cores.
 """
 
 AGAIN_S = 1.0
 AGAIN_MOST_S = 16.0
-"""Shortest and longest time, in seconds, until the next try of all cores. With the longest time, tries take 1.3 % of
-the time of a server that is better on one core.
+"""Shortest (``AGAIN_S``) and longest time, in seconds, until the next try of all cores. If a server is faster on one
+core, tries take 1.3 % of its time with the longest time.
 """
 
 MOVES_S = 0.1
 """Time, in seconds. The server moves to another core if two conditions are true for the time between two looks. Other
-processes used the server's core for ``MOVES_S`` or more. The other core's idle time was longer than that of the
-server's core, by ``MOVES_S`` or more.
+processes used the server's core for ``MOVES_S`` or more. The other core was idle for a longer time than the server's
+core, by ``MOVES_S`` or more.
 """
 
 LOOKING = 0.005
-"""Largest share of the time that the looks of a server may take: 0.5 %."""
+"""Largest share of the time that all looks of a server may take: 0.5 %."""
 
 CORES_MAX = 8192
 """Largest number of cores that Linux supports. A larger range in ``--cpus`` would fill memory."""
@@ -85,13 +87,13 @@ class Used:
 
 
 class Keeping:
-    """Decision between one core and all cores, made again at each look. No I/O. Not thread-safe."""
+    """Decision between one core and all cores. Each look decides again. No I/O. Not thread-safe."""
 
     def __init__(self, first: Used) -> None:
         self.free = False
         """True if the server must have all cores, False for one core."""
         self.tries = 0
-        """Number of times that the server left its one core to try all cores."""
+        """Number of tries: how many times the server has changed from one core to all cores."""
         self.free_s = 0.0
         """Seconds for which the server had all cores."""
         self._last = first
@@ -124,8 +126,8 @@ class Keeping:
 
 
 class Keeper:
-    """Placement of this process's threads on the cores of ``--cpus``, until ``stop``. Make a ``Keeper`` before other
-    threads, since a new thread starts on the cores of its parent thread.
+    """Placement of this process's threads on the cores of ``--cpus``, until ``stop``. Make a ``Keeper`` before the
+    process starts other threads, since a new thread has the cores of the thread that starts it.
     """
 
     def __init__(self, wanted: Cores) -> None:
@@ -148,9 +150,7 @@ class Keeper:
             self._thread.start()
 
     def stop(self) -> str:
-        """Ends the watching thread, if there is such a thread. Returns a text on the cores of this process, for
-        ``--stats``.
-        """
+        """Ends the thread that moves threads, if any. Returns a text on the cores of this process, for ``--stats``."""
         keeping = self._keeping
         if keeping is None:
             return f"on {said(self._allowed)}"
@@ -185,9 +185,9 @@ class Keeper:
 
 
 def better_core(current: int, others_s: float, idle_s: Mapping[int, float]) -> int:
-    """Returns the core for the server: the core that was idle longest if the conditions of ``MOVES_S`` are true,
-    otherwise the current core. ``others_s`` is the time for which other processes used the current core, and ``idle_s``
-    the idle time of each core.
+    """Returns the core for the server. If the conditions of ``MOVES_S`` are true, this is the core that was idle
+    longest, otherwise the current core. ``others_s`` is the time for which other processes used the current core, and
+    ``idle_s`` the idle time of each core.
     """
     best = max(idle_s, key=idle_s.__getitem__, default=current)
     gained_s = idle_s.get(best, 0.0) - idle_s.get(current, 0.0)
@@ -248,7 +248,7 @@ def _idle_s() -> dict[int, float]:
 
 
 def _move(cores: Sequence[int]) -> None:
-    """Moves every thread of this process to these cores."""
+    """Moves every thread of this process to the given cores."""
     moved: set[str] = set()
     while new := set(os.listdir(_TASKS)) - moved:  # a thread that an unmoved thread starts has the old cores
         for task in new:

@@ -1,5 +1,5 @@
-"""Maker of credentials for trying a server with TLS and access control: an authority, certificates that the authority
-has signed, tokens, and an access list.
+"""Credentials for a first try of a server with TLS and access control. The command makes an authority, certificates
+that the authority has signed, tokens, and an access list.
 
     python -m stock_service credentials FOLDER
 
@@ -44,7 +44,8 @@ _TOKEN_BYTES = 32
 """Number of random bytes of a token. Nobody can guess 256 bits."""
 
 _CLOCK_SKEW = datetime.timedelta(minutes=5)
-"""Certificates are valid from this length of time before now, since the clocks of other machines may be slow."""
+"""Certificates become valid this length of time before they are made, since the clocks of other machines may be slow.
+"""
 
 
 _SIGNS_CERTIFICATES = x509.KeyUsage(
@@ -95,7 +96,7 @@ def _fill(folder: Path, names: x509.SubjectAlternativeName, days: int, callers: 
 
 
 def _general_name(host: str) -> x509.GeneralName:
-    """Makes the entry for a host, by address or name, in a certificate. Raises UsageError."""
+    """Makes a certificate's entry for a host, by address or name. Raises UsageError."""
     if not host:
         raise UsageError("--hosts", host, "names and addresses, in ASCII")
     try:

@@ -2,20 +2,22 @@
 contract for all children.
 
 The kernel gives each new connection to one of the children, by a hash of the client's and the server's address
-(SO_REUSEPORT in socket(7)). A child is a new interpreter with the parent's command line and two more options: the port,
-and the shared memory.
+(SO_REUSEPORT in socket(7)). A child is a new Python process with the parent's command line and two more options: the
+port, and the shared memory.
 
-- The parent prints its ready line once all children serve. The parent starts the first child, waits until the child is
-  ready, and then starts the other children. So only one child reports a bad option.
+- The parent prints its ready line once all children serve. The parent starts the first child alone, and the other
+  children once the first child is ready. So if an option is bad, only one child reports the error.
 - The parent passes SIGTERM and SIGINT on to the children. Each child is in its own session, so Ctrl-C reaches only the
-  parent. The parent kills a child that is not ready, since this child has accepted no request.
-- At a second signal the parent kills all children at once, and exits with 1. A signal that somebody sends to every
-  process counts as one signal, since a child handles only its first signal.
-- If a child ends by itself, the parent logs one line, stops the other children as after a signal, and exits with 1.
+  parent. At the signal, the parent kills a child that is not ready yet: such a child has accepted no request.
+- At a second signal the parent kills all children at once, and exits with 1. If somebody sends a signal to every
+  process, a child gets the signal twice: once directly, and once from the parent. A child handles only its first
+  signal, so both count as one signal.
+- If a child ends by itself, the parent logs one line, and stops the other children as after a signal. Then the parent
+  exits with 1.
 - If the parent is killed, the kernel kills the children (``lifeline.py``).
 
-The parent listens on the port until the first child is ready. So no other server can take the port, not even another
-server of several processes. A client that connects before the ready line may lose its connection.
+The parent listens on the port until the first child is ready. So no other server can listen on the port, not even
+another server of several processes. If a client connects before the ready line, the server may close its connection.
 """
 
 import argparse
@@ -40,18 +42,18 @@ from stock_service.rpc.process.serving import ENDING_S, FAILED_EXIT, NO_MEMORY, 
 _log = logging.getLogger(__name__)
 
 _OVER_S = 5.0
-"""Seconds that the parent waits for the end of the children, in addition to their grace. A child may have to finish its
-start, and a library may continue to work after the grace.
+"""Time in seconds that the parent waits for its children after the end of their grace. A child may have to finish its
+start first, and a library may continue to work after the grace.
 """
 
 _GONE_S = 5.0
-"""Longest time, in seconds, from the close of a child's output to the end of the child. A child closes its output in
-its last system call.
+"""Longest time, in seconds, between two events: the close of a child's output, and the end of the child. A child closes
+its output in its last system call.
 """
 
 _SIGNAL_S = 0.1
-"""Longest time, in seconds, between the signals to a child and to the parent, if somebody sends a signal to every
-process. An idle child may end before the parent gets the signal.
+"""Time in seconds. If somebody sends a signal to every process, the parent gets the signal at most this time after a
+child. So an idle child may end before the parent gets the signal.
 """
 
 _CHILD = "STOCK_SERVICE_CHILD"
@@ -112,8 +114,7 @@ class _Child:
 class _Family:
     """The parent's work: start, watch and stop of the children. Only the main thread uses the object.
 
-    One thread for each child, and one thread for the signals, wait for events, and put the events into one queue for
-    the main thread.
+    One thread for each child, and one for signals, put events into the main thread's queue.
     """
 
     def __init__(self, options: argparse.Namespace, listener: socket.socket, memory: int) -> None:
@@ -160,7 +161,7 @@ class _Family:
             child.process.wait()
 
     def _watch_signals(self) -> None:
-        """Main function of the thread that waits for signals, which ``begin`` has blocked for all threads."""
+        """Main function of the thread that waits for signals. ``begin`` has blocked these signals for all threads."""
         while True:
             signal.sigwait(STOPPING)
             self._signalled.set()
@@ -215,8 +216,8 @@ class _Family:
             self._stop(known=False)
 
     def _stop(self, known: bool = True) -> None:
-        """Begins the stop of all running children, once. Kills a child that is not ready. If ``known`` is False, kills
-        all children, since no client knows the server yet.
+        """Begins the stop of all running children, once. Kills a child that is not ready. ``known`` is False if the
+        ready line could not be printed: then kills all children, since no client knows the server yet.
         """
         if self._deadline_s is not None:
             return

@@ -1,15 +1,16 @@
-"""Start of a program that the kernel kills when its parent process ends, even if SIGKILL ends the parent.
+"""Start of a program that must end with its parent process: the kernel kills the program even if SIGKILL ends the
+parent.
 
-On Linux a process can ask the kernel to kill the process when the process's parent ends (``PR_SET_PDEATHSIG`` in
-prctl(2)). So the parent starts this file instead of the program. This file asks the kernel, and then becomes the
-program: execve(2) keeps the setting, the process and its cores. The method works for a program in any language, and
-takes some 20 ms.
+On Linux a process can make a request to the kernel: to kill the process when its parent ends (``PR_SET_PDEATHSIG`` in
+prctl(2)). So the parent starts this file instead of the program. This file makes the request, and then replaces itself
+by the program (execve(2)). execve keeps the process, its cores and the request. The method works for a program in any
+language, and takes some 20 ms.
 
 The kernel kills a program when the *thread* that started the program ends. So start a program from a thread that lives
 longer than the program.
 
-Left out: systems other than Linux, where a program continues after its parent's end; and processes that the program
-starts itself.
+Left out: processes that the program itself starts, and systems other than Linux. On another system a program continues
+after its parent's end.
 """
 
 import ctypes

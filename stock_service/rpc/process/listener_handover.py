@@ -1,4 +1,5 @@
-"""Hand-over of a server's port and store to the next server, so that a restart fails no request: ``--hand-over PATH``.
+"""Hand-over of a server's port and store to the next server, so that no request fails at a restart: ``--hand-over
+PATH``.
 
 The old server runs, and offers its listening socket on a Unix socket at PATH. An operator starts the new server with
 the same command. If no server is at PATH, the new server is the first server, and opens its port itself. Otherwise the
@@ -19,17 +20,18 @@ steps are:
                   own at PATH
 
 A server fails if the server is killed, ends, sends a wrong message, or sends no message. Up to step 5 the old server
-answers all requests, but in steps 4 and 5 changes wait. If the old server takes the store back, the old server makes
-the waiting changes. If the new server takes over, the old server refuses the waiting changes, which then have no
+answers requests, but in steps 4 and 5 requests that change a stock wait. If the old server takes the store back, the
+old server makes these changes. If the new server takes over, the old server refuses these changes, and they have no
 effect.
 
-A new server that hangs in step 5 may have the store open. So the old server kills the new server, waits for the end of
-its process, and then opens and reads the store again. The new server's changes wait until step 7, so no Lookup of the
-old server is out of date. If the old server ends or is killed from step 3 on, the new server continues as if the
-expected message had come.
+If the new server hangs in step 5, the new server may have the store open. So the old server kills the new server, waits
+for the end of its process, and then opens and reads the store again. The new server makes no change before step 7. So
+the old server's answers to Lookups are never out of date. If the old server ends or is killed in step 3 or later, the
+new server continues as if the expected message had come.
 
-Both processes have the same listening socket, so the port is never closed. With SO_REUSEPORT each process would have
-its own listening socket, and closing the old socket would reset the connections in its listen backlog.
+Both processes have the same listening socket, so the port is never closed. SO_REUSEPORT would not be enough: each
+process would have its own listening socket, and the close of the old socket would reset the connections in its listen
+backlog.
 
 Only the owner of the process can connect to PATH (mode 0600). Left out: several processes, and stocks in memory.
 """
@@ -58,15 +60,14 @@ _OPTION = "--hand-over"
 
 ANSWER_S = 10.0
 """Default of ``answer_s``: seconds for which a server waits for a message of the other server. Reading a large store
-takes less time. But in step 3 the new server waits longer for the message ``store``: for the time that the old server
-takes to end.
+takes less time. But in step 3 the new server waits longer for the message ``store``: for ``old_end_s``.
 """
 
 _KILLED_S = 5.0
 """Longest time, in seconds, that the old server waits for the end of a killed new server."""
 
 _AGAIN_S = 1.0
-"""Pause, in seconds, after the old server could not accept the connection of a new server."""
+"""Pause, in seconds, after which the old server again tries to accept the connection of a new server."""
 
 _MESSAGE_BYTES_MAX = 16384
 """Largest size of a message, in bytes. The first message contains a path, which has at most 4096 bytes."""
@@ -78,19 +79,21 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Store(Protocol):
-    """Store that one server hands over to the next server, together with the listening socket. The store writes the
-    changes of stocks.
+    """A store that one server hands over to the next server, together with the listening socket. The server writes
+    changes of stocks to the store.
     """
 
     def hold(self) -> bool:
-        """Makes changes wait from now on. Returns True once no write is under way, False if a write takes too long."""
+        """Makes changes wait from now on. Returns True once no write is under way. Returns False if a write takes too
+        long.
+        """
 
     def go_on(self) -> None:
         """Ends ``hold``: the store writes the waiting changes, and writes later changes at once."""
 
     def lend(self) -> bool:
-        """Makes changes wait, and closes the file, so that another process may open the file. If a write takes too
-        long, lets changes go on, and returns False.
+        """Makes changes wait, and closes the store's file. Then another process may open the file. If a write takes too
+        long, lets changes continue, and returns False.
         """
 
     def take_back(self) -> None:
@@ -108,7 +111,7 @@ class HandOver:
 
     path: Path
     serves: str
-    """Text with the transport, address and store of this server. The next server's text must be equal."""
+    """Text with the transport, address and store of this server. The next server must have the same text."""
     end_s: float
     """Longest time that this server takes to end, in seconds."""
     answer_s: float
@@ -129,7 +132,7 @@ class HandOver:
             store.hold()
 
     def conclude(self) -> None:
-        """Tells the previous server that this server serves, and waits for the end of the previous server, for
+        """Tells the previous server that this server serves. Then waits until the previous server has ended, for
         ``old_end_s`` at most. Then lets the store write changes. Blocks.
         """
         assert self.old is not None
@@ -140,7 +143,7 @@ class HandOver:
         except TimeoutError:
             _log.warning("the server before has no store any more, and has not ended within %g s", self.old_end_s)
         except OSError:
-            pass  # the server before has ended already
+            pass  # the previous server has ended already
         assert self.store is not None
         self.store.go_on()
 
@@ -220,7 +223,8 @@ def _offer(listener: socket.socket, hand_over: HandOver, stop: Callable[[], obje
 
 
 def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
-    """Takes the steps 2 to 5 of the module's table as the old server. ``heir`` is the connection to the new server.
+    """Takes the old server's part in the steps 2 to 5 of the module's table. ``heir`` is the connection to the new
+    server.
 
     Returns True if the new server serves. Returns False if the new server has failed, and this server continues to
     serve.
@@ -255,7 +259,7 @@ def _handed_over(hand_over: HandOver, heir: socket.socket) -> bool:
 
 def _hear(heir: socket.socket, word: bytes) -> None:
     """Waits for the message ``word`` of the next server, on the connection ``heir``. Raises OSError if another message
-    comes, or no message in time.
+    comes, or if no message comes in time.
     """
     try:
         said = heir.recv(_MESSAGE_BYTES_MAX)

@@ -1,13 +1,13 @@
 """HTTP endpoint of ``--metrics HOST:PORT``: the metrics of ``rpc/metrics.py`` in Prometheus' format, at ``/metrics``.
 
-The endpoint has its own thread with an event loop. The endpoint answers each HTTP request once the request is whole, so
-no request waits for a slow client. A client must send the whole request within ``SCRAPE_S``, and then take the answer
-within ``SCRAPE_S``. With more than ``CONNECTIONS_MAX`` connections, the endpoint closes the connection whose time limit
-ends first. A stopping server does not wait for connections of the endpoint.
+The endpoint has its own thread with an event loop. The endpoint answers an HTTP request once the whole request has
+come. So a slow client delays no other client. A client must send the whole request within ``SCRAPE_S``, and then take
+the answer within ``SCRAPE_S``. If a connection comes when ``CONNECTIONS_MAX`` connections are open, the endpoint closes
+the connection whose time limit ends first. A stopping server does not wait for connections of the endpoint.
 
 The endpoint shows numbers and the names of methods and outcomes, and no content of requests. The endpoint counts the
-server's connections at each request. Only this machine may reach the endpoint, unless ``--insecure`` is given, since
-the endpoint has no TLS. The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
+server's connections at each request. The endpoint has no TLS. So only this machine may reach the endpoint, unless
+``--insecure`` is given. The endpoint needs the library prometheus-client, which the extra ``metrics`` installs.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SCRAPE_S = 5.0
-"""Longest time, in seconds, for a client to send its request, and longest time for a client to take the answer."""
+"""Longest time, in seconds, for a client to send its request, and to take the answer."""
 
 CONNECTIONS_MAX = 16
 """Largest number of open connections. Each Prometheus server has one connection."""
@@ -41,7 +41,7 @@ HEAD_BYTES_MAX = 8192
 """Largest size of a request, in bytes. Prometheus sends some 300 bytes."""
 
 _END = b"\r\n\r\n"
-"""Last bytes of an HTTP request without a body, and of the head of an HTTP answer: an empty line."""
+"""An empty line: the end of an HTTP request without a body, and of the head of an HTTP answer."""
 
 PATH = b"/metrics"
 
@@ -91,8 +91,8 @@ def connections(port: int) -> int:
 
 
 class Scraped:
-    """HTTP endpoint of the metrics, for a ``with`` statement. The constructor opens the port. The ``with`` statement
-    starts and ends the endpoint's thread.
+    """HTTP endpoint of the metrics; a context manager. The constructor opens the port. The ``with`` statement starts
+    and ends the endpoint's thread.
     """
 
     def __init__(self, address: Address, registry: "CollectorRegistry", scrape_s: float = SCRAPE_S) -> None:

@@ -1,10 +1,10 @@
 """Options of a server for TLS and access control, the check of its address, and the renewal of its files.
 
 A thread looks at each file twice a second. When a file has changed, the thread reads all files again. From then on new
-connections get the new certificate, and all requests are checked with the new callers. Open connections continue. If
-files cannot be used, the old contents stay in use, the log has one line on the failure, and the thread tries again at
-each look. The access list and the certificate are renewed independently of each other. To renew a certificate, write
-its files, in any order. To withdraw a token, change one line of the access list.
+connections get the new certificate, and the server checks all requests by the new access list. Open connections
+continue. If the thread cannot use the files, the old contents stay in use, and the thread tries again at each look. The
+log has one line on such a failure. The access list and the certificate are renewed independently of each other. To
+renew a certificate, write its files, in any order. To withdraw a token, change one line of the access list.
 """
 
 import argparse
@@ -50,8 +50,8 @@ class Security:
     """Certificate, key and access-list files that the server's options name; ``watch`` looks at these files."""
 
     def reload(self) -> None:
-        """Reads the access list and the TLS files again. If the files of one part cannot be used, renews only the other
-        part, and then raises UsageError.
+        """Reads the access list and the TLS files again. If the access list cannot be used, still renews TLS, and the
+        reverse; then raises UsageError.
         """
         unusable: UsageError | None = None
         for part in (self.access, self.tls):
@@ -88,8 +88,8 @@ def security_of(transport: str, options: argparse.Namespace) -> Security:
 
 
 def check_host(options: argparse.Namespace) -> None:
-    """Raises UsageError for an address that other machines can reach, unless the server has TLS and an access list, or
-    ``--insecure`` is given.
+    """Raises UsageError if other machines can reach the address of a server without TLS or without an access list,
+    unless ``--insecure`` is given.
     """
     closed = options.tls_cert is not None and options.access is not None
     if not is_loopback(options.host) and not options.insecure and not closed:
@@ -140,7 +140,7 @@ def _watch(files: Sequence[Path], reload: Callable[[], None], look_s: float, sto
 
 
 def _look(file: Path) -> tuple[int, ...]:
-    """Returns a value that is different for two versions of a file; empty if the file does not exist."""
+    """Returns a value that changes when the file changes; empty if the file does not exist."""
     try:
         status = file.stat()
         return status.st_mtime_ns, status.st_size, status.st_ino

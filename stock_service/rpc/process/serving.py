@@ -3,7 +3,8 @@
 - The first line on standard output, once the server listens, is ``ready HOST:PORT``. Logs go to standard error.
 - After SIGTERM or SIGINT the health's status becomes NOT_SERVING, and the server continues to serve for ``--drain-s``
   seconds. Then the server accepts no more connections, closes idle connections at once, and finishes accepted requests
-  within ``--grace-s``. The exit code is 0, or 1 if the time was too short or a file could not be written.
+  within ``--grace-s``. The exit code is 0. If the time was too short, or a file could not be written, the exit code is
+  1.
 - A second signal, or a failure of the server, ends the process at once with exit code 1.
 - After a bad option or file the server prints one line, and exits with 2.
 
@@ -62,8 +63,8 @@ EXITS = {
 """Meaning of each exit code of a server."""
 
 ENDING_S = 0.5
-"""Shortest grace, in seconds: a smaller ``--grace-s`` counts as this time. Even on a busy machine a server without
-requests ends its threads within this time.
+"""Shortest grace, in seconds. A smaller ``--grace-s`` has the same effect as this time. Even on a busy machine, the
+threads of a server without requests end within this time.
 """
 
 _SPARE_DESCRIPTORS = 64
@@ -345,8 +346,8 @@ def _write(timeline: Timeline, file: Path) -> bool:
 
 
 def _raise_descriptor_limit(connections_max: int) -> None:
-    """Raises the process's limit of open files, if the limit is too low for ``connections_max``. Raises UsageError if
-    the system does not allow this.
+    """Makes the process's limit of open files larger, if the limit is too small for ``connections_max`` connections.
+    Raises UsageError if the system does not allow a larger limit.
     """
     needed = connections_max + _SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -363,11 +364,12 @@ def _watch_signals(stopping: threading.Event, twice: bool) -> None:
     """Main function of the thread that waits for signals. Sets ``stopping`` at the first signal. If ``twice`` is True,
     ends the process at once at the second signal.
 
-    A child process (``family.py``) waits for one signal only. A signal to every process comes to a child twice: once
-    directly, and once from the parent. At a real second signal the parent kills the child.
+    In a child process, ``twice`` is False, since a child may get one signal twice (``family.py``). At a real second
+    signal the parent kills the child.
 
     The server uses a thread for the signals, and not a signal handler. Python runs a handler in the main thread,
-    between two instructions. So a handler would run late if the signal came just as the main thread began to wait.
+    between two instructions. If a signal comes just as the main thread begins to wait, a handler would run only after
+    the wait.
     """
     signal.sigwait(STOPPING)
     stopping.set()

@@ -1,29 +1,30 @@
 """Admission control: limits on the wait of a request, and on the number of tasks that the executor gets. No I/O.
 
-A request's wait begins when the connection becomes readable again, after the server had read all earlier bytes. While
-the executor keeps up, there are no limits. Once the executor is behind, requests wait at the reading thread. The server
-then begins some requests of one connection, in the connection's *turn* (``queue.py``). Then the next connection has its
+The wait of a request begins when the oldest unread bytes of its connection arrive. While the executor keeps up, no
+request is refused for its wait. Once the executor is behind, requests wait in the server's queue. The server then
+begins some requests of one connection, in the connection's *turn* (``queue.py``). Then the next connection has its
 turn.
 
-- **The delay target**, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and in CoDel's
-  variant for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last ``INTERVAL_MS``
-  is a burst, which drains by itself. Any other queue is a standing queue: longer waits do not shorten this queue. In a
-  standing queue the server refuses a request whose wait is over both the target and a quarter of the client's time
-  limit. In a burst the server refuses a request whose wait is over both the target and a third of the time limit. A
-  request without a time limit counts as a request with the limit ``UNSAID_MS``.
-- **Tasks of the executor.** While requests wait, the executor gets enough tasks for ``AHEAD_MS``, by the executor's
-  measured rate of tasks. The other requests stay in the server's queue, where the server can still refuse these
-  requests, and where each connection has its turn. While no requests wait, the executor gets enough tasks for
+- **The delay target** limits waits, as in CoDel (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue 2012) and
+  in CoDel's variant for servers (Maurer, "Fail at Scale", ACM Queue 2015). A queue that was empty within the last
+  ``INTERVAL_MS`` holds a burst of requests: such a queue empties by itself. Any other queue is a standing queue, which
+  does not empty by itself. In a standing queue the server refuses a request whose wait is over both the target and a
+  quarter of the client's time limit. In a burst the server refuses a request whose wait is over both the target and a
+  third of the time limit. A request without a time limit counts as a request with the limit ``UNSAID_MS``.
+- **Tasks of the executor.** While requests wait, the executor gets as many tasks as the executor ends in ``AHEAD_MS``,
+  by its measured rate. All later requests stay in the server's queue. There the server can still refuse a request, and
+  each connection has its turn. While no requests wait, the executor gets as many tasks as the executor ends in
   ``BURST_MS``.
-- **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks, so each thread gets a
-  task. If tasks compute, more threads end no more tasks under the GIL, and only keep the GIL from the reading thread.
-  So the number of threads that get a task falls by a quarter while the executor computes for nearly all the time that
-  the reading thread does not use. Otherwise the number grows by a quarter. The number does not fall again before the
-  executor has ended the surplus tasks.
+- **Useful threads.** If tasks wait for a disk or another server, more threads end more tasks per second. So each thread
+  gets a task. If tasks compute, the GIL lets one thread run at a time. Then more threads end no more tasks, and only
+  keep the reading thread from the GIL. So the server measures the executor's processor time. If the executor computes
+  for nearly all the time that the reading thread leaves, the number of threads with a task falls by a quarter.
+  Otherwise the number grows by a quarter. After a fall, the executor must end the surplus tasks before the number falls
+  again.
 """
 
 INTERVAL_MS = 100
-"""Time in milliseconds. A queue that was empty within this time counts as a burst. The time is CoDel's interval: the
+"""Time in milliseconds. A queue that was empty within this time holds a burst. The time is CoDel's interval: the
 round-trip time to a distant client.
 """
 
@@ -31,42 +32,45 @@ UNSAID_MS = 4000
 """Assumed time limit of a request without a time limit, in milliseconds."""
 
 AHEAD_MS = 1.5
-"""Time, in milliseconds, that the executor needs for its tasks while requests wait. This time is many times the cost of
-giving tasks to the executor. Meanwhile the reading thread sleeps for a millisecond or more, and mostly finds the GIL
-free when it wakes.
+"""Time in milliseconds. While requests wait, the executor gets the tasks that the executor ends in this time. Giving
+tasks to the executor takes much less time. Meanwhile the reading thread sleeps for a millisecond or more. When the
+reading thread wakes, the GIL is mostly free.
 """
 
 AHEAD_LEAST = 2
 """Number of tasks that the executor may always have: one task that runs, and the next task."""
 
 BURST_MS = 15
-"""Time, in milliseconds, that the executor needs for the largest batch at once while no requests wait: less than any
-sensible delay target.
+"""Time in milliseconds, less than any sensible delay target. While no requests wait, a batch has at most the tasks that
+the executor ends in this time.
 """
 
 MEASURED_MS = 20
 """Shortest time, in milliseconds, of a measurement of the executor: long enough for two waits of 10 ms. In a shorter
-time, perhaps all tasks wait, or all compute, since tasks that wait may wake together.
+time, all tasks may be waiting, or all tasks may be computing, since waiting tasks may wake together.
 """
 
 RAN_MS = 1
-"""Shortest time, in milliseconds, from which ``Ahead.ran`` computes the rate at which the executor runs tasks."""
+"""Time in milliseconds. If a batch ran for a shorter time, ``Ahead.ran`` does not compute the executor's rate of tasks.
+"""
 
 MEASURED_TASKS = 8
-"""Smallest number of tasks in a batch whose running time is measured. With fewer tasks, reading the clock would cost a
-large part of this time.
+"""Smallest number of tasks in a batch whose running time is measured. For a smaller batch, reading the clock would take
+a large part of the running time.
 """
 
 FIRST_RATE = 10
 """Assumed number of tasks that the executor ends in a millisecond, before the first measurement."""
 
 COMPUTES = 0.9
-"""Ratio of the executor's processor time to the time during which the reading thread does not compute. From this ratio
-on, tasks count as tasks that only compute.
+"""Ratio of the executor's processor time to the time during which the reading thread does not compute. If the measured
+ratio is at least ``COMPUTES``, the server assumes that tasks only compute.
 """
 
 COMPUTES_MOST = 1.2
-"""Ratio like ``COMPUTES``, above which tasks compute on several cores without the GIL: more threads end more tasks."""
+"""Ratio like ``COMPUTES``. If the measured ratio is larger, tasks compute on several cores without the GIL. Then more
+threads end more tasks.
+"""
 
 PAUSE_MS_MAX = 20
 """Longest sleep of the reading thread while requests wait, in milliseconds."""
@@ -74,8 +78,8 @@ PAUSE_MS_MAX = 20
 _MS = 1_000_000
 
 READING_NS = _MS
-"""Nanoseconds for which the reading thread reads connections, while requests wait, before the executor gets more tasks.
-Tasks that compute would take the GIL from the reading thread.
+"""Time in nanoseconds. While requests wait, the reading thread reads connections for this time before the executor gets
+more tasks: tasks that compute would take the GIL.
 """
 
 
@@ -122,8 +126,8 @@ class Ahead:
         self.tasks = min(most, int(FIRST_RATE * AHEAD_MS))
         """Number of tasks that the executor ends in ``AHEAD_MS`` milliseconds, by the last measurements."""
         self.threads = workers
-        """Number of useful threads: with more threads the executor would end no more tasks. Each useful thread may have
-        one task, in addition to ``tasks``.
+        """Number of useful threads: with more threads the executor would end no more tasks. The executor may have one
+        task for each useful thread, and ``tasks`` further tasks.
         """
         self.burst = min(most, FIRST_RATE * BURST_MS)
         """Number of tasks that the executor may get at once while no requests wait."""
@@ -135,7 +139,7 @@ class Ahead:
     def room(self, ended: int, under_way: int, now_ns: int, cpu_ns: int, reading_ns: int) -> int:
         """Returns the number of tasks that the executor may get now; negative if the executor has too many tasks.
 
-        ``ended`` is the number of tasks that the executor has ended since its start, and ``under_way`` the number of
+        ``ended`` is the number of tasks that the executor has ended since its start. ``under_way`` is the number of
         accepted tasks that have not ended. ``cpu_ns`` is the processor time of the process, and ``reading_ns`` the
         processor time of the reading thread.
         """
@@ -160,8 +164,8 @@ class Ahead:
         return self.threads + max(self.tasks, self.threads) - under_way
 
     def ran(self, tasks: int, took_ns: int) -> None:
-        """Notes that the executor, which had no tasks, got ``tasks`` tasks, and had begun all these tasks after
-        ``took_ns`` nanoseconds.
+        """Notes a measurement. The executor had no tasks, and then got ``tasks`` tasks. After ``took_ns`` nanoseconds
+        the executor had begun all these tasks.
         """
         if took_ns >= RAN_MS * _MS:
             self._measured(tasks / took_ns)
@@ -179,8 +183,8 @@ class Ahead:
         return self._rate * _MS
 
     def pause_s(self, under_way: int) -> float:
-        """Returns the time in seconds that the reading thread may sleep while requests wait: half the time for which
-        the executor's waiting tasks last.
+        """Returns the time in seconds that the reading thread may sleep while requests wait. In twice this time the
+        executor ends as many tasks as now wait for a thread.
         """
         waiting = under_way - self.threads
         if waiting <= 0:

@@ -3,29 +3,29 @@
 **Lingering close.** If a server closes a connection with unread bytes, the kernel resets the connection. The reset
 destroys replies on their way to the client, and on some systems also replies that the client has not read yet. So after
 the last reply the server half-closes the connection. Then the server reads and drops bytes until the client also ends
-the connection. A client that stays and sends nothing must not delay the server. So the server closes the connection
-once the client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. If the client continues to
-send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all bytes, the
-server closes the connection after the read timeout. A stopping server closes the connection after the grace.
+the connection. But a client that neither sends nor closes must not delay the server. So the server also closes the
+connection once the client's kernel has acknowledged all bytes and no byte has come for ``QUIET_S``. If the client
+continues to send, the server closes the connection after ``LINGER_S``. If the client's kernel does not acknowledge all
+bytes, the server closes the connection after the read timeout. A stopping server closes the connection after the grace.
 
-**Idle eviction.** If the number of connections is at its limit, the server closes the connection that was idle for the
-longest time, to make room for a new connection. So clients that connect and send nothing keep no other client out. A
-connection with a current or very recent request stays open.
+**Idle eviction.** If a connection comes when the number of connections is at its limit, the server closes the
+connection that was idle for the longest time. So clients that connect and send nothing do not prevent other clients
+from connecting. A connection with a current or very recent request stays open.
 
-**Age.** A client that keeps one connection for ever never reaches a server that was added later. So the age of
-connections may be limited. Each connection has its own age limit, varied by a tenth, so that connections that began
-together do not end together. At this age the server tells the client to use another connection: by GOAWAY in HTTP/2,
-and by ``Connection: close`` with the next reply in HTTP/1.1. In the sockets protocol the server answers the requests
-that were read before this age, and then sends a *goodbye*. This last frame tells the client that no later request was
-begun. After the grace the server closes the connection.
+**Age.** A client that keeps its connection for ever never connects to a server that was added later. So an option
+limits the age of connections. Each connection's age limit is varied at random, by a tenth at most. So connections that
+began together end at different times. At its age limit the connection begins to end. The server tells the client to use
+another connection: in HTTP/2 by GOAWAY, in HTTP/1.1 by ``Connection: close`` with the next reply. In the sockets
+protocol the server answers the requests that it has already read, and then sends a *goodbye*. This last frame means:
+the server has begun no later request. After the grace the server closes the connection.
 
 **Buffered bytes.** One budget limits the bytes that a server holds: unfinished requests, requests that have not begun,
 replies that clients do not take, and, with TLS, the bytes of a handshake or of a partial record. The limit of a frame's
-size bounds the bytes of one connection, but a thousand connections together would hold too much. Over the budget, the
-server closes the connection that holds the most bytes, and then the next, until the budget is kept. So a connection
-that holds few bytes stays open, even if many connections hold many bytes. Of connections that hold equally many bytes,
-the server closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF limits for each
-connection.
+size also limits the bytes of one connection. But a thousand such connections would hold too many bytes. If the sum of
+all bytes is over the budget, the server closes the connection that holds the most bytes. The server repeats this step
+until the sum is within the budget. So a connection that holds few bytes stays open. If several connections hold the
+most bytes, the server closes the connection that was silent longest. Left out: bytes in the kernel, which SO_RCVBUF
+limits for each connection.
 """
 
 import math
@@ -45,21 +45,21 @@ from stock_service.rpc.server_core.protocol import Request, WireProtocol
 from stock_service.rpc.wire.served_stream import ENDING, PAUSED, READING, Overdue
 
 QUIET_S = 0.1
-"""Seconds without a byte from a client after which the server expects no more bytes: the round-trip time to a distant
-client.
+"""Time in seconds: the round-trip time to a distant client. If no byte of a client has come for this time, the server
+expects no more bytes.
 """
 
 LINGER_S = 1.0
 """Seconds after the half-close for which a client may continue to send."""
 
 LOOK_S = 0.02
-"""Seconds between two looks: each look searches the half-closed connections for connections that may be closed. The
-kernel does not report by itself that a client's kernel has acknowledged all bytes.
+"""Seconds between two looks. At each look the server searches the half-closed connections for those that it may close.
+The kernel does not report by itself that a client's kernel has acknowledged all bytes.
 """
 
 CLOSING_NS = 1_000_000
 """Longest time, in nanoseconds, of one look at the half-closed connections. Closing a connection with unread bytes
-takes 50 µs, and in a flood the server must close hundreds of connections at once.
+takes 50 µs, and a flood may bring hundreds of such connections at once.
 """
 
 
@@ -80,15 +80,15 @@ class Lingering:
 
 
 class LingeringClose(Generic[Request]):
-    """The half-closed connections of a server. Only the reading thread uses the object, except ``stop``. Times are on
-    ``time.monotonic_ns``.
+    """The half-closed connections of a server. Only the reading thread uses the object; ``stop`` is thread-safe. Times
+    are on ``time.monotonic_ns``.
     """
 
     def __init__(
         self, read_timeout_s: float, goodbye: bytes, close: Callable[[ServedConnection[Request]], None]
     ) -> None:
-        """``read_timeout_s`` limits the time for a client that takes no bytes. ``goodbye`` is the protocol's goodbye;
-        may be empty. ``close`` closes a connection, and must call ``forget``.
+        """``read_timeout_s`` is the longest time, in seconds, that a client may take to acknowledge all bytes.
+        ``goodbye`` is the protocol's goodbye; may be empty. ``close`` closes a connection, and must call ``forget``.
         """
         self._goodbye = goodbye
         self._read_ns = int(read_timeout_s * 1e9)
@@ -102,8 +102,8 @@ class LingeringClose(Generic[Request]):
         self._by_ns = 0  # when stopping: time limit for clients that have all their replies, and do not close
 
     def stop(self, grace_s: float) -> None:
-        """Notes that the server stops. A client that has all its replies then gets a time to close the connection: half
-        of ``grace_s``, ``LINGER_S`` at most. Thread-safe.
+        """Notes that the server is stopping. From now on, a client that has all its replies must close the connection
+        within half of ``grace_s``, and within ``LINGER_S``. Thread-safe.
         """
         self._by_ns = self._by_ns or time.monotonic_ns() + int(min(grace_s / 2, LINGER_S) * 1e9)
 
@@ -124,8 +124,8 @@ class LingeringClose(Generic[Request]):
             pass  # the client has gone, which epoll will report
 
     def dismiss(self, connection: ServedConnection[Request]) -> None:
-        """Sends a goodbye, and closes an idle connection at once. The server does not begin a request that is still on
-        its way.
+        """Sends a goodbye, and closes an idle connection at once. The server does not begin a request that arrives
+        later.
         """
         connection.give_up(self._goodbye)
         self._close(connection)
@@ -144,9 +144,9 @@ class LingeringClose(Generic[Request]):
             self._close(connection)
 
     def look(self, now_ns: int) -> None:
-        """Closes each half-closed connection whose bytes are all acknowledged, if ``may_end`` is True or the time of
-        ``stop`` is over. Unless the server is stopping, also closes a connection whose bytes are not acknowledged
-        within the read timeout.
+        """Closes a half-closed connection whose bytes are all acknowledged, if ``may_end`` is True or the time limit of
+        ``stop`` is over. Also closes a connection whose bytes are not acknowledged within the read timeout, unless the
+        server is stopping.
 
         Does nothing before ``next_look_ns``. A look that takes longer than ``CLOSING_NS`` continues at the next call,
         with the remaining connections.
@@ -174,10 +174,10 @@ class LingeringClose(Generic[Request]):
 
 
 EVICT_AFTER_S = 1.0
-"""Seconds without events after which a connection may be evicted. An active client sends bytes sooner."""
+"""Time in seconds. A connection without events for this time may be evicted: an active client sends bytes sooner."""
 
 _AT_ONCE = 64
-"""Largest number of idle connections that one search of all connections remembers."""
+"""Largest number of idle connections that one search finds and keeps for later evictions."""
 
 _LOOK_S = 0.1
 """Seconds until the next search, after a search that found no idle connection."""
@@ -193,8 +193,8 @@ class IdleEviction(Generic[Request]):
     def longest_idle(
         self, connections: Collection[ServedConnection[Request]], now_ns: int
     ) -> ServedConnection[Request] | None:
-        """Returns the connection that was idle longest, which the server may close for a new connection. Returns None
-        if no connection has been idle for ``EVICT_AFTER_S``.
+        """Returns the connection that has been idle for the longest time. The server may close this connection for a
+        new one. Returns None if no connection has been idle for ``EVICT_AFTER_S``.
         """
         before_ns = now_ns - int(EVICT_AFTER_S * 1e9)
         while True:
@@ -213,16 +213,14 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""Allowance, in bytes, for the bytes that one connection may hold besides its largest request: bytes of the next
-request, and of TLS.
-"""
+"""Number of bytes that one connection may hold besides its largest request: of the next request, and of TLS."""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:
-    """Returns the budget in bytes: ``buffered_bytes_max``, or the memory of a request of the largest size plus
-    ``CARRIER_BYTES``, if this sum is larger.
+    """Returns the budget in bytes: the larger of two numbers. One is ``buffered_bytes_max``. The other is
+    ``CARRIER_BYTES`` plus the memory of a request with ``frame_bytes_max`` bytes.
 
-    An unfinished request takes an eighth more memory than its bytes (``ServedStream.held_bytes``).
+    The memory of an unfinished request is an eighth larger than the request (``ServedStream.held_bytes``).
     """
     return max(buffered_bytes_max, frame_bytes_max + frame_bytes_max // 8 + CARRIER_BYTES)
 
@@ -231,8 +229,9 @@ class BufferedBytes(Generic[Request]):
     """Budget of the bytes that the connections of a server hold. Only the reading thread uses the object."""
 
     def __init__(self, most: int, make_pay: Callable[[ServedConnection[Request]], None]) -> None:
-        """``most`` is the budget in bytes, for all connections. ``make_pay`` closes a connection that holds
-        too much."""
+        """``most`` is the budget in bytes, for all connections. ``make_pay`` closes a connection that holds too many
+        bytes.
+        """
         self._most = most
         self._make_pay = make_pay
         self._total = 0
@@ -261,8 +260,7 @@ class BufferedBytes(Generic[Request]):
 class Connections(Generic[Request]):
     """The open connections of a server. Closes connections at their limits. Only the reading thread uses this object.
 
-    Only this class closes connections. So no descriptor can be closed, and its number reused, while other code uses the
-    descriptor.
+    Only this class closes connections.
     """
 
     def __init__(
@@ -294,8 +292,8 @@ class Connections(Generic[Request]):
         """
 
     def room(self, now_ns: int) -> bool:
-        """Returns True if the server may accept one more connection. At the limit, first evicts the connection that was
-        idle longest, if any connection has been idle for ``EVICT_AFTER_S``.
+        """Returns True if the server may accept one more connection. At the limit, first evicts the connection that
+        ``IdleEviction`` finds.
         """
         if len(self.by_fd) < self._most:
             return True
@@ -306,7 +304,7 @@ class Connections(Generic[Request]):
         return True
 
     def add(self, connection: ServedConnection[Request]) -> None:
-        """Adds an accepted connection, and registers it in epoll."""
+        """Adds an accepted connection, and registers the connection in epoll."""
         self.by_fd[connection.fd] = connection
         self._listening.epoll.register(connection.fd, select.EPOLLIN)
         connection.events = select.EPOLLIN
@@ -325,8 +323,8 @@ class Connections(Generic[Request]):
         self._listening.accept(True)
 
     def cut(self, connection: ServedConnection[Request]) -> None:
-        """Ends a connection whose client has gone. If a worker still has a request of the connection, the connection is
-        closed once the worker has ended the request.
+        """Ends a connection whose client has gone. If a worker is still running a request of the connection, the server
+        closes the connection after this request.
         """
         connection.cut()
         if connection.stream.done:
@@ -336,7 +334,7 @@ class Connections(Generic[Request]):
 
     def sweep(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], object]) -> None:
         """Checks the timeouts and ages of all connections. If ``renewed`` is set, renews the calls that watch for
-        changes. ``look_after`` takes the next steps of a connection.
+        changes. ``look_after`` is the function that takes a connection's next steps.
         """
         self.next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
         renewed, self.renewed = self.renewed, False
@@ -373,8 +371,8 @@ class Connections(Generic[Request]):
                 connection.bytes.half_close()  # tells the client not to wait for requests that still run
 
     def _make_pay(self, connection: ServedConnection[Request]) -> None:
-        """Closes a connection that holds too many bytes. First sends a fault: INTERNAL if some of its requests may have
-        begun, otherwise RESOURCE_EXHAUSTED.
+        """Closes a connection that holds too many bytes. First sends a fault: INTERNAL if the server may have begun a
+        request of the connection, otherwise RESOURCE_EXHAUSTED.
         """
         if connection.events < 0:  # the connection was cut before, and closes when its last request ends
             return
@@ -383,7 +381,7 @@ class Connections(Generic[Request]):
         self.cut(connection)
 
     def _unwatch(self, connection: ServedConnection[Request]) -> None:
-        """Removes a connection from epoll. A close alone would not remove the connection while a forked process has it
+        """Removes a connection from epoll. A close alone would not remove a connection that a forked process also has
         open.
         """
         if connection.events >= 0:

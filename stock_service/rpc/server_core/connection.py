@@ -1,13 +1,13 @@
-"""One client's connection: its I/O, and the bytes of replies that the client has not taken yet. No function blocks.
+"""A client's connection: its I/O, and its buffer of reply bytes that the client has not taken yet. No function blocks.
 
-``ByteStream`` is the interface of the I/O: over TCP in this module (``PlainStream``), over TLS in ``tls.py``. The
-methods ``receive`` and ``send`` of a plain stream are the socket's own functions, which add no work to a request.
-``receive`` returns a new object, and does not fill a buffer (``recv_into``): requests still refer to the received bytes
-after the next read, so a buffer would have to be copied.
+``ByteStream`` is the interface of the I/O. ``PlainStream`` is its implementation without TLS, ``tls.TlsStream`` with
+TLS. In a plain stream, ``receive`` and ``send`` are the socket's own functions, so the stream costs no additional call.
+``receive`` returns a new object, and does not fill a buffer (``recv_into``). After the next read, requests still refer
+to the received bytes, so a buffer would have to be copied.
 
 ``ServedConnection`` is the server's object for a connection. ``wire/served_stream.py`` has the state of a connection.
-Only the reading thread writes the fields of a ``ServedConnection`` that the lock does not guard, except ``gone``: any
-thread may write and read ``gone``.
+The connection's lock guards some fields of a ``ServedConnection``. Any thread may read and write ``gone``. Only the
+reading thread writes the other fields.
 """
 
 import fcntl
@@ -47,17 +47,16 @@ class ByteStream(Protocol):
     opening: bool
     """True during the TLS handshake, before any byte of a request can come."""
     receive: Callable[[int], bytes]
-    """Receives bytes, about as many as the argument at most. Returns empty bytes if the peer has ended its sending.
-
-    Raises BlockingIOError if no byte has come, and OSError if the peer is gone.
+    """Receives bytes, at most about as many as the argument says. Returns empty bytes at the end of the stream. Raises
+    BlockingIOError if no byte has come, and OSError if the peer is gone.
     """
     send: Callable[[bytes | bytearray], int]
     """Sends as many bytes as the kernel takes; returns the number. Raises BlockingIOError, OSError."""
 
     @property
     def unsent(self) -> bool:
-        """True if the stream has its own encrypted bytes to send. ``send`` sends these bytes first; ``send(b"")`` sends
-        only these bytes.
+        """True if the stream has encrypted bytes that it must still send. ``send`` sends these bytes first;
+        ``send(b"")`` sends only these bytes.
         """
 
     @property
@@ -87,7 +86,9 @@ class ByteStream(Protocol):
         """Returns the number of sent bytes that the peer's kernel has not acknowledged yet."""
 
     def held(self) -> int:
-        """Returns the memory, in bytes, of data that ``receive`` has not returned, or that the peer has not taken."""
+        """Returns the memory, in bytes, of data that the stream keeps: received or unsent data. The kernel's data do
+        not count.
+        """
 
     def close(self) -> None:
         """Closes the connection."""
@@ -111,7 +112,7 @@ class PlainStream:
         return self._socket.fileno()
 
     def keep_to_arrived(self) -> int:
-        """Limits ``receive`` to the bytes that have arrived by now, and returns their number."""
+        """Limits ``receive`` to the bytes that have arrived. Returns the number of these bytes."""
         self._left = arrived_bytes(self._socket)
         self.receive = self._receive_arrived
         return self._left
@@ -126,7 +127,7 @@ class PlainStream:
         return data
 
     def drop(self) -> int:
-        """Reads and drops bytes, and returns their number; 0 if the peer has ended its sending."""
+        """Reads and drops bytes. Returns the number of bytes; 0 at the end of the stream."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
@@ -157,8 +158,8 @@ def unacknowledged_bytes(connection: socket.socket) -> int:
 
 
 def last_arrival_ns(connection: socket.socket) -> int:
-    """Returns the time, on ``time.monotonic_ns``, when the client's last bytes arrived. The result is never too early,
-    and too late by 20 ms at most.
+    """Returns the time, on ``time.monotonic_ns``, when the client's last bytes arrived. The result may be up to 20 ms
+    too late, and is never too early.
     """
     told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_LAST_DATA_RECV + 4)
     ago_ms = int(struct.unpack_from("=I", told, _TCP_INFO_LAST_DATA_RECV)[0])
@@ -181,7 +182,7 @@ class ServedConnection(Generic[Request]):
         """``session`` is the decoder of ``stream`` for a protocol that also sends bytes of its own; otherwise None."""
         self._session = session
         self.take: Callable[[bytes, int, int], Request | None] = stream.take if session is None else self._take
-        """Decodes received bytes to a request (``stream.take``). With a session, also sends the session's own bytes."""
+        """Decodes received bytes to a request (``stream.take``). A session then also sends its own bytes."""
         self.bytes = carrier
         self.peer: Address = carrier.peer
         self.fd = carrier.fileno()
@@ -205,7 +206,7 @@ class ServedConnection(Generic[Request]):
 
     @property
     def speaks(self) -> bool:
-        """True if the protocol has a session, and so also sends bytes that are no reply, such as SETTINGS of HTTP/2."""
+        """True if the connection has a session, which also sends bytes that are no reply, such as HTTP/2's SETTINGS."""
         return self._session is not None
 
     def reply(self, reply: bytes) -> bool:
@@ -236,7 +237,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Releases the requests that waited for an earlier answer of the same call, each with its arrival time."""
+        """Returns the requests that no longer wait for an earlier answer of their call, each with its arrival time."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
@@ -257,9 +258,9 @@ class ServedConnection(Generic[Request]):
                 self._say(self._session)
 
     def end(self, by_client: bool) -> None:
-        """Ends the reading: the client has ended its sending, or the server is stopping and has read all arrived bytes.
+        """Ends the reading. ``by_client``: True if the client has ended its sending, False if the server is stopping.
 
-        At the server's stop a session informs the client. The reading continues while the session holds replies.
+        At a stop, a session tells the client. The reading of the connection continues while the session has replies.
         """
         if self._session is not None and by_client:
             with self._lock:
@@ -313,7 +314,7 @@ class ServedConnection(Generic[Request]):
             self.stream.said(bool(self._outbox), False)
 
     def give_up(self, words: bytes) -> None:
-        """Sends what the kernel takes of ``words`` now, and drops the rest. Drops all if earlier bytes are unsent."""
+        """Sends the bytes of ``words`` that the kernel takes now, and drops the rest. Sends none after unsent bytes."""
         with self._lock:
             if not self._outbox:
                 self._send(words)
@@ -323,12 +324,12 @@ class ServedConnection(Generic[Request]):
         """Returns EPOLLIN if epoll must report received bytes, otherwise 0. ``reads`` is True if the server reads the
         connection now.
 
-        If not, epoll still reports the first bytes, so that the server can note their arrival time.
+        If ``reads`` is False, epoll still reports the first bytes, and the server notes their arrival time.
         """
         return 0 if self.first_ns and (self.low_priority or not reads) else select.EPOLLIN
 
     def flush(self) -> None:
-        """Sends the unsent bytes of replies, as far as the kernel takes these bytes now. Never blocks."""
+        """Sends as many of the unsent bytes as the kernel takes now. Never blocks."""
         with self._lock:
             sent = self._send(self._outbox)
             if sent:
@@ -360,8 +361,8 @@ class ServedConnection(Generic[Request]):
         self.stream.cut()
 
     def close(self) -> None:
-        """Closes the socket. Only the reading thread may call this, once no worker has a request of the connection, or
-        the server has abandoned the workers.
+        """Closes the socket. Only the reading thread may call this method, and only after the workers have ended the
+        connection's requests, or were abandoned.
         """
         with self._lock:
             self.stream.close()
@@ -382,8 +383,8 @@ def task(
     """Makes the function of a server's tasks, which answers one request and sends the reply. The function is
     thread-safe.
 
-    The function calls ``ask`` if the reading thread must look at the connection, and ``ended`` once the reply was sent.
-    The function drops a request whose client has gone before the request was begun. A begun request goes on.
+    The function calls ``ask`` if the reading thread must look at the connection, and ``ended`` after the reply. If the
+    client has gone before the request is begun, the function drops the request. A begun request goes on.
     """
 
     def serve(connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:

@@ -1,7 +1,7 @@
 """Group commit: the requests of a batch share one write to the disk, and use no thread while they wait for this write.
 
-A request that waits leaves its thread, by the exception ``Waiting``. After the write, the server calls the request's
-method again, which then returns the reply (``rpc/waiting.py``).
+A method that must wait for the write raises ``Waiting``, and so frees its thread. After the write, the server calls the
+method again, and the method returns the reply (``rpc/waiting.py``).
 """
 
 import time
@@ -21,12 +21,14 @@ number of events. Returns descriptors, each with its events.
 """
 
 PAUSE_S = 0.002
-"""Longest wait, in seconds, of the reading thread for the replies of the last commit: time for about 200 replies."""
+"""Longest time, in seconds, that the reading thread waits for the replies of the last commit. About 200 replies take
+this time.
+"""
 
 
 def serving_again(serve: Serve[Request]) -> Serve[Request]:
-    """Wraps ``serve`` for requests that may wait: the result serves a request once more when the request's wait is
-    over. The result is thread-safe.
+    """Wraps ``serve`` for requests that may wait for a commit. The result serves such a request once more after the
+    wait. The result is thread-safe.
     """
 
     def serve_with(wait: Wait, connection: ServedConnection[Request], request: Request, arrived_ns: int) -> None:
@@ -51,10 +53,11 @@ def polling_behind(poll: Poll) -> Poll:
     """Wraps ``poll``. The result also waits, for ``PAUSE_S`` at most, until the requests of the last commit have sent
     their replies.
 
-    So the server reads the next requests of all clients that got these replies together, and these requests share the
-    next commit.
+    Clients that got these replies soon send their next requests. So the server reads all these requests together, and
+    the requests share the next commit.
 
-    The epoll must be level-triggered, since the result polls twice, and drops the events of the first poll.
+    The result polls twice, and drops the events of the first poll. The epoll must be level-triggered: then the second
+    poll reports these events again.
     """
 
     def poll_behind(timeout_s: float | None, most: int) -> list[tuple[int, int]]:
@@ -70,9 +73,8 @@ def polling_behind(poll: Poll) -> Poll:
 class GroupCommit:
     """Counter of one batch's tasks. The task that ends last starts the write to the disk.
 
-    If a batch is a single task, the thread that ran the task also writes, unless this thread is the reading thread. So
-    the thread need not wake another thread. Otherwise the catalog's own thread writes. So a thread that still has work
-    never waits for the disk.
+    Usually the catalog's own thread writes, so no thread of the executor waits for the disk. But if a batch is a single
+    task, the thread that ran the task also writes, and need not wake another thread. The reading thread never writes.
     """
 
     def __init__(self, size: int, flush: Flush) -> None:
@@ -83,7 +85,7 @@ class GroupCommit:
         self._ended = count(1)  # next(_ended) is atomic in CPython
 
     def run(self, task: Task) -> None:
-        """Runs one task of the batch, and then starts the write if this task is the last to end. Thread-safe."""
+        """Runs one task of the batch. Then starts the write if all other tasks of the batch have ended. Thread-safe."""
         try:
             task()
         finally:

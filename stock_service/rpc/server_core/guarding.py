@@ -1,6 +1,6 @@
-"""Access control for any protocol: a request is answered only if its caller has the right to the method. No I/O.
+"""Access control for any protocol: the server answers a request only if its caller has the right to the method. No I/O.
 
-A server without access control uses its protocol directly, so its requests take no additional time.
+A server without access control does not use this module, so its requests take no additional time.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ class Guardable(WireProtocol[Request], Protocol[Request]):
     def asked(self, request: Request) -> Asked | None:
         """Returns the path of a request's method, and the credential that the request shows.
 
-        The path is None for an unknown method, which ``answer`` refuses. The result is None for a request whose right
-        was checked before.
+        The path is None for an unknown method, which ``answer`` refuses. The result is None if the server has checked
+        the caller's right before.
         """
 
 

@@ -23,29 +23,29 @@ READ_BYTES = 16384
 """Largest number of bytes of one read (recv) of a connection, while the server is not overloaded."""
 
 FEW_BYTES = 4096
-"""Largest number of bytes of one recv while requests wait, or after a refusal: a full pipeline of small requests. To
-decode and refuse these requests takes no longer than to answer a few requests.
+"""Largest number of bytes of one recv while requests wait, or after a refusal. So many bytes hold a full pipeline of
+small requests. Decoding and refusing these requests takes no longer than answering a few.
 """
 
 FEWEST_BYTES, UNFOLDED_NS = 1024, 1_000_000
-"""Largest number of bytes of one recv from a client whose messages take long to decompress: more than ``UNFOLDED_NS``
-nanoseconds for the bytes of one recv. If each message decompresses to 1 MiB, the server then reads about one message at
-a time.
+"""``FEWEST_BYTES`` is the largest number of bytes of one recv from a client whose messages are slow to decompress: the
+bytes of one recv take over ``UNFOLDED_NS`` nanoseconds. If each message decompresses to 1 MiB, the server then reads
+about one message at a time.
 """
 
 RECEIVE_BYTES = 32768
-"""Size of the kernel's receive buffer of a connection, in bytes (SO_RCVBUF, which the kernel doubles). The size limits
-the unread requests of a connection to some hundred small requests. The size is larger than ``READ_BYTES``: so after a
-full read more bytes may wait.
+"""Size of the kernel's receive buffer of a connection, in bytes (SO_RCVBUF, which the kernel doubles). A full buffer
+holds some hundred small requests. The size is larger than ``READ_BYTES``, so bytes may remain after a read of
+``READ_BYTES``.
 """
 
 ACCEPTS_A_TURN = 16
-"""Largest number of connections that the server accepts before the next read of the open connections. Accepting 16
+"""Largest number of connections that the server accepts before it reads the open connections again. Accepting 16
 connections takes a millisecond.
 """
 
 _REFUSED_READS = 4
-"""Largest number of reads from a client whose connection is refused, since the client may send faster than the server
+"""Largest number of reads from a client whose connection the server refuses. The client may send faster than the server
 reads.
 """
 
@@ -58,7 +58,7 @@ def listen(options: ServeOptions, receive_bytes: int = RECEIVE_BYTES) -> socket.
         return options.listener.socket.dup()
     address, family = (options.host, options.port), family_of(options.host)
     listener = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=options.shares_port)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # accepted sockets inherit it
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)  # accepted sockets inherit the size
     return listener
 
 
@@ -107,8 +107,8 @@ class Listening:
         self.address: Address = (host, port)
         self.fd = self._listener.fileno()
         self.accepting = True
-        """True while the server accepts connections. False after ``close``, and after the process had no room for a
-        further connection, until ``accept(True)``.
+        """True while the server accepts connections. False after ``close``. Also False after the process had no room
+        for a connection, until ``accept(True)``.
         """
         self.epoll = epoll()
         self.epoll.register(self.fd, select.EPOLLIN)
@@ -116,8 +116,8 @@ class Listening:
         self.epoll.register(self.waker.fd, select.EPOLLIN)
 
     def accepted(self, count: int) -> Iterator[tuple[socket.socket, Address]]:
-        """Accepts up to ``count`` connections of the listen backlog, as blocking sockets. Accepts no connection if the
-        next server's process has the listener.
+        """Accepts up to ``count`` connections of the listen backlog, as blocking sockets. Accepts no connection if this
+        process has handed the listening socket over to the next server's process.
         """
         if not self.accepting or (self._passed is not None and self._passed.passed_on):
             return
@@ -156,9 +156,9 @@ class Listening:
 
 
 def refuse_connection(connection: socket.socket, words: bytes) -> None:
-    """Sends ``words`` (the reason of the refusal), as far as possible without waiting, and closes the connection.
+    """Sends ``words`` (the reason of the refusal), if possible without waiting, and closes the connection.
 
-    Reads the client's bytes before the close: a close with unread bytes would destroy the reason on its way.
+    Reads the client's bytes before the close, since a close with unread bytes could destroy the reason on its way.
     """
     try:
         connection.setblocking(False)

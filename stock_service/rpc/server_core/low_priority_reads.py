@@ -1,4 +1,4 @@
-"""Low-priority reads: one time budget for all reads that bring few requests for their cost.
+"""Low-priority reads: one time budget for all reads that take much time and bring few requests.
 
 The server reads a connection at low priority in these cases:
 
@@ -10,16 +10,17 @@ The server reads a connection at low priority in these cases:
 | is new, on a protocol with such frames | a client whose connection was closed may connect again |
 | is LEAVING: the last reply was sent | the server drops its bytes |
 
-The server reads other connections at once, and begins their requests before any low-priority read. So a client that
-sends little waits for low-priority reads for at most ``WHILE_NS``, however many clients flood the server.
+The server reads all other connections at once, and begins the requests of these connections before any low-priority
+read. So a client that sends little waits at most ``WHILE_NS`` for low-priority reads, even if many clients flood the
+server.
 
-The budget is a fifth of the reading thread's time while requests are under way or other connections are read. Otherwise
-the budget is all of the thread's time. The time for decompressing gzip messages, on any thread, counts as time for
-reading.
+While requests are under way, or the server reads other connections, the budget is a fifth of the reading thread's time.
+Otherwise the budget is all of this thread's time. The time that any thread takes to decompress gzip messages counts as
+time for reading.
 
 The server takes the waiting connections in the order in which they joined the queue. So every client has its turn. But
-every second turn is for a *cheap* connection: its low-priority reads so far took at most ``WHILE_NS`` together. So a
-new client does not wait for all costly connections that joined earlier.
+every second turn is for a *cheap* connection. All low-priority reads of a cheap connection together have taken at most
+``WHILE_NS``. So a new client does not wait for all costly connections.
 
 | state of a connection | event | action | next state |
 |---|---|---|---|
@@ -28,7 +29,7 @@ new client does not wait for all costly connections that joined earlier.
 | waiting | its turn has come | read once | read at once |
 | waiting | the connection was closed | leave the queue | – |
 
-Only the reading thread uses this module. Left out: the wait of a connection's requests after the read (``queue.py``).
+Only the reading thread uses this module. Left out: the wait of requests that the server has read (``queue.py``).
 """
 
 import select
@@ -42,12 +43,12 @@ from stock_service.rpc.server_core.protocol import Request
 from stock_service.rpc.wire.served_stream import LEAVING, READING
 
 WHILE_NS = 1_000_000
-"""Nanoseconds for which low-priority reads continue without a pause. A single read may take longer: 2 ms for the most
-costly header block.
+"""Time in nanoseconds after which low-priority reads pause. One read may take longer: the most costly header block
+takes 2 ms.
 """
 
 REST = 4
-"""Ratio of the pause after low-priority reads to the time of these reads, while other connections have work."""
+"""Time of the pause after low-priority reads, divided by the time of these reads, while other connections have work."""
 
 PAUSE_S = 0.001
 """Longest sleep of the reading thread, in seconds, while connections wait for low-priority reads: epoll's smallest
@@ -64,7 +65,7 @@ class LowPriorityReads(Generic[Request]):
         look_after: Callable[[ServedConnection[Request], int], None],
     ) -> None:
         """``read`` reads or drops bytes of a connection once. ``look_after`` sets the events that epoll watches for a
-        connection, by its state.
+        connection, by the connection's state.
         """
         self._read, self._look_after = read, look_after
         self.queue: OrderedDict[ServedConnection[Request], None] = OrderedDict()
@@ -90,7 +91,7 @@ class LowPriorityReads(Generic[Request]):
             self._cheap[connection] = None
 
     def forget(self, connection: ServedConnection[Request]) -> None:
-        """Removes a closed connection, so that its memory is freed at once."""
+        """Removes a closed connection, so that Python can free the connection's memory at once."""
         if connection.low_priority:
             connection.low_priority = False
             self._leave(connection)
@@ -99,7 +100,7 @@ class LowPriorityReads(Generic[Request]):
 
     def serve(self, others: bool) -> None:
         """Reads waiting connections, for ``WHILE_NS`` at most. ``others`` is True if requests are under way, or other
-        connections were read just now. Then ``serve`` reads nothing during the pause after earlier low-priority reads.
+        connections were just read: then ``serve`` reads nothing during the pause after low-priority reads.
         """
         now_ns = time.monotonic_ns()
         if not others or now_ns >= self._rests_until_ns:
@@ -127,8 +128,8 @@ class LowPriorityReads(Generic[Request]):
                 self._look_after(connection, now_ns)  # otherwise epoll would report the same bytes again and again
 
     def _next(self) -> ServedConnection[Request]:
-        """Chooses the connection to read next, and removes it from the queue. Every second choice is a cheap
-        connection, if a cheap connection waits.
+        """Chooses the connection to read next, and removes it from the queue. If a cheap connection waits, every second
+        choice is a cheap connection.
         """
         connection = next(iter(self._cheap if self._cheap and self._cheap_next else self.queue))
         self._cheap_next = not self._cheap_next
@@ -147,7 +148,7 @@ class LowPriorityReads(Generic[Request]):
             self._look_after(connection, now_ns)
 
     def clear(self) -> None:
-        """Empties the queue, because a stopping server reads all its connections at once, and none at low priority."""
+        """Empties the queue at a stop: a stopping server reads no connection at low priority."""
         for connection in self.queue:
             connection.low_priority = False
         self.queue.clear()

@@ -18,7 +18,9 @@ Address = tuple[str, int]
 
 
 class Peer(tuple[str, int]):
-    """Address (host and port) of a client on a connection with TLS, with the name in the client's certificate."""
+    """Address (host and port) of a client that connects with TLS. The object also has the name in the client's
+    certificate.
+    """
 
     certificate = ""
     """Common name of the client's verified certificate; empty for a client without a certificate."""
@@ -37,7 +39,9 @@ class PassedListener:
 
     socket: socket.socket
     passed_on: bool = False
-    """True if the next process has the socket, with its listen backlog. Then this process accepts no connection."""
+    """True if this process has handed over the socket to the next process. Then this process accepts no more
+    connections.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,13 @@ class ServeOptions:
     frame_bytes_max: int = FRAME_BYTES_MAX
     """Largest size of a request, in bytes."""
     idle_timeout_s: float = 300.0
-    """Time in seconds after which the server closes a connection without events."""
+    """Time in seconds. The server closes a connection on which nothing has happened for this time."""
     connection_age_s: float = 0.0
-    """Age of a connection in seconds, varied by a tenth, at which the server tells the client to connect again; 0 for
-    no limit.
+    """Age limit of a connection in seconds, varied at random by a tenth; 0 for no limit. At this age the server tells
+    the client to connect again.
     """
     connection_grace_s: float = 5.0
-    """Seconds after ``connection_age_s`` within which the calls of the connection must end."""
+    """Time in seconds for the calls of a connection to end after the age limit."""
     pipeline_max: int = 64
     """Largest number of requests under way on one connection. At this limit the server stops reading the connection."""
     timeline: Timeline | None = None
@@ -72,7 +76,7 @@ class ServeOptions:
     tls: ServerTls | None = None
     """TLS of the connections; None for connections without encryption."""
     access: Access | None = None
-    """Access list: callers and their rights; None if any client may call every method."""
+    """Access list: callers, and the rights of each caller; None if every client may call every method."""
     listener: PassedListener | None = None
     """Listening socket to use; None for a server that opens a socket on ``host`` and ``port``."""
     own: Any = None
@@ -94,16 +98,15 @@ class ReadOptions:
     """Options of the transports on the server core. Other transports may use some of these options."""
 
     read_timeout_s: float = 10.0
-    """Longest time, in seconds, from a request's first byte to its last byte, and longest time until a client takes a
-    reply.
+    """Limit of two times, in seconds: from a request's first byte to its last byte, and until the client takes a reply.
     """
     delay_target_ms: float = 20.0
-    """Time in milliseconds after which a request in a standing queue is refused (``admission.py``); 0 for no such
-    refusal.
+    """Delay target in milliseconds (``admission.py``). The server refuses requests that wait longer in a standing
+    queue; 0: no such refusal.
     """
     buffered_bytes_max: int = 64 << 20
-    """Largest number of bytes that all connections hold together: of unfinished requests, of requests that have not
-    begun, and of replies that clients have not taken.
+    """Largest number of bytes that all connections together may hold. These are the bytes of unfinished requests, of
+    requests that the server has not begun, and of replies that clients have not taken.
     """
 
 

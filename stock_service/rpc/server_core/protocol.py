@@ -1,10 +1,9 @@
-"""Interface of a protocol on the server core, which decodes requests and encodes replies, without I/O.
+"""Interface of a protocol on the server core. A protocol decodes requests and encodes replies, without I/O.
 
 The module also has ``Methods``: the methods of a service, as functions from an encoded request to an encoded response.
-Other classes and functions of the module wrap a protocol, to record times in the timeline or to count refusals in the
-metrics.
+Further wrappers in the module record times of requests in the timeline, or count refusals in the metrics.
 
-``WireProtocol.answer`` never raises, except ``Waiting`` on a server whose requests may wait without a thread.
+``WireProtocol.answer`` raises only ``Waiting``, and only on a server with group commit.
 """
 
 import logging
@@ -29,8 +28,8 @@ Request = TypeVar("Request")
 
 
 class WireProtocol(Protocol[Request]):
-    """Protocol of one server: decoding of requests, answers, and encoding of refusals. The methods are thread-safe, and
-    raise nothing but ``Waiting``. A decoder is not thread-safe.
+    """Protocol of one server: makes decoders of requests, answers requests, and encodes refusals. The methods are
+    thread-safe. Only ``answer`` raises an exception: ``Waiting``. A decoder is not thread-safe.
     """
 
     def answer(self, request: Request, arrived_ns: int, peer: Address) -> bytes:
@@ -39,37 +38,37 @@ class WireProtocol(Protocol[Request]):
         """
 
     def path(self, request: Request) -> bytes | None:
-        """Returns the path of a request's method, ``/package.Service/Method``. The result may be any other bytes if the
-        client asks for an unknown method, and is None for a method of the protocol itself. The timeline leaves out
-        requests with the path None.
+        """Returns the path of a request's method, ``/package.Service/Method``. For an unknown method, the result may be
+        any other bytes. For a method of the protocol itself, the result is None. The timeline leaves out requests with
+        the path None.
         """
 
     def refusal(self, request: Request, code: FaultCode, detail: str) -> bytes:
         """Encodes the reply that refuses a request with a fault."""
 
     def decoder(self) -> RequestDecoder[Request]:
-        """Makes the decoder of a new connection, which cuts bytes into requests."""
+        """Makes the decoder that cuts a new connection's bytes into requests."""
 
     def timeout_ms(self, request: Request) -> int:
-        """Returns a request's time limit in milliseconds; 0 for a request without a time limit."""
+        """Returns a request's time limit in milliseconds; 0 for no time limit."""
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
         """Encodes the last bytes of a connection that the server closes because of a fault."""
 
     def goodbye(self) -> bytes:
-        """Encodes the last bytes of a connection that the server ends after all replies; may be empty.
+        """Encodes the last bytes of a connection that the server ends after all replies. The result may be empty.
 
-        The bytes tell the client that the server has not begun any request that the server did not answer.
+        The bytes tell the client that the server has begun no request except the answered requests.
         """
 
     def objection(self, error: FramingError) -> bytes:
-        """Encodes the last bytes of a connection whose client has sent bytes that are no request."""
+        """Encodes the last bytes to a client that has sent bytes that are not a request."""
 
 
 _log = logging.getLogger(__name__)
 
 OK = 0
-"""Code of a reply that has the method's response. A reply with a fault has a ``FaultCode`` instead."""
+"""Code of a reply with a method's response. The code of a reply with a fault is a ``FaultCode``."""
 
 Answering = Callable[[Request, int, Address], bytes]
 """Function that answers a request: ``WireProtocol.answer``, or the wrapper that ``stamping`` makes. The arguments are
@@ -86,7 +85,7 @@ class Methods:
     plain: Mapping[bytes, Answer]
     calling: Mapping[bytes, CallAnswer]
     flush: Flush | None = None
-    """Function that starts a commit which several requests share (``Service.flush``); None for a service without group
+    """Function that starts one commit for several requests (``Service.flush``); None for a service without group
     commit.
     """
     meters: Mapping[bytes, Meter] = field(default_factory=dict)
@@ -105,9 +104,9 @@ class Methods:
         """Calls the method with the path ``name``. Returns ``OK`` and the encoded response, or a fault's code and text.
         Never raises, except ``Waiting``.
 
-        ``arrived_ns`` is the request's arrival time by ``time.monotonic_ns``. ``timeout_ms`` is the client's time limit
-        after the arrival, in milliseconds (0: no time limit). After the time limit the method is not called. ``peer``
-        is the client's address. The method writes its reply's metadata to ``said``.
+        ``arrived_ns`` is the request's arrival time by ``time.monotonic_ns``. ``timeout_ms`` is the request's time
+        limit in milliseconds, counted from the arrival (0: no time limit). If the time limit is over, the method is not
+        called. ``peer`` is the client's address. The method writes the metadata of its reply to ``said``.
         """
         try:
             if timeout_ms and time.monotonic_ns() - arrived_ns > timeout_ms * 1_000_000:
@@ -128,7 +127,7 @@ class Methods:
 
 def failure(name: bytes, error: BaseException) -> tuple[int, bytes]:
     """Converts an exception of the method ``name`` to a fault's code and text. Logs an exception that is not a Fault.
-    Raises a ``Waiting`` again, since the request gets its reply later.
+    If ``error`` is a ``Waiting``, raises this exception again, since the request gets its reply later.
     """
     if isinstance(error, Waiting):
         try:
@@ -153,8 +152,8 @@ def methods_of(service: Service) -> Methods:
 
 
 def stamping(timeline: Timeline, methods: Methods, protocol: WireProtocol[Request]) -> Answering[Request]:
-    """Wraps the protocol's ``answer``. The wrapper writes three times of a request to the timeline: the arrival, the
-    begin on the thread, and the time when the reply is encoded.
+    """Wraps the protocol's ``answer``. For each request, the wrapper writes three times to the timeline: when the
+    request arrived, when a thread began the request, and when the reply was encoded.
 
     The caller of the wrapper must write the time when the reply was sent.
     """

@@ -1,13 +1,15 @@
-"""The queue of a server: gives requests to the executor at once or, while the executor is behind, in turns.
+"""The queue of a server. While the executor keeps up, the queue gives requests to the executor at once; otherwise, in
+turns.
 
 In the *turn* of a connection, the server begins some requests of this connection. Then the next connection has its
-turn. Every second turn is for connections that *send little*: few waiting requests, and no recent refusal. So clients
-that send too much do not delay a client that sends little, and still get turns. A client gains nothing by opening a new
-connection after each refusal. While some clients send little and other clients send much, few requests are begun at a
-time.
+turn. Every second turn is for connections that *send little*. Such a connection has few waiting requests, and had no
+recent refusal. So clients that send too much hardly delay a client that sends little, and still get turns. A client
+gains nothing by a new connection after each refusal. While some clients send little and other clients send much, the
+server begins few requests at a time.
 
-The queue refuses a request that has waited too long for its turn. If too many requests wait, the queue refuses the
-oldest requests of a joining connection that has more than an equal share of the waiting requests.
+The queue refuses a request that has waited too long for its turn. If too many requests wait when a connection joins the
+queue, the connection keeps only an equal share of the waiting requests. The queue refuses the connection's older
+requests.
 
 ``admission.py`` has the limits on a request's wait, and on the tasks of the executor. Only the reading thread uses this
 module. Left out: reading the connections (``reactor.py``).
@@ -34,34 +36,37 @@ _LOOK_NS = 5_000_000
 """Nanoseconds between two searches of all waiting connections for requests that have waited too long."""
 
 SHEDDING_NS = 1_000_000
-"""Longest time, in nanoseconds, for which the server only refuses requests, before it begins some requests."""
+"""Longest time, in nanoseconds, for which the server only refuses requests. After this time the server begins some
+requests.
+"""
 
 REFUSED_NS = 1_000_000_000
-"""Nanoseconds after a refusal of a connection's request, for which the connection counts as sending too much."""
+"""Time in nanoseconds. For this time after a refusal of one of its requests, a connection counts as sending too much.
+"""
 
 _LITTLE = 4
 """Largest number of waiting requests of a connection that sends little."""
 
 _BOTH_NS = 10_000_000
-"""Time in nanoseconds. If within this time a connection that sends little has joined the queue, and also a connection
-that sends much, the server begins few requests at a time.
+"""Time in nanoseconds. The server begins few requests at a time if connections of both kinds have joined the queue
+within this time: a connection that sends little, and a connection that sends much.
 """
 
 _PARTS = 8
-"""Largest number of portions in which the executor gets the tasks for ``AHEAD_MS`` milliseconds. Each portion takes the
-reading thread some time.
+"""The executor gets its tasks for ``AHEAD_MS`` milliseconds in at most this number of portions. Each portion takes some
+time of the reading thread.
 """
 
 FEW = 8
-"""Number of tasks that the executor may always get at a time, however few connections wait for a turn."""
+"""Number of tasks that the executor may always get at a time, even if few connections wait for a turn."""
 
 MANY = 1 << 30
 """Value of ``Turns.share`` for no limit: larger than the number of requests of any connection."""
 
 
 class Turns(Generic[Request]):
-    """Queue of the connections whose requests wait while the executor is behind. The connections have turns: in a turn,
-    the server begins some requests of one connection. Requests that have waited too long are refused.
+    """Queue of the connections whose requests wait while the executor is behind. Gives the connections turns, and
+    refuses requests that have waited too long.
     """
 
     def __init__(self, protocol: WireProtocol[Request], delay: DelayTarget, ahead: Ahead) -> None:
@@ -75,20 +80,20 @@ class Turns(Generic[Request]):
         self._held = 0  # number of requests that wait, of all connections
         self._next_look_ns = 0
         self.behind = False
-        """True if the executor had more tasks than useful threads after the last dispatch."""
+        """True if the executor had more tasks than ``Ahead.threads`` after the last dispatch."""
         self.read_bytes = READ_BYTES
         """Largest number of bytes of one read of a connection."""
         self.few = False
         """True while ``read_bytes`` is ``FEW_BYTES``, because the executor is or was behind."""
         self.share = MANY
-        """Largest number of a connection's requests that the server begins each time it looks after the connection; 0
-        for a connection without a turn while requests wait.
+        """Largest number of requests that the server begins each time it looks after a connection; 0 if connections
+        wait for turns, but none has its turn now.
         """
 
     def join(self, connection: ServedConnection[Request], room: int, now_ns: int) -> None:
-        """Adds a connection with requests that wait for a turn. ``room`` limits the number of waiting requests of all
-        connections. Over this limit, ``join`` refuses the connection's oldest requests, down to an equal share of
-        ``room``.
+        """Adds a connection with requests that wait for a turn. ``room`` is the limit of the waiting requests of all
+        connections together. If more requests wait, ``join`` refuses the connection's oldest requests, down to an equal
+        share of ``room``.
         """
         stream = connection.stream
         number = stream.releasable()
@@ -112,8 +117,8 @@ class Turns(Generic[Request]):
                     self._little_ns = now_ns
 
     def next(self) -> ServedConnection[Request]:
-        """Removes the connection that has the next turn from the queue, and returns the connection. For a further turn
-        the connection must ``join`` again.
+        """Removes from the queue the connection that has the next turn, and returns this connection. The connection
+        must ``join`` again before its next turn.
         """
         connection = self.queue.popleft()
         self._sooner.discard(connection)
@@ -123,8 +128,8 @@ class Turns(Generic[Request]):
         return connection
 
     def wait(self, now_ns: int) -> None:
-        """Makes new requests wait for a turn (until ``hold`` finds no waiting connection), and makes reads small (until
-        ``recover``).
+        """Makes new requests wait for a turn, until ``hold`` finds no waiting connection. Also makes reads small, until
+        ``recover``.
         """
         if not self.queue:
             self.delay.emptied(now_ns)
@@ -133,7 +138,7 @@ class Turns(Generic[Request]):
 
     def recover(self, now_ns: int) -> None:
         """Makes reads as large as usual again, if no request was refused within the last ``INTERVAL_MS``. Call this
-        only while no request waits.
+        method only while no request waits.
         """
         if self.delay.recovered(now_ns):
             self.few, self.read_bytes = False, READ_BYTES
@@ -152,13 +157,13 @@ class Turns(Generic[Request]):
             self._next_look_ns = now_ns + _LOOK_NS
 
     def fair_room(self, room: int, now_ns: int) -> int:
-        """Returns the number of requests that the server begins at a time, at most ``room``. While some connections
-        send little and other connections send much, the number is smaller: half the number of waiting connections, or a
-        larger number that keeps the executor busy.
+        """Returns the number of requests that the server begins at a time. Usually this number is ``room``. While some
+        connections send little and other connections send much, the number may be smaller: half the number of waiting
+        connections, or a larger number that keeps the executor busy.
 
-        The reason: a client that sends little sends its next request only after a reply, and would otherwise wait for
-        many turns of other clients. While the executor is behind, the reading thread sleeps: so there must be enough
-        tasks for this sleep.
+        The reason: a client that sends little sends its next request only after a reply. Each time, this client would
+        wait for many requests of other clients. While the executor is behind, the reading thread sleeps. So the
+        executor must get enough tasks for this sleep.
         """
         if now_ns - min(self._little_ns, self._many_ns) > _BOTH_NS or 0 < self.ahead.lasting < FEW:
             return room  # also if requests take long, since few requests at a time would leave threads idle
@@ -169,8 +174,8 @@ class Turns(Generic[Request]):
         """Yields the connections in the order of their turns, until no connection waits. ``room`` is the number of
         requests that the server may begin.
 
-        In a turn the server may begin an equal part of ``room``, and not only one request, since looking after a
-        connection costs the same time for one request and for several requests.
+        In each turn the server may begin several requests: ``room``, divided by the number of waiting connections. The
+        reason: looking after a connection takes the same time for one request as for several requests.
         """
         self.share = max(1, room // (len(self.queue) or 1))
         while self.queue:
@@ -178,14 +183,16 @@ class Turns(Generic[Request]):
             yield self._served
 
     def hold(self) -> None:
-        """Ends a round of turns. While any connection still waits, new requests also wait for a turn."""
+        """Ends a series of turns. If a connection still waits for its turn, new requests also wait for a turn."""
         self._served = None
         self.share = 0 if self.queue else MANY
 
     # ---- refusing
 
     def read_late(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Refuses a connection's requests that waited too long unread, even if no connection waits for a turn."""
+        """Refuses a connection's requests that waited too long before the read. Acts even if no connection waits for a
+        turn.
+        """
         if not self.queue:
             self.delay.emptied(now_ns)
         self.shed(connection, now_ns)
@@ -199,8 +206,8 @@ class Turns(Generic[Request]):
         return any_late
 
     def _late(self, connection: ServedConnection[Request], now_ns: int) -> list[Request]:
-        """Releases and returns a connection's requests that have waited too long, so that the caller can refuse these
-        requests.
+        """Removes from a connection the requests that have waited too long. Returns these requests, which the caller
+        must refuse.
         """
         timeout_ms, limits_ns, late = self._protocol.timeout_ms, dict[int, int](), 0
         for request, arrived_ns in connection.stream.heads():
@@ -222,9 +229,7 @@ class Turns(Generic[Request]):
 
 
 class Dispatch(Generic[Request]):
-    """Gives one server's requests to the executor: at once while the executor keeps up, otherwise in turns. Times are
-    on ``time.monotonic_ns``.
-    """
+    """Dispatch of one server's requests to the executor. Times are on ``time.monotonic_ns``."""
 
     def __init__(
         self,
@@ -236,18 +241,19 @@ class Dispatch(Generic[Request]):
         flush: Flush | None,
         samples: "WaitSamples | None",
     ) -> None:
-        """``attend`` looks after a connection, and adds its released requests to ``batch``. ``ask`` makes the reading
-        thread call ``attend`` soon. ``flush`` is ``Service.flush``. ``samples`` is None for a server without metrics.
+        """``attend`` looks after a connection, and adds to ``batch`` the requests that may begin. ``ask`` makes the
+        reading thread call ``attend`` soon. ``flush`` is ``Service.flush``. ``samples`` is None for a server without
+        metrics.
         """
         self.batch: list[partial[None]] = []
-        """Tasks of the requests to begin. The arguments of a task are a connection, a request and the request's
-        arrival. The attribute always refers to the same list.
+        """Tasks of the requests that the server begins next. The arguments of a task are a connection, a request and
+        the request's arrival time. The attribute always refers to the same list.
         """
         self.executor, self.turns = executor, turns
         self._protocol = protocol
         self._attend, self._ask = attend, ask
         self.flush = flush
-        """Function that starts a commit which several requests share; None for a service without group commit."""
+        """Function that starts one commit for several requests; None for a service without group commit."""
         self._samples = samples
         self._accepted = 0  # number of tasks that the executor has accepted
         self._has_gil = has_gil()
@@ -258,8 +264,8 @@ class Dispatch(Generic[Request]):
         return self.executor.under_way <= self.turns.ahead.threads
 
     def dispatch(self, now_ns: int) -> None:
-        """Gives requests to the executor: while the executor keeps up, the whole batch; otherwise each connection's
-        requests in its turn.
+        """Gives requests to the executor. While the executor keeps up, gives the whole batch. Otherwise gives some
+        requests of each connection in the connection's turn.
         """
         executor, turns, batch = self.executor, self.turns, self.batch
         ahead = turns.ahead
@@ -281,7 +287,7 @@ class Dispatch(Generic[Request]):
             ahead.ran(given, time.monotonic_ns() - began_ns)
 
     def _deal(self, room: int, now_ns: int) -> None:
-        """Fills the batch with ``room`` requests at most, in turns. All other requests wait at their connections."""
+        """Fills the batch in turns, with ``room`` requests at most. All other requests still wait."""
         turns, batch = self.turns, self.batch
         turns.wait(now_ns)
         newcomers = dict.fromkeys(task.args[0] for task in batch)
@@ -302,7 +308,7 @@ class Dispatch(Generic[Request]):
         turns.hold()
 
     def _execute(self) -> None:
-        """Gives the batch to the executor. Refuses the requests for which the executor has no room."""
+        """Gives the batch to the executor. Refuses the requests that the executor does not accept."""
         batch = self.batch.copy()
         self.batch.clear()
         if self._samples is not None:
@@ -328,8 +334,8 @@ class Dispatch(Generic[Request]):
 
 
 class WaitSamples:
-    """Sampling of waits for the metrics. For one request in ``ONE_IN``, records the time from the request's arrival
-    until a thread begins the request. Not thread-safe.
+    """Samples of waits for the metrics. Of each ``ONE_IN`` requests, one request is measured: the time from the
+    request's arrival until a thread begins the request. Not thread-safe.
     """
 
     def __init__(self, serve: Callable[[Any, Any, int], None], metrics: Metrics) -> None:
@@ -338,7 +344,7 @@ class WaitSamples:
         self._due = 0
 
     def take(self, batch: list["partial[None]"]) -> None:
-        """Replaces one in ``ONE_IN`` tasks of the batches, in place, by a task that also records its request's wait."""
+        """Changes ``batch``: replaces one of each ``ONE_IN`` tasks by a task that also records its request's wait."""
         self._due -= len(batch)
         while self._due < 0:  # an index from the end of the batch
             batch[self._due] = partial(self._serve_noting, *batch[self._due].args)

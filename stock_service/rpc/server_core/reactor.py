@@ -1,13 +1,13 @@
 """The reactor: a server in which one thread reads every connection, and each request is a task of the executor.
 
 The reading thread sleeps in epoll, and cuts received bytes into requests by the protocol. The executor decides which
-thread runs a request, and which thread reads. The thread that ran a request sends the reply at once. So the replies to
-pipelined requests come in any order; with a ``pipeline_max`` of 1, in the order of the requests.
+thread runs a request, and which thread is the reading thread. The thread that ran a request sends the reply at once. So
+the replies to pipelined requests may come in another order than the requests. With a ``pipeline_max`` of 1 the order is
+the same.
 
-Only the reading thread accepts, reads, registers and closes connections. So no descriptor can be closed, and its number
-reused, while another thread uses the descriptor. The thread that runs a request only sends, with the connection's lock.
-For any other work, this thread asks the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of
-a connection.
+Only the reading thread accepts, reads, registers and closes connections. So while a thread uses a descriptor, no other
+thread can close the descriptor. A thread that runs a request only sends the reply, with the connection's lock. Any
+other work is asked of the reading thread (``_ask``). ``wire/served_stream.py`` decides the next steps of a connection.
 """
 
 import select
@@ -36,8 +36,7 @@ from stock_service.rpc.wire.served_stream import CLOSED, ENDING, LEAVING, READIN
 _IN = select.EPOLLIN
 
 _EVENTS_MAX = 256
-"""Largest number of events that one call of epoll returns. An accept or a stop waits at most until these events are
-handled.
+"""Largest number of events that one call of epoll returns. The server handles these events before it accepts or stops.
 """
 
 
@@ -52,7 +51,7 @@ class _Ending:
 
 
 class RequestServer(Generic[Request]):
-    """Server of any protocol: one thread reads all connections, the executor runs requests (``transports.Server``)."""
+    """Server of any protocol (``transports.Server``)."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class RequestServer(Generic[Request]):
         carrier: Callable[[socket.socket, Address], ByteStream] | None = None,
         sessions: Callable[[], Session[Request]] | None = None,
     ) -> None:
-        """``sessions`` makes the decoders of a protocol that sends its own bytes; for another protocol,
+        """``sessions`` makes the decoders of a protocol that also sends bytes of its own. If ``sessions`` is None,
         ``protocol.decoder`` makes the decoders. ``carrier`` makes the byte stream of an accepted connection; if
         ``carrier`` is None, ``options`` decide between TCP and TLS.
         """
@@ -122,7 +121,7 @@ class RequestServer(Generic[Request]):
     # ---- the reading thread
 
     def _run(self) -> None:
-        """Main function of the reading thread. Ends when the drain has closed all connections, or the grace is over."""
+        """Main function of the reading thread. Ends when the drain has closed all connections, or after the grace."""
         connections, ending, queue, low_priority = self._connections, self._ending, self._queue, self._low_priority
         batch, turns, waiting_turns = queue.batch, queue.turns, queue.turns.queue
         shares_commits = queue.flush is not None
@@ -199,7 +198,7 @@ class RequestServer(Generic[Request]):
         return self._connections.sweep_s if self._connections.by_fd or not self._listening.accepting else None
 
     def _turn(self, connection: ServedConnection[Request], event: int, now_ns: int) -> None:
-        """Handles one event of a connection: a reset, received bytes, or room to send."""
+        """Handles an event of a connection: a reset, received bytes, or free space in the send buffer."""
         state = connection.stream.state
         if connection.events < 0:  # the connection was cut after this event
             return
@@ -219,8 +218,8 @@ class RequestServer(Generic[Request]):
             self._attend(connection, now_ns)
 
     def _leave_unread(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Notes the arrival of bytes on a connection that is not read now, and stops epoll's reports of these bytes.
-        For a LEAVING connection, drops the bytes, now or at low priority.
+        """Notes the arrival of bytes on a connection that the server does not read now. Then epoll no longer reports
+        these bytes. If the connection is LEAVING, drops the bytes, now or at low priority.
         """
         if connection.stream.state is LEAVING:
             if self._ending.draining:
@@ -240,7 +239,7 @@ class RequestServer(Generic[Request]):
             self._read(connection, now_ns)
 
     def _read(self, connection: ServedConnection[Request], now_ns: int) -> bool:
-        """Reads a connection once, and adds a request to the batch or looks after the connection. Returns False if
+        """Reads a connection once. Then adds a request to the batch, or looks after the connection. Returns False if
         nothing came, and True after bytes, the client's end or an error.
         """
         turns = self._queue.turns
@@ -290,8 +289,8 @@ class RequestServer(Generic[Request]):
             self._read_last(connection, now_ns)
 
     def _read_last(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Reads the bytes that had arrived when the drain began, as far as the pipeline's limit allows. After the last
-        of these bytes the stream ends.
+        """Reads the bytes that had arrived when the drain began, until the connection has ``pipeline_max`` requests.
+        After the last of these bytes, ends the stream.
         """
         while connection.stream.state is READING and self._read(connection, now_ns):
             pass
@@ -300,8 +299,8 @@ class RequestServer(Generic[Request]):
         self._look_after(connection, now_ns)
 
     def _look_after(self, connection: ServedConnection[Request], now_ns: int) -> None:
-        """Takes the next steps of a connection: dispatches the requests that the pipeline's limit allows, sends the
-        connection's last bytes, closes the connection, or sets the events that epoll watches.
+        """Takes the next steps of a connection. Dispatches the requests that ``pipeline_max`` allows. Sends the
+        connection's last bytes, or closes the connection, or sets the events that epoll watches.
         """
         stream = connection.stream
         if stream.state is CLOSED:
@@ -366,8 +365,8 @@ def _serving(
     ask: Callable[[ServedConnection[Request]], None],
     timeline: Timeline | None,
 ) -> Serve[Request]:
-    """Makes the function that answers one request and sends the reply, as a task of the executor. With a timeline, a
-    request that waits for the disk keeps its thread, since the thread records the request's times.
+    """Makes the function that answers one request and sends the reply, as a task of the executor. If the server has a
+    timeline, a request keeps its thread while it waits for the disk, since this thread records the request's times.
     """
     if timeline is not None:
         return task(stamping(timeline, methods, protocol), ask, timeline.end)
@@ -376,7 +375,7 @@ def _serving(
 
 
 def _carrier(options: ServeOptions) -> Callable[[socket.socket, Address], ByteStream]:
-    """Returns the function that makes the byte stream of an accepted connection: TCP, or TLS by ``options``."""
+    """Returns the function that makes the byte stream of a connection: with TLS if ``options`` have TLS."""
     if options.tls is None:
         return PlainStream
     from stock_service.rpc.server_core.tls import tls_streams  # imported only by a server with TLS

@@ -1,20 +1,20 @@
 """TLS for the server core: a ``ByteStream`` between a socket and the core.
 
 OpenSSL reads and writes only memory (``ssl.MemoryBIO``). So neither a handshake nor a partial record blocks: both
-continue when more bytes come. ``receive`` returns all decrypted bytes at once, since epoll reports only bytes in the
-kernel.
+continue when more bytes come. ``receive`` returns all decrypted bytes at once, since epoll would not report bytes that
+OpenSSL keeps.
 
-If the kernel takes only a part of a record, the stream keeps the encrypted rest, and reports the record's plain bytes
-as not sent. So the core keeps the plain bytes, and passes them to ``send`` again. Then the stream sends the encrypted
-rest, and does not encrypt the plain bytes a second time.
+If the kernel takes only a part of a record, the stream keeps the encrypted rest. Then ``send`` reports that the
+record's plain bytes were not sent. So the core keeps these plain bytes, and passes them to ``send`` again. This second
+``send`` sends the encrypted rest, and does not encrypt the plain bytes again.
 
 One lock guards OpenSSL's object, which the reading thread and the replying threads share. After the handshake, the name
 in the peer's certificate is a part of the peer's address (``options.Peer``).
 
-OpenSSL limits neither its memory for a peer, nor its answers to a peer. So the stream ends a connection in three cases.
-The peer claims a huge length of its first message, for which OpenSSL would allocate the memory at once. The peer sends
-many records without a plain byte, such as key updates. The peer does not take TLS's own answers. After the peer's end
-the stream reads no byte, since OpenSSL would keep such bytes for ever.
+OpenSSL does not limit its memory for a peer, and does not limit its answers to a peer. So the stream ends a connection
+in three cases. The peer's first message states a huge length: OpenSSL would allocate so much memory at once. The peer
+sends many records without a plain byte, such as key updates. The peer does not take TLS's own answers. After the peer
+has ended its sending, the stream reads no further byte, since OpenSSL would keep the byte for ever.
 """
 
 import logging
@@ -42,18 +42,18 @@ stream must keep until the kernel takes them.
 
 _TAKEN_BYTES = 16_640
 """Largest number of encrypted bytes that the stream reads at a time: a record of the largest size (RFC 8446, 5.2).
-Decrypting such a record takes at most 16 ms, which is the time for a record of key updates. Meanwhile the server reads
-no other connection.
+Decrypting a record takes at most 16 ms: a record full of key updates takes longest. Meanwhile the server reads no other
+connection.
 """
 
 _BARREN_BYTES_MAX = 20_480
-"""Largest number of encrypted bytes that a peer may send after the handshake without a plain byte: more than the
-largest record. After more bytes the stream ends the connection.
+"""Largest number of encrypted bytes in sequence, after the handshake, that contain no plain byte. The number is larger
+than the largest record. If a peer sends more such bytes, the stream ends the connection.
 """
 
 _OWN_BYTES_MAX = 16_384
-"""Largest number of bytes of TLS's own messages (key updates and alerts) that the peer has not taken. With more such
-bytes the stream ends the connection.
+"""Largest number of bytes of TLS's own messages (key updates and alerts) that a peer may leave unread. If the number is
+larger, the stream ends the connection.
 """
 
 _HELLO_BYTES_MAX = 16_384
@@ -65,19 +65,19 @@ _HELLO_KNOWN = 9
 """Number of bytes that show the length of the first message: the header of a record (5) and of a message (4)."""
 
 _OPENING_BYTES = 48_000
-"""Memory of OpenSSL 3 during a handshake, in bytes, in addition to twice the size of the peer's first message.
-Measured: 48,500 bytes for a message of 517 bytes.
+"""Memory of OpenSSL 3 during a handshake, in bytes. The handshake also takes twice the size of the peer's first
+message. Measured: 48,500 bytes for a message of 517 bytes.
 """
 
 _HALF_RECORD_BYTES = 37_000
-"""Additional memory of OpenSSL 3, in bytes, for a record of any size of which only a part has come. Measured: a
-connection takes 53,900 bytes instead of 16,900.
+"""Additional memory of OpenSSL 3, in bytes, while only a part of a record has come. The record's size does not matter.
+Measured: a connection takes 53,900 bytes instead of 16,900.
 """
 
 _HANDSHAKE_RECORD, _HELLO_MESSAGE = 22, 1
 
 _LOG_PAUSE_NS = 1_000_000_000
-"""Nanoseconds between two log lines about failed handshakes, so that clients cannot fill the log."""
+"""Shortest time, in nanoseconds, between two log lines about failed handshakes: clients cannot fill the log."""
 
 
 _NO_TLS, _NO_TRUST = "the client spoke no TLS", "the client does not trust this server's certificate"
@@ -105,8 +105,8 @@ class FailedHandshakes:
         self._unsaid = 0
 
     def note(self, peer: Address, why: str) -> None:
-        """Logs a failed handshake. Within ``_LOG_PAUSE_NS`` after a log line, only counts the handshake for the next
-        line. ``why`` is OpenSSL's name of the reason, or a text.
+        """Logs a failed handshake. If the last log line is less than ``_LOG_PAUSE_NS`` old, only counts the handshake:
+        the next log line shows the number. ``why`` is OpenSSL's name of the reason, or a text.
         """
         now_ns = self._now_ns()
         if now_ns < self._next_ns:
@@ -147,11 +147,13 @@ class TlsStream:
 
     @property
     def unsent(self) -> bool:
-        """True if encrypted bytes are unsent. If these bytes belong to a reply, the core also keeps the plain bytes."""
+        """True if the stream has unsent encrypted bytes. If the bytes belong to a reply, the core also keeps the plain
+        bytes.
+        """
         return bool(self._unsent)
 
     def keep_to_arrived(self) -> int:
-        """Limits ``receive`` to the encrypted bytes that have arrived by now, and returns their number."""
+        """Limits ``receive`` to the encrypted bytes that have arrived. Returns the number of these bytes."""
         self._left = arrived_bytes(self._socket)
         return self._left
 
@@ -160,24 +162,22 @@ class TlsStream:
         self._left = None
 
     def drop(self) -> int:
-        """Reads and drops encrypted bytes, and returns their number; 0 if the peer has ended its sending. Raises
-        BlockingIOError if no byte has come, and OSError.
-        """
+        """Reads and drops encrypted bytes, and returns the number of bytes; 0 if the peer has ended its sending."""
         return len(self._socket.recv(DROP_BYTES))
 
     def half_close(self) -> None:
-        """Sends TLS's closure alert, as far as possible, and half-closes the socket. Raises OSError."""
+        """Sends TLS's closure alert, if the kernel takes the alert now, and half-closes the socket. Raises OSError."""
         with self._lock:
             self._say_farewell()
             self._unsent = b""  # an unsent rest of the alert, which the end of the socket's stream replaces
         self._socket.shutdown(socket.SHUT_WR)
 
     def unacknowledged(self) -> int:
-        """Returns the number of encrypted bytes that were not sent, or not acknowledged."""
+        """Returns the number of encrypted bytes that are unsent, or that the peer's kernel has not acknowledged."""
         return unacknowledged_bytes(self._socket) + len(self._unsent)
 
     def held(self) -> int:
-        """Returns the memory, in bytes, of unread and unsent bytes and of OpenSSL's handshake or partial record.
+        """Returns the memory, in bytes, of unread and unsent data, and of OpenSSL's handshake or partial record.
 
         The result is 0 for a client that has sent nothing yet.
         """
@@ -187,7 +187,7 @@ class TlsStream:
         return own + (_OPENING_BYTES + 2 * self._claimed if self._hello is None else len(self._hello))
 
     def close(self) -> None:
-        """Sends TLS's closure alert, as far as possible, and closes the socket."""
+        """Sends TLS's closure alert, if the kernel takes the alert now, and closes the socket."""
         with self._lock:
             self._say_farewell()
             self._socket.close()
@@ -230,9 +230,10 @@ class TlsStream:
         return not data
 
     def _take_hello(self, begun: bytes) -> None:
-        """Passes a peer's first bytes to OpenSSL, once these bytes show the length of the peer's first message.
+        """Keeps a peer's first bytes until the bytes show the length of its first message. Then passes the bytes to
+        OpenSSL.
 
-        Raises OSError for a first message that is no ClientHello, or too long.
+        Raises OSError if the first message is not a ClientHello, or is too long.
         """
         if begun[0] == _HANDSHAKE_RECORD and len(begun) < _HELLO_KNOWN:
             self._hello = begun
@@ -297,7 +298,9 @@ class TlsStream:
         return not self._unsent
 
     def _flush_quietly(self) -> None:
-        """Sends the encrypted bytes, like ``_flush``. Ignores a peer that is gone, which the next ``receive`` finds."""
+        """Sends the encrypted bytes, like ``_flush``. Does not raise an error if the peer is gone: the next ``receive``
+        finds this error.
+        """
         try:
             self._flush()
         except OSError:

@@ -1,9 +1,9 @@
 """Table of the transports, and their common interface. A transport carries a service's requests over a network.
 
 Each transport is a folder with a server and a client. A transport uses a ``Service``, and knows nothing about stocks.
-The folder's module has the attributes of the protocol ``Transport``, which state every special property of the
-transport. So no code outside a transport depends on the transport's name. ``load`` imports only the chosen transport:
-so a socket server never imports gRPC.
+The folder's module has the attributes of the protocol ``Transport``. The attributes state every property in which
+transports differ. So no code outside a transport depends on the transport's name. ``load`` imports only the chosen
+transport. So a server on sockets never imports grpcio.
 """
 
 import argparse
@@ -21,9 +21,7 @@ from stock_service.rpc.wire.codec import Codec, NullAnswers
 
 
 class Server(Protocol):
-    """A server that is listening. ``stop`` ends the server's own threads. The code that made the server must stop the
-    executor.
-    """
+    """A server that is listening. ``stop`` ends the server's own threads."""
 
     @property
     def address(self) -> Address:
@@ -32,8 +30,8 @@ class Server(Protocol):
     def stop(self, grace_s: float) -> bool:
         """Stops accepting, closes idle connections, and finishes accepted requests. Blocks until the stop is complete.
 
-        Returns True if all accepted requests ended within ``grace_s``. Gives up the other requests, and then returns
-        False. May be called again. Does not stop the executor: the caller must stop the executor next.
+        Returns True if all accepted requests ended within ``grace_s``. Otherwise gives up the remaining requests, and
+        returns False. May be called again. After ``stop``, the caller must stop the executor.
         """
 
 
@@ -44,8 +42,9 @@ class Connection(Protocol):
         """Sends an encoded request of the method ``path`` (``/package.Service/Method``), and returns the encoded
         response. Blocks for ``timeout_s`` at most; raises a Fault.
 
-        After DeadlineExceeded or Unavailable the client cannot know whether the server has executed the request. The
-        connection may be used again, and reconnects if necessary. The connection never sends a request twice.
+        After DeadlineExceeded or Unavailable the client cannot know whether the server has executed the request. After
+        a Fault the connection may be used again, and reconnects if necessary. The connection never sends a request
+        twice.
         """
 
     def close(self) -> None:
@@ -62,13 +61,17 @@ class Transport(Protocol):
     REFUSED_EXECUTORS: Mapping[str, str]
     """Names of the executors that the transport's server cannot use, each with the reason."""
     TAKES_LISTENER: bool
-    """True if a server can take over the listening socket of a previous server, from ``ServeOptions.listener``."""
+    """True if the transport's server can use the listening socket of a previous server (``ServeOptions.listener``)."""
 
     TLS_PROTOCOLS: Sequence[str]
-    """Protocol names that the transport's server accepts in TLS (ALPN). Empty for a protocol without such a name."""
+    """Names of the protocol that the transport's server accepts in TLS (ALPN). Empty for a protocol without such a
+    name.
+    """
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Adds the options that only this transport's server has, if any, to a command line."""
+        """Adds to a command line the options that only this transport's server has. A transport without such options
+        adds none.
+        """
 
     def own_options(self, options: argparse.Namespace) -> object:
         """Returns the values of the transport's own options, for ``ServeOptions.own``; None for a transport without own
@@ -83,16 +86,16 @@ class Transport(Protocol):
     ) -> Connection:
         """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
 
-        Raises Unavailable; DeadlineExceeded if the server's host does not answer (with grpcio: Unavailable); UsageError
-        if the files of ``credentials`` cannot be used; Unauthenticated if the server refuses the token in the first
-        request (only on sockets).
+        Raises Unavailable, or DeadlineExceeded if the server's host does not answer (with grpcio also Unavailable).
+        Raises UsageError if the files of ``credentials`` cannot be used. On sockets, raises Unauthenticated if the
+        server refuses the token.
         """
 
     def codec(self, address: Address, token: str = "", metadata: Metadata = ()) -> Codec | None:
         """Makes the lean client's codec for a new connection. Imports no library of the transport.
 
         The codec shows ``token`` to the server, unless ``token`` is empty. The codec sends ``metadata`` with every
-        request; a transport whose requests have no metadata raises UsageError.
+        request; if the transport's requests cannot have metadata, raises UsageError.
 
         Returns None for a protocol that only a library can speak. Then only the library's client can send a load.
         """
@@ -110,7 +113,7 @@ TRANSPORTS: dict[str, str] = {
     "grpc_static": "stock_service.rpc.transports.grpc_static",
     "grpc_aio": "stock_service.rpc.transports.grpc_aio",
 }
-"""Path of every transport's module, by the transport's name on the command line (``--transport``)."""
+"""Import path of every transport's module, by the transport's name on the command line (``--transport``)."""
 
 
 def load(name: str) -> Transport:

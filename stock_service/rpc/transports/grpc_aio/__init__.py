@@ -2,17 +2,17 @@
 
 One event loop on one thread receives all calls. ``--dispatch`` decides which thread answers the calls:
 
-- ``loop`` (the default): the loop itself answers one call after the other, and hands no call to another thread. The
-  executor's threads stay idle; the sum of ``--workers`` and ``--queue-limit`` only limits the calls under way. A
-  handler that blocks delays all other calls, health checks and a stop. A method may have a coroutine function
-  (``Method.on_loop``): the loop awaits the coroutine, and answers other calls meanwhile.
+- ``loop`` (the default): the loop itself answers all calls, one after the other. The executor's threads stay idle. The
+  sum of ``--workers`` and ``--queue-limit`` only limits the number of calls under way. While a handler blocks, all
+  other calls, health checks and a stop must wait. A method may have a coroutine function (``Method.on_loop``): the loop
+  awaits the coroutine, and answers other calls meanwhile.
 - ``request``: a call is a task of the executor, and the loop sends the reply.
 
 The server listens only on a loopback address. After one call whose path is not UTF-8, grpcio's asyncio server takes no
-further call. So any client that reaches the server could make the server useless for all other clients.
+further call. So any client that can connect could end the service for all other clients.
 
-The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. All gRPC
-transports share one codec, and grpcio's client. The first use of the server or of the client imports grpcio.
+The transports ``grpc_aio`` and ``grpc`` (``grpc_sync``) have the same limits and send the same faults. The first use of
+the server or of the client imports grpcio.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from stock_service.rpc.service import Service
 from stock_service.rpc.transports import ServeOptions, Server
 
 Dispatch = Literal["loop", "request"]
-"""Dispatch model: the event loop answers a call, or a call is a task of the executor."""
+"""Dispatch model: ``--dispatch``."""
 
 LABEL = "gRPC, asyncio"
 DEFAULT_PORT = 50053
@@ -60,7 +60,7 @@ def own_options(options: argparse.Namespace) -> AioOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens on a loopback address when ``serve`` returns.
+    """Starts a server that listens on a loopback address.
 
     Raises OSError if the server cannot listen, UsageError for an address that is not loopback.
     """

@@ -43,12 +43,13 @@ from stock_service.rpc.transports.grpc_aio.waiting import Waits, settle
 Context = grpc.aio.ServicerContext[bytes, bytes]
 
 Handler = Callable[[bytes, Context], Awaitable[bytes]]
-"""Coroutine function that grpcio calls for a method. Until ``AioServer._handler`` wraps a handler, the handler may
-raise any exception.
+"""Coroutine function that grpcio calls for a method. The function may raise any exception; ``AioServer._handler`` wraps
+the function, and converts the exceptions.
 """
 
 _WHOLE = "a call whose message is there"
-"""Name of a call's asyncio task after the call's message has come. Before that time, the task has another name."""
+"""Name of a call's asyncio task after the call's message has come. Before the message comes, the task has another name.
+"""
 
 
 class AioServer:
@@ -97,8 +98,8 @@ class AioServer:
         return drained and not self._thread.is_alive()
 
     def _under_way(self) -> int:
-        """Returns the number of calls whose message has come and whose reply is not sent. Does not count watches and
-        reflection.
+        """Returns the number of calls whose message has come, and whose reply is not sent yet. Watches and reflection
+        calls do not count.
         """
         return sum(task.get_name() == _WHOLE for task in asyncio.all_tasks(self._loop))
 
@@ -213,8 +214,8 @@ class AioServer:
         return _at_once(lambda payload, context: run(partial(behaviour, payload, context)))
 
     async def _on_executor(self, behaviour: Behaviour, payload: bytes, context: Context) -> bytes:
-        """Answers a call on a thread of the executor. A call that the client cancels before its turn on a thread is not
-        begun.
+        """Answers a call on a thread of the executor. If the client cancels the call before a thread begins the call,
+        the method is not called.
         """
         reply: asyncio.Future[bytes] = self._loop.create_future()
         self._execute(partial(_run, reply, behaviour, payload, context))
@@ -222,7 +223,7 @@ class AioServer:
 
 
 def _at_once(behaviour: Behaviour) -> Handler:
-    """Makes a handler that computes its answer on the event loop."""
+    """Makes a handler that calls ``behaviour`` on the event loop."""
 
     async def answer(payload: bytes, context: Context) -> bytes:
         return behaviour(payload, context)
@@ -231,7 +232,7 @@ def _at_once(behaviour: Behaviour) -> Handler:
 
 
 def _run(reply: asyncio.Future[bytes], behaviour: Behaviour, payload: bytes, context: Context) -> None:
-    """Task of the executor for one call: computes the answer, and gives the answer to the future ``reply``."""
+    """Task of the executor for one call: calls ``behaviour``, and gives the result to the future ``reply``."""
     if reply.cancelled():
         return
     try:

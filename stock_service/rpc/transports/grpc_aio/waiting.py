@@ -1,5 +1,5 @@
-"""Calls that wait on the event loop without blocking the loop: in a ``Wait`` (``rpc/waiting.py``), or for another
-thread's result.
+"""Calls that wait on the event loop without blocking the loop. A call waits for a group commit (``rpc/waiting.py``), or
+for another thread's result.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ wait.
 
 
 class Waits:
-    """Calls of one server that wait for a flush of the service, and use no thread during the wait. Only the loop's
-    thread uses the object.
+    """Calls of one server that wait for a flush (a group commit) of the service. During the wait, a call uses no
+    thread. Only the loop's thread uses the object.
     """
 
     def __init__(self, flush: Flush) -> None:
@@ -58,8 +58,8 @@ def _with(wait: Wait, answer: Answer) -> bytes:
 
 
 def settle(future: asyncio.Future[T], result: T | Fault) -> None:
-    """Gives a future its result, or a fault as its exception, on the loop's thread. Does nothing if the future is done.
-    Thread-safe.
+    """Makes the loop's thread give a future its result, or a fault as its exception. Does nothing if the future is
+    done. Thread-safe.
     """
     try:
         future.get_loop().call_soon_threadsafe(partial(_settle, future, result))

@@ -1,19 +1,19 @@
 """The transport ``grpc_static``, the project's own gRPC server: HTTP/2 without a library, on the server core.
 
 ``serve`` starts the server. The core's reading thread cuts bytes into calls (``wire/grpc_session.py``). The executor's
-threads answer the calls (``requests.py``). With ``leader-followers`` the reading thread itself answers short calls. The
-server also has the standard health service, and server reflection (v1alpha and v1). The client is grpcio's. All gRPC
-transports have the same client, codec and null server.
+threads answer the calls (``requests.py``). With the executor ``leader-followers``, the reading thread itself answers
+short calls. The server also has the standard health service, and server reflection (v1alpha and v1). The client is
+grpcio's. All gRPC transports have the same client, codec and null server.
 
 Limits, besides the executor's: ``connections_max``, ``frame_bytes_max`` (a call with a larger message gets
 RESOURCE_EXHAUSTED), ``idle_timeout_s``, ``pipeline_max`` (calls of one connection at a time), and the transport's own
 ``read_timeout_s``.
 
-Only this transport carries a service's ``streams``, and metadata of a reply (``call.ReplyMetadata``). A call with
-several replies occupies no worker between two replies: the server asks the method for the next reply once the previous
-reply was sent.
+Only this transport supports a service's ``streams``, and metadata in replies (``call.ReplyMetadata``). In a call with
+several replies, the server asks the method for a reply once the previous reply was sent. Between two replies the call
+occupies no worker.
 
-Left out: a call in which one reply answers several request messages together.
+Left out: calls in which several request messages together get one reply.
 """
 
 from dataclasses import replace
@@ -37,13 +37,13 @@ codec, null_answers = grpcio.codec, grpcio.null_answers
 __getattr__ = grpcio.loaded  # gives ``connect``
 
 _RESETS = 4
-"""Factor between ``pipeline_max`` (open calls of a connection) and the core's limit of requests in flight. The core
-also counts requests whose call was reset.
+"""The core's limit of a connection's requests under way, divided by ``pipeline_max`` (the limit of open calls). The
+core also counts requests whose call was reset.
 """
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
+    """Starts a listening server. Raises OSError if the server cannot listen."""
     from stock_service.rpc.health import WATCH
     from stock_service.rpc.reflection import reflection
     from stock_service.rpc.security import Right

@@ -39,8 +39,8 @@ _CHECK, _WATCH = CHECK.encode(), WATCH.encode()
 
 
 class GrpcRequests:
-    """Implementation of ``server_core.protocol.WireProtocol`` for gRPC. A decoder is a session, which also sends its
-    own frames. Thread-safe.
+    """Implementation of ``server_core.protocol.WireProtocol`` for gRPC. Its decoders are sessions, which also send
+    frames of their own. Thread-safe.
     """
 
     def __init__(self, service: Service, methods: Methods, message_bytes_max: int, streams_max: int) -> None:
@@ -59,11 +59,11 @@ class GrpcRequests:
         self._streams_max = streams_max
 
     def decoder(self) -> GrpcSession:
-        """Makes the session of a new connection, which cuts bytes into requests. A request is one message of a call."""
+        """Makes the session that cuts a new connection's bytes into requests. A request is one message of a call."""
         return GrpcSession(self._kinds, self._message_bytes_max, self._streams_max, time.monotonic_ns)
 
     def answer(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """Calls a request's method, and returns the frames of the reply. Returns no bytes for a call that is over."""
+        """Calls a request's method, and returns the frames of the reply. If the call is over, returns no bytes."""
         head, stream, message, carries, calls, _ = request
         if stream not in calls:
             return b""
@@ -90,12 +90,12 @@ class GrpcRequests:
         return None if path == _CHECK or request[0].kind else path
 
     def timeout_ms(self, request: GrpcRequest) -> int:
-        """Returns a call's time limit in milliseconds; 0 for a call without a time limit."""
+        """Returns a call's time limit in milliseconds; 0 for no time limit."""
         return request[0].timeout_ms
 
     def refusal(self, request: GrpcRequest, code: FaultCode, detail: str) -> bytes:
-        """Encodes the reply that refuses a call with a fault. For a watch that was answered before, returns the next
-        answer instead: sending the status costs no more than a refusal.
+        """Encodes the reply that refuses a call with a fault. But for a watch that has already had an answer, returns
+        the next answer: sending the status takes no more time than a refusal.
         """
         head, stream, _, carries, *_ = request
         if head.path == _WATCH and carries & LATER and not carries & GZIPPED:
@@ -103,10 +103,10 @@ class GrpcRequests:
         return broken_off(stream, code, detail) if carries & LATER else fault_reply(stream, code, detail)
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
-        """Encodes the GOAWAY to a client whose connection the server refuses, or closes because the client is too slow.
+        """Encodes the GOAWAY frame of a connection that the server refuses, or closes because the client is too slow.
 
-        A client whose connection is refused gets no SETTINGS before the GOAWAY. After SETTINGS, grpcio's client would
-        connect again at once, and for ever.
+        If the connection is refused, no SETTINGS frame comes before the GOAWAY. After SETTINGS, grpcio's client would
+        connect again at once, and would repeat this for ever.
         """
         last = 0 if code is FaultCode.RESOURCE_EXHAUSTED else http2.STREAM_MAX
         return http2.goaway(last, http2.ErrorCode.ENHANCE_YOUR_CALM, detail)
@@ -121,8 +121,8 @@ class GrpcRequests:
         return error.goaway
 
     def _answer_unusual(self, request: GrpcRequest, arrived_ns: int, peer: Address) -> bytes:
-        """Answers a request that is not usual: a compressed message, a message of a kept call (``grpc_session.py``), or
-        a call of a method that takes a ``Call``.
+        """Answers a request of an unusual kind: a compressed message, a message of a kept call (``grpc_session.py``),
+        or a request for a method that takes a ``Call``.
         """
         head, stream, message, carries, _, progress = request
         said = ReplyMetadata()
@@ -207,7 +207,7 @@ class GrpcRequests:
         return DeadlineExceeded(f"not begun within {timeout_ms} ms")
 
     def _unzipped(self, message: bytes) -> bytes:
-        """Decompresses a gzip message, to at most the size that the message states. Raises a Fault."""
+        """Decompresses a gzip message. The result has at most the size that the message states. Raises a Fault."""
         unzip, size = zlib.decompressobj(_GZIP_BITS), unfolds_bytes(message)
         if size > self._message_bytes_max:
             raise Overloaded(f"a message of over {self._message_bytes_max} bytes, which is the most allowed")

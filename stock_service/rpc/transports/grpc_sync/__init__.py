@@ -25,12 +25,12 @@ __getattr__ = grpcio.loaded  # gives ``connect``
 
 
 def own_options(options: argparse.Namespace) -> ReadOptions:
-    """Returns the values of the transport's own options: only the delay target, which ``handlers.py`` uses."""
+    """Returns the values of the transport's own options. Only the delay target is used, by ``handlers.py``."""
     return ReadOptions(delay_target_ms=options.delay_target_ms)
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
+    """Starts a listening server. Raises OSError if the server cannot listen."""
     from stock_service.rpc.transports.grpc_sync.server import GrpcServer
 
     own: ReadOptions = options.own or ReadOptions()

@@ -1,8 +1,9 @@
-"""Adapter that makes an executor the thread pool of grpcio's server. A call gets a thread when its headers have come.
+"""Adapter with which grpcio's server uses an executor as its thread pool. A call gets a thread once the call's headers
+have come.
 
-grpcio calls only ``submit`` of its pool. grpcio counts a call as running until the Future of ``submit`` is done, and
-itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: an exception would end grpcio's serving
-thread, and every later call would hang.
+grpcio calls only the method ``submit`` of its thread pool. grpcio counts a call as running until the Future of
+``submit`` is done, and itself refuses calls over ``maximum_concurrent_rpcs``. ``submit`` never raises: an exception
+would end grpcio's serving thread, and every later call would hang.
 
 Each thread has its own ``Arrival``: the time when its current call came, and the fault if the call must be refused. The
 handlers (``handlers.py``) read the ``Arrival`` of their thread.
@@ -20,7 +21,7 @@ from stock_service.rpc.concurrency import Task
 from stock_service.rpc.errors import Fault, Overloaded, Unavailable
 
 _AGAIN_S = 0.001
-"""Seconds until ``CallPool`` offers a call again, after the executor had no room for the call."""
+"""Time in seconds. If the executor did not accept a call, ``CallPool`` offers the call again after this time."""
 
 
 class Arrival(threading.local):
@@ -29,7 +30,7 @@ class Arrival(threading.local):
     began_ns = 0
     """Time when the thread got the call, on ``time.monotonic_ns``."""
     waited_ns = 0
-    """Nanoseconds that the call had waited for the thread, until ``began_ns``."""
+    """Nanoseconds for which the call waited for the thread, until ``began_ns``."""
     refused: Fault | None = None
     """Fault with which the handler must refuse the call; None for a call that may begin."""
 
@@ -38,16 +39,17 @@ class CallPool(Executor):
     """Thread pool for grpcio; see the module. Only grpcio's serving thread may call ``submit``."""
 
     def __init__(self, execute: Callable[[Task], None], submit: Callable[[Task], Future[Any]] | None = None) -> None:
-        """Takes the executor's ``execute``, and its ``submit`` if the executor has this method.
+        """``execute`` and ``submit`` are the methods of the executor. ``submit`` is None for an executor without this
+        method.
 
-        ``submit`` saves a second Future for each call. A second Future would take a tenth of a Lookup's time, since the
-        end of a Future waits for a lock of grpcio.
+        ``submit`` saves a second Future for each call. A second Future would take a tenth of a Lookup's time, since a
+        Future waits at its end for a lock of grpcio.
         """
         self.arrival = Arrival()
         self.waiting: set[object] = set()
         """One object for each call that waits for a thread. Calls that came after ``refuse`` do not count."""
         self.give: Callable[[Task], None] = self._offer
-        """Function that gives a task to a thread. Before the server starts, a wrapper that records times may replace
+        """Function that gives a task to a thread. Before the server's start, a wrapper that records times may replace
         this function.
         """
         self._execute = execute

@@ -2,8 +2,8 @@
 
 A handler does not begin a call that the client has cancelled, or whose deadline has passed. While the server is
 overloaded, a handler also refuses a call that has waited too long for a thread (``server_core/admission.py`` has the
-limit). This wait begins when grpcio gives the call to the executor. The handler itself decodes the request, so that
-undecodable bytes are INVALID_ARGUMENT; grpcio's generated code would report INTERNAL.
+limit). This wait begins when grpcio gives the call to the executor. The handler itself decodes the request, and answers
+undecodable bytes with INVALID_ARGUMENT. grpcio's generated code would answer with INTERNAL.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,8 @@ Handler = Callable[[bytes, grpc.ServicerContext], bytes]
 """Function that grpcio calls for a method, with the encoded request. Returns the encoded response."""
 
 EMPTY_NS = 1_000_000
-"""Largest wait of a call, in nanoseconds, with which the executor's queue counts as empty. Waking a thread takes a
-tenth of this time.
+"""Time in nanoseconds. If a call waited for a thread at most this time, the executor's queue counts as empty. Waking a
+thread takes a tenth of this time.
 """
 
 TIMEOUT_MS_MAX = 3_600_000

@@ -1,4 +1,4 @@
-"""Thread pool for the streams of server reflection, so that no such stream occupies a thread that answers calls."""
+"""Thread pool for the streams of server reflection. So a stream does not occupy a thread that answers calls."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from stock_service.rpc.errors import Fault
 from stock_service.rpc.transports.grpc_sync.handlers import abort
 
 STREAMS_MAX = 4
-"""Largest number of open reflection streams. A client needs one stream, for some milliseconds."""
+"""Largest number of open reflection streams. A client needs one stream, which it ends after some milliseconds."""
 
 Handler = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 """Function that grpcio calls for a reflection stream, with the encoded questions. Returns the encoded answers."""
@@ -20,8 +20,8 @@ Handler = Callable[[Iterator[bytes], grpc.ServicerContext], Iterator[bytes]]
 class Reflections(ThreadPoolExecutor):
     """Thread pool of the reflection streams. A stream occupies a thread until its client ends the stream.
 
-    At most ``STREAMS_MAX`` streams are open. A further stream cancels the oldest stream. An additional thread serves
-    the further stream until the oldest stream has ended.
+    At most ``STREAMS_MAX`` streams are open. When a further stream comes, the server cancels the oldest stream. Until
+    the oldest stream has ended, an additional thread serves the further stream.
     """
 
     def __init__(self) -> None:

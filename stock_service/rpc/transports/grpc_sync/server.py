@@ -5,8 +5,8 @@ server's thread pool. ``handlers.py`` makes the handlers of the service's method
 
 The option ``requests_max`` becomes grpcio's ``maximum_concurrent_rpcs``: a call over this limit gets RESOURCE_EXHAUSTED
 when its headers come. gRPC core itself keeps the limits ``connections_max``, ``idle_timeout_s``, ``frame_bytes_max``
-and ``pipeline_max`` (calls of one connection). A call occupies a thread from its headers on, even before its message
-has come (``rpc/grpcio/README.md``).
+and ``pipeline_max`` (calls of one connection). A call occupies a thread as soon as its headers have come, even if its
+message has not come yet (``rpc/grpcio/README.md``).
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class GrpcServer:
         self._watches = _Watches(service.health)
         checks = Checks(options.access, service)
         handlers = {path: self._handlers.handler(path, method, checks) for path, method in service.methods.items()}
-        handlers[CHECK] = partial(answered, behaviour_of(service.methods[CHECK]))  # no refusal, and no wait at a stop
+        handlers[CHECK] = partial(answered, behaviour_of(service.methods[CHECK]))  # never refused; a stop does not wait
         add_methods(self._server, handlers, self._watches.watch, self._reflections.own(checks.reflect))
         self.address: Address = (options.host, add_port(self._server, options))
         self._server.start()
@@ -83,8 +83,8 @@ class GrpcServer:
 
 
 class _Watches:
-    """Open calls of the health service's Watch. A watch gets the status at once. One thread sends each change to all
-    watches.
+    """Open calls of the health service's Watch. A new watch gets the status at once. One thread sends each change of
+    the status to all watches.
 
     A client that takes no bytes can block this thread. Then no other watch gets a change.
     """
@@ -119,7 +119,7 @@ class _Watches:
         self._health.stop()
 
     def close(self) -> None:
-        """Makes the thread end after the thread has sent all changes. Does not wait for this end."""
+        """Makes the thread send all remaining changes, and then end. Does not wait for the thread."""
         self._thread.shutdown(wait=False)
 
     def _change(self, *sends: Callable[[Any], None]) -> None:

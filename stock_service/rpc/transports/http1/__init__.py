@@ -1,16 +1,16 @@
-"""The http1 transport: HTTP/1.1 without a library, one request after the other on a connection.
+"""The http1 transport: HTTP/1.1 without a library. A connection has one request at a time.
 
 A client calls a method by ``POST /package.Service/Method``, with a message in protobuf (``application/protobuf``, or
 ``x-protobuf``) or in JSON (``application/json``). A method with a route (``service.Route``) can also be called by its
 route, in JSON. The server answers a connection's requests one at a time, in their order. A client states its time limit
 in the header field ``Timeout-Ms``, and shows a token in ``Authorization: Bearer TOKEN``.
 
-Limits, besides the executor's: ``connections_max`` (429), ``frame_bytes_max`` for a body (413), 8 KiB for a head (431),
-``read_timeout_s`` for an unfinished request (408), ``idle_timeout_s``. The server closes a connection that exceeds one
-of these limits. Before the close the server reads and drops the client's bytes for a while, so that no reset destroys
-the response. The server refuses a request that a browser sends for a page of another site. The server recognises such a
-request by ``Content-Type``, ``Origin`` and ``Host`` (README.md). Left out: compression, ranges, and any request that is
-not a call of a method.
+Limits, besides the executor's, each with the HTTP status of its responses: ``connections_max`` (429),
+``frame_bytes_max`` for a body (413), 8 KiB for a head (431), ``read_timeout_s`` for an unfinished request (408),
+``idle_timeout_s``. The server closes a connection that exceeds one of these limits. Before the close the server reads
+and drops the client's bytes for a while. Otherwise a reset could destroy the response. If a browser sends a request for
+a page of another site, the server refuses the request. The server recognises such requests by ``Content-Type``,
+``Origin`` and ``Host`` (README.md). Left out: compression, ranges, and any request that is not a call of a method.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ codec = HttpCodec
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen."""
+    """Starts a listening server. Raises OSError if the server cannot listen."""
     own: ReadOptions = options.own or ReadOptions()
     service = service.with_health()
     methods = methods_of(service)
@@ -53,11 +53,7 @@ def serve(service: Service, executor: Executor, options: ServeOptions) -> Server
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """Opens a connection. Blocks until the connection is made, for ``timeout_s`` at most.
-
-    Raises Unavailable; DeadlineExceeded if the server's host does not answer; UsageError for credentials that cannot be
-    used.
-    """
+    """Opens a connection, as ``transports.Transport.connect`` describes."""
     new_codec = partial(HttpCodec, address, credentials.token, credentials.metadata)
     return CodecConnection(address, new_codec, credentials.context(TLS_PROTOCOLS)).open(timeout_s)
 

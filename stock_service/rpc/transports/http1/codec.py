@@ -1,10 +1,10 @@
 """Codecs of HTTP/1.1 for the lean client (``codec.Codec``) and for the null server (``codec.NullAnswers``). No I/O.
 
-A connection has one call at a time: HTTP/1.1 answers in order, so a second reply would wait for the first reply.
-Abandoning a call ends the use of the connection.
+A connection has one call at a time: HTTP/1.1 answers in order, so a second response would wait for the first response.
+After a client abandons a call, its connection cannot be used any more.
 
-A call names a method by the method's path, with a message in protobuf; or by a route such as ``PUT /entities/5``, with
-a message in JSON.
+If a call names a method by the method's path, the message is in protobuf. If the call names a route such as ``PUT
+/entities/5``, the message is in JSON.
 """
 
 from stock_service.rpc.errors import InvalidRequest, Unavailable
@@ -16,8 +16,8 @@ from stock_service.rpc.wire.http1 import HttpMessage, RequestHead, ResponseHead,
 from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, encode_request, fault_of
 
 REPLY_BYTES_MAX = 1 << 30
-"""Limit of a reply's body, and of a request's body on the null server, in bytes. A server's ``--frame-bytes-max`` has
-the same largest value.
+"""Limit of a reply's body, and of a request's body on the null server, in bytes. A server's ``--frame-bytes-max``
+cannot be larger.
 """
 
 

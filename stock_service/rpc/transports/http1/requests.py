@@ -22,8 +22,8 @@ from stock_service.rpc.wire.http1_status import JSON, PROTOBUF, STATUSES, TEXT, 
 
 _METHOD_KINDS = (PROTOBUF, b"application/x-protobuf", JSON)
 _ROUTE_KINDS = (JSON,)
-"""Accepted content types, for calls by method and for calls by route. Never add a type that a browser sends to another
-site without a preflight request (CORS).
+"""Accepted content types, for calls by method and for calls by route. Never add a content type that a browser sends to
+another site without asking this site first (CORS preflight).
 """
 
 _CLOSE = b"Connection: close\r\n"
@@ -64,7 +64,7 @@ class Http:
         self._dated = (-1, b"")  # monotonic second, and its field Date; one tuple, so that threads see both
 
     def decoder(self) -> HttpDecoder[RequestHead]:
-        """Makes the decoder of a new connection, which cuts bytes into requests."""
+        """Makes the decoder that cuts a new connection's bytes into requests."""
         return request_decoder(self._heads, self._frame_bytes_max, self._check_site)
 
     def answer(self, request: HttpMessage[RequestHead], arrived_ns: int, peer: Address) -> bytes:
@@ -104,7 +104,7 @@ class Http:
         return self._response(request.head, code, detail.encode(), TEXT)
 
     def timeout_ms(self, request: HttpMessage[RequestHead]) -> int:
-        """Returns a request's time limit in milliseconds; 0 for a request without a time limit."""
+        """Returns a request's time limit in milliseconds; 0 for no time limit."""
         return request.head.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
@@ -117,12 +117,14 @@ class Http:
         return b""
 
     def objection(self, error: FramingError) -> bytes:
-        """Encodes the last response of a connection, after bytes that are no request, or a head that is refused."""
+        """Encodes the last response to a client that has sent bytes that are not a request, or a head that the server
+        refuses.
+        """
         status = error.status if isinstance(error, HttpError) else 400
         return self._refused(_Refusal(status, error.code, str(error)), closes=True)
 
     def _check_site(self, host: bytes | None, origin: bytes | None) -> None:
-        """Raises HttpError for a request that a browser sends for a page of another site. This function is a
+        """Raises HttpError if the request comes from a browser that shows a page of another site. This function is a
         ``wire.http1.CheckSite``.
         """
         if self._own_hosts is not None and host is not None and not self._own_hosts.fullmatch(host):
@@ -176,7 +178,7 @@ class Http:
         return _Refusal(404, FaultCode.UNIMPLEMENTED, detail)
 
     def _date(self) -> bytes:
-        """Returns the header field Date; encodes the field at most once a second. Thread-safe."""
+        """Returns the header field Date. Makes a new field at most once a second. Thread-safe."""
         now_s = time.monotonic_ns() // 1_000_000_000
         second, field = self._dated
         if second != now_s:
@@ -186,8 +188,8 @@ class Http:
 
 
 def _own_hosts(options: ServeOptions) -> re.Pattern[bytes] | None:
-    """Returns a pattern of the hosts that a request to a loopback address may name. None for a server on another
-    address, since other machines may know this machine by any name.
+    """Returns a pattern of the hosts that a request to a loopback address may name. Returns None for a server on any
+    other address, since a client may name such a server by any host name.
     """
     host = options.host
     if options.listener is not None:
@@ -217,8 +219,8 @@ def _not_allowed(head: RequestHead, verbs: bytes) -> _Refusal:
 
 
 def _not_taken(head: RequestHead, kinds: tuple[bytes, ...]) -> _Refusal | None:
-    """Returns the refusal of a content type that is not in ``kinds``. None for an accepted type, and for a request that
-    may have no content.
+    """Returns the refusal of a content type that is not in ``kinds``. Returns None if the type is in ``kinds``, or if
+    the request has no content and its verb is not POST.
     """
     if head.kind in kinds or (head.verb != b"POST" and not head.length):
         return None

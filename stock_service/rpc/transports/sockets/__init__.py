@@ -1,13 +1,12 @@
 """The sockets transport: length-prefixed frames (``wire/framing.py``) over TCP, with many requests on one connection.
 
-``serve`` starts the server of the chosen dispatch model: a task of the executor is a request, or a connection. Both
-servers have the same limits and the same protocol. ``connect`` opens a client's connection. Linux only: the server uses
-epoll and eventfd.
+``serve`` starts the server of the chosen dispatch model. The servers of both models have the same limits and the same
+protocol. ``connect`` opens a client's connection. Linux only: the server uses epoll and eventfd.
 
 Limits, besides the executor's: ``connections_max`` (a further connection gets RESOURCE_EXHAUSTED and is closed),
 ``frame_bytes_max``, ``idle_timeout_s``, ``pipeline_max``, and the transport's own ``read_timeout_s``.
 
-A server with the default options imports no code of clients, access control or connection dispatch.
+A server with the default options does not import the code of clients, of access control and of connection dispatch.
 """
 
 import argparse
@@ -56,8 +55,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def own_options(options: argparse.Namespace) -> SocketOptions:
-    """Returns the values of the transport's own options. Raises UsageError for an executor or a connection age that
-    connection dispatch cannot use.
+    """Returns the values of the transport's own options. Raises UsageError if connection dispatch cannot use the given
+    executor or connection age.
     """
     if options.dispatch == "connection" and options.executor == "leader-followers":
         raise UsageError(
@@ -70,8 +69,8 @@ def own_options(options: argparse.Namespace) -> SocketOptions:
 
 
 def serve(service: Service, executor: Executor, options: ServeOptions) -> Server:
-    """Starts a server, which listens when ``serve`` returns. Raises OSError if the server cannot listen, UsageError for
-    TLS with connection dispatch.
+    """Starts a listening server. Raises OSError if the server cannot listen, and UsageError if ``options`` ask for both
+    TLS and connection dispatch.
     """
     own: SocketOptions = options.own or SocketOptions()
     service = service.with_health()
@@ -114,8 +113,8 @@ def _refuse(metadata: Metadata) -> None:
 
 
 def connect(address: Address, timeout_s: float, credentials: ClientCredentials = NO_CREDENTIALS) -> Connection:
-    """Opens a connection, as ``transports.Transport.connect`` describes. With a token, also blocks until the server has
-    accepted the token.
+    """Opens a connection, as ``transports.Transport.connect`` describes. If ``credentials`` have a token, also blocks
+    until the server has accepted the token.
     """
     from stock_service.rpc.codec_connection import CodecConnection
     from stock_service.rpc.transports.sockets.frame_codec import SocketCodec

@@ -1,14 +1,17 @@
-"""The socket server with connection dispatch: a connection is one task, which has a thread until the connection closes.
+"""The socket server with connection dispatch: a connection is one task of the executor, and has a thread until the
+connection closes.
 
 One thread accepts connections, and gives each connection to the executor. The connection's thread reads a request,
 answers the request, sends the reply, and then reads the next request. So the replies to pipelined requests come in the
-order of the requests. With more connections than threads, the other connections wait unanswered in the executor's queue
-until a connection closes. This wait is a property of the dispatch model, and is the reason to measure the model.
+order of the requests. If there are more connections than threads, some connections wait unanswered in the executor's
+queue until another connection closes. This wait is a property of the dispatch model, and is the reason to measure the
+model.
 
-A request's ``timeout_ms`` counts from the time when the thread last found no bytes to read. For a connection that had
-to wait for a thread, ``timeout_ms`` counts from the arrival of the last bytes. So no handler begins a request whose
-time limit is over. Connection dispatch has no delay target and no turns (``server_core/queue.py``). The server sends
-nothing to a connection that waits for a thread. The server refuses a connection at once if the queue is full.
+A request's ``timeout_ms`` counts from the time when the thread last found no bytes to read on the connection. If the
+connection had to wait for a thread, ``timeout_ms`` counts from the arrival of the connection's last bytes. If a
+request's time limit is over, no handler begins the request. Connection dispatch has no delay target and no turns
+(``server_core/queue.py``). While a connection waits for a thread, the server sends nothing to its client. If the queue
+is full, the server refuses a new connection at once.
 
 Reads and writes block in the kernel, with the kernel's timeouts (SO_RCVTIMEO, SO_SNDTIMEO). So waiting takes no
 processor time.
@@ -37,23 +40,23 @@ _TCP_ESTABLISHED, _TCP_FIN_WAIT1, _TCP_FIN_WAIT2 = 1, 4, 5
 """States of a connection whose peer has not ended its sending (Linux: include/net/tcp_states.h)."""
 
 _UNREAD_LOOK_NS = 1_000_000
-"""Shortest time, in nanoseconds, between two looks for unread bytes. So the precision of a request's arrival time is 1
-ms, the unit of ``timeout_ms``.
+"""Shortest time, in nanoseconds, between two looks. At a look the thread asks the kernel for unread bytes. So the
+precision of a request's arrival time is 1 ms, the unit of ``timeout_ms``.
 """
 
 _RECEIVE_BYTES = 262144
-"""Size of the kernel's receive buffer, in bytes; see ``listening.RECEIVE_BYTES``. While a thread waits for its client
-to read replies, the thread reads no requests. So a client that sends many requests before reading replies needs a large
+"""Size of the kernel's receive buffer, in bytes; see ``listening.RECEIVE_BYTES``. While a thread waits until its client
+reads replies, the thread reads no requests. A client that sends many requests before it reads replies needs a large
 buffer.
 """
 
 _READS_LATE_BYTES = 4096
-"""Number of unacknowledged bytes above which a client counts as late in reading. With fewer bytes, the kernel's send
-buffer has room for a goodbye.
+"""Number of unacknowledged bytes. If the number is larger, the client counts as late in reading. Otherwise the kernel's
+send buffer has room for a goodbye.
 """
 
 _ACCEPT_PAUSE_S = 0.1
-"""Pause, in seconds, before the next try to accept, if the process has no free descriptor."""
+"""Pause in seconds. If the process has no free descriptor, the server tries to accept again after this pause."""
 
 
 class ConnectionServer(Generic[Request]):
@@ -102,8 +105,8 @@ class ConnectionServer(Generic[Request]):
         return in_time
 
     def _shut(self, how: int) -> None:
-        """Shuts down every open connection. The caller holds ``_changed``, so that no thread closes a connection
-        meanwhile.
+        """Shuts down every open connection. The caller must hold ``_changed``: while the caller holds this lock, no
+        thread closes a connection.
         """
         for connection in self._open:
             try:
@@ -112,7 +115,9 @@ class ConnectionServer(Generic[Request]):
                 pass  # the client has closed the connection already
 
     def _accept(self) -> None:
-        """Main function of the accepting thread. At a stop, still accepts the connections in the listen backlog."""
+        """Main function of the accepting thread. At a stop, accepts the connections in the listen backlog before the
+        end.
+        """
         listening = self._listening
         while True:
             listening.epoll.poll(None if listening.accepting else _ACCEPT_PAUSE_S)
@@ -222,10 +227,10 @@ class ConnectionServer(Generic[Request]):
                 _set_read_timeout(connection, self._options.idle_timeout_s)
 
     def _say_goodbye(self, connection: socket.socket) -> None:
-        """Sends a goodbye, which tells the client that the server begins none of the unanswered requests. Raises
+        """Sends a goodbye. The goodbye tells the client that the server does not begin the unanswered requests. Raises
         OSError.
 
-        Sends nothing to a client that reads so late that sending would block.
+        If the client is late in reading, and sending could block, sends nothing.
         """
         if unacknowledged_bytes(connection) <= _READS_LATE_BYTES:
             connection.sendall(self._frames.goodbye())
@@ -234,8 +239,8 @@ class ConnectionServer(Generic[Request]):
         """Half-closes the connection, and drops the client's bytes until the connection may be closed (``closing.py``).
         Raises OSError.
 
-        At a server's stop the connection is not half-closed, since ``stop`` has already shut the connection for
-        reading: when the next byte comes, Linux would reset a connection that is shut in both directions.
+        At a server's stop the connection is not half-closed. The reason: ``stop`` has already shut the connection for
+        reading, and Linux resets a connection that is shut in both directions when the next byte comes.
         """
         connection.setblocking(False)
         if not self._stopping.is_set():
@@ -264,12 +269,14 @@ class ConnectionServer(Generic[Request]):
 
 
 class _Unread:
-    """Time since which bytes of a connection may wait unread, on ``time.monotonic_ns``. Only the connection's thread
-    uses the object.
+    """Earliest time at which the unread bytes of a connection may have arrived, on ``time.monotonic_ns``. Only the
+    connection's thread uses the object.
     """
 
     def __init__(self, connection: socket.socket) -> None:
-        """``connection`` may have waited for a thread, and have unread bytes. Raises OSError if the client has left."""
+        """``connection`` may have waited for a thread, and may have unread bytes. Raises OSError if the client has
+        left.
+        """
         self._connection = connection
         self._waits = arrived_bytes(connection) > 0
         self._empty_ns = last_arrival_ns(connection) if self._waits else time.monotonic_ns()

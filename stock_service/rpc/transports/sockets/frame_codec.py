@@ -1,8 +1,9 @@
 """Codec of the sockets protocol for clients (``codec.Codec``): bytes in, bytes out, no I/O.
 
-``prepare`` encodes a request once, except for the call number. Nearly every read has exactly one whole reply: ``feed``
-decodes such a read without ``FrameDecoder``. The codec does not tell the server about an abandoned call, since the
-request states its time limit. A fault of the whole connection ends every open call with this fault.
+``prepare`` encodes a request once for many calls, without the call number. Nearly every read brings exactly one whole
+reply. ``feed`` decodes such a read without ``FrameDecoder``. The codec does not tell the server about an abandoned
+call, since the server knows the time limit of the request. If the server sends a fault of the whole connection, every
+open call ends with this fault.
 """
 
 from struct import Struct
@@ -34,7 +35,7 @@ class SocketCodec:
 
     def __init__(self, address: tuple[str, int], token: str = "") -> None:
         """Puts ``token`` into ``hello``. The codec does not wait for the reply to the hello. If the server refuses the
-        token, the server then also refuses each request that needs a right.
+        token, the server also refuses every later request that needs a right.
         """
         self.preceded = False
         self._peer = f"connection to {shown_address(address)}"
@@ -102,8 +103,8 @@ class SocketCodec:
         return b""
 
     def _take(self, frame: ReplyFrame, done: list[Reply]) -> Fault | None:
-        """Takes one reply, and appends it to ``done`` if its call is open. Returns a fault if the connection is over:
-        the reply is a fault of the whole connection, or belongs to no call. Otherwise returns None.
+        """Takes one reply, and appends the reply to ``done`` if its call is open. Returns a fault if the connection is
+        over: the reply is a fault of the whole connection, or belongs to no call. Otherwise returns None.
         """
         call, detail = frame.call, frame.payload.decode(errors="replace") if frame.code else ""
         if call in self._open:

@@ -21,7 +21,7 @@ class Frames:
         self._frame_bytes_max = frame_bytes_max
 
     def decoder(self) -> FrameDecoder[RequestFrame]:
-        """Makes the decoder of a new connection, which cuts bytes into requests."""
+        """Makes the decoder that cuts a new connection's bytes into requests."""
         return request_decoder(self._frame_bytes_max)
 
     def answer(self, request: RequestFrame, arrived_ns: int, peer: Address) -> bytes:
@@ -46,7 +46,7 @@ class Frames:
         return encode_reply(request.call, code, detail.encode())
 
     def timeout_ms(self, request: RequestFrame) -> int:
-        """Returns a request's time limit in milliseconds; 0 for a request without a time limit."""
+        """Returns a request's time limit in milliseconds; 0 for no time limit."""
         return request.timeout_ms
 
     def farewell(self, code: FaultCode, detail: str) -> bytes:
@@ -54,7 +54,9 @@ class Frames:
         return encode_reply(0, code, detail.encode())
 
     def goodbye(self) -> bytes:
-        """Encodes the goodbye: UNAVAILABLE of the whole connection. The server begins no unanswered request."""
+        """Encodes the goodbye: the fault UNAVAILABLE of the whole connection. The server does not begin any unanswered
+        request.
+        """
         return self.farewell(FaultCode.UNAVAILABLE, "the server ends the connection, and begins no other request of it")
 
     def objection(self, error: FramingError) -> bytes:
@@ -63,5 +65,7 @@ class Frames:
 
 
 def _welcome(_token: bytes) -> bytes:
-    """Answers a hello with an empty reply: the access check has accepted the token, or the server has no such check."""
+    """Answers a hello with an empty reply. Either the access check has accepted the token, or the server has no access
+    check.
+    """
     return b""

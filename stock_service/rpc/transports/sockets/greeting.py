@@ -1,9 +1,9 @@
 """The *hello* of the sockets protocol: a request that shows a client's token, for all later requests of the connection.
 
 A hello is a request of the method ``hello/1``, where 1 is a version. The payload of this request is the token. The
-reply is empty, or the fault UNAUTHENTICATED; after this fault the connection continues without a caller. Requests after
-a hello belong to the hello's caller. The client may send such requests before the reply to the hello has come. A second
-hello replaces the first hello. A server without access control accepts every hello.
+reply is empty, or is the fault UNAUTHENTICATED. After this fault the connection stays open without a caller. The
+token's owner is the caller of all later requests. The client may send such requests before the reply to the hello has
+come. A second hello replaces the first hello. A server without access control accepts every hello.
 """
 
 from stock_service.rpc.security import TOKEN_BYTES_MAX, UNREADABLE, Access, Asked, Right, Shown, digest
@@ -12,14 +12,14 @@ from stock_service.rpc.transports.sockets.frames import HELLO, Frames
 from stock_service.rpc.wire.framing import FrameDecoder, RequestFrame, cut_request, request_decoder
 
 RIGHTS = {HELLO: Right.TRADER}
-"""Right that a hello needs: any caller in the access list has the right TRADER."""
+"""Right that a hello needs. Every caller in the access list has the right TRADER."""
 
 
 class UnjudgedFrame(RequestFrame):
     """A request whose access right is not checked yet."""
 
     shown: Shown
-    """Credential that the request's connection had shown when the request came."""
+    """Credential that the client had last shown on the connection when the request came."""
 
 
 class Greeting:
@@ -30,8 +30,9 @@ class Greeting:
         self._shown: Shown = None
 
     def cut(self, data: bytes, start: int, stop: int) -> RequestFrame:
-        """Decodes one request frame, like ``framing.cut_request``, and takes the token of a hello. Returns an
-        ``UnjudgedFrame``, unless the access check has granted this method to this credential before.
+        """Decodes one request frame, like ``framing.cut_request``. If the request is a hello, keeps its token. Returns
+        a ``RequestFrame`` if the access check has granted this method to this credential before, otherwise an
+        ``UnjudgedFrame``.
         """
         frame = cut_request(data, start, stop)
         method = frame[2]
@@ -53,7 +54,7 @@ class GreetedFrames(Frames):
         self._access = access
 
     def decoder(self) -> FrameDecoder[RequestFrame]:
-        """Makes the decoder of a new connection, which cuts bytes into requests, and knows the connection's token."""
+        """Makes the decoder that cuts a new connection's bytes into requests, and knows the connection's token."""
         return request_decoder(self._frame_bytes_max, Greeting(self._access).cut)
 
     def asked(self, request: RequestFrame) -> Asked | None:
