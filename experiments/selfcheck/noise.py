@@ -1,8 +1,8 @@
 """Noise for synthetic experiments. The noise is resampled from the A/A pairs of one of the project's recordings.
 
 An A/A pair is two equal arms; an arm is a server under a load. The log-ratio of a pair of slices of equal arms is
-noise. A family is a model of the order and the size of this noise on real machines. The two arms of an A/A pair are
-exchangeable, so a drawn value is positive or negative with equal probability.
+noise. A family is a model of the order and the size of this noise on real machines. The two arms of an A/A pair could
+be exchanged, so the sign of a drawn value is random: + or − with equal probability.
 
 | family | drawn values |
 |---|---|
@@ -69,9 +69,10 @@ Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
 
 
 def recorded(folder: Path) -> list[Source]:
-    """Sources of a recording, one for each A/A comparison. First, blocks with ``NEIGHBOURS`` pairs or fewer are left
-    out. Then comparisons with fewer than ``BLOCKS_MIN`` remaining blocks are left out. Raises UsageError for a folder
-    without a source."""
+    """Sources of a recording, one for each A/A comparison. A block needs more than ``NEIGHBOURS`` pairs, and a
+    comparison needs at least ``BLOCKS_MIN`` such blocks. All other blocks and comparisons are left out. Raises
+    UsageError for a folder without a source.
+    """
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     found: list[Source] = []
     for comparison in sweep.comparisons:
@@ -113,8 +114,8 @@ def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
     """Draws noise of the family *drifting* (table in the module's docstring).
 
-    The machine becomes slower between the two slices of a pair. The order of the two slices gives the sign of this
-    effect on the ratio.
+    The machine becomes slower between the two slices of a pair, so the later slice is longer. The order of the two
+    slices decides if the ratio rises or falls.
     """
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)
