@@ -241,8 +241,8 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def check_reflection(options: argparse.Namespace) -> None:
-    """Raises UsageError for ``--call`` if the server must be asked for the method's messages (by reflection), but the
-    server needs credentials."""
+    """Raises UsageError for ``--call`` without ``--proto`` if the server needs credentials. Without ``--proto`` the
+    client asks the server for the method's messages by reflection, which sends no credentials."""
     if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
         raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 
@@ -341,7 +341,7 @@ def output_file(text: str) -> Path:
 
 
 def condition(text: str) -> Condition:
-    """Parses a condition that no run may meet, such as ``p99>20ms`` (see ``thresholds``)."""
+    """Parses a condition of ``--fail-if``, such as ``p99>20ms`` (see ``thresholds``)."""
     try:
         return parse(text)
     except ValueError as error:

@@ -1,8 +1,8 @@
 """Summary of a load run for people: a table and a few lines, within one screen of 80 columns.
 
 Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown if at least ten requests lie beyond the
-percentile. A dash stands for a percentile if the run has too few requests, and for every time if no request was
-answered. Warnings about doubtful numbers stand below the table.
+percentile. If the run has too few requests for a percentile, the percentile is a dash. If no request was answered,
+every time is a dash. Warnings about doubtful numbers stand below the table.
 """
 
 import math
@@ -27,10 +27,10 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; restart the server, or give it a "
     "--catalog of higher limits",
 }
-"""Advice by the outcome's name, for a run in which all replies have one outcome other than OK."""
+"""Advice, by the outcome's name. Used if all replies of a run have the same outcome, and this outcome is not OK."""
 
 BEYOND_MIN = 10
-"""Smallest number of requests that must lie beyond a percentile that is shown."""
+"""A percentile is shown only if at least this number of requests took longer."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
@@ -53,7 +53,7 @@ def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Conso
 
 
 def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
-    """Prints each host's own figures, the host's warnings, and the time between the hosts' beginnings."""
+    """Prints each host's numbers and warnings, and the time between the starts of the hosts."""
     table = _columns("host", "clients", *_COLUMNS[1:])
     for host in hosts:
         every = host.result.requests[ALL]
@@ -179,7 +179,7 @@ def off_schedule(fault: str) -> str:
 
 
 def _not_ok(result: LoadResult) -> Iterator[str]:
-    """A line for each request type without an OK reply, or a single line if no type has an OK reply. One more line if
+    """A line for each request type that got no OK reply, or a single line if no type got an OK reply. One more line if
     the server does not have some of the stocks."""
     asked = {name: request.outcomes for name, request in result.requests.items() if request.count}
     refused = [name for name, outcomes in asked.items() if not outcomes.get(Status.OK.name)]
@@ -246,8 +246,8 @@ def _columns(first: str, *others: str) -> Table:
 
 
 def _cells(request: RequestResult, answered_hz: float) -> Iterator[str]:
-    """Cells of a row. A row without answered requests has no times, since times of failed requests tell nothing about
-    the server."""
+    """Cells of a row. If no request of the row was answered, the row has no times: times of failed requests tell
+    nothing about the server."""
     yield f"{request.count}"
     yield f"{sum(request.errors.values())}"
     yield f"{answered_hz:.0f}"

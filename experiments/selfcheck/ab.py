@@ -94,8 +94,7 @@ def _check(scale: Scale, measure: Measure) -> list[Finding]:
 
 def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
     """Measures and judges a triple. Raises LoadFailed if the A/A comparison or the A/B comparison has no value in any
-    block.
-    """
+    block."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
     judged = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)]).judged
@@ -122,8 +121,7 @@ def typical_us(sweep: Sweep, block: Block) -> float:
 
 def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
     """Plan of the sweep of a triple. For each request, B computes longer than A, by ``extra_us``. If ``extra_us`` is 0,
-    B equals A.
-    """
+    B equals A."""
     plain = read(f"{transport} service=echo mix=echo")
     of = compared(plain, plain.but(cpu_ms=extra_us / 1000), (scale.blocks,), seed)
     return replace(of, rounds=scale.rounds)

@@ -65,8 +65,7 @@ class Row:
     """Duration of each replication, in seconds."""
     warm_up_s: float
     """Duration of the warm-up before each replication, in seconds. The queue is empty at the start, and reaches its
-    steady state in some ten relaxation times. The relaxation time is 1 ÷ (μ (1 - √ρ)²), where μ is the service rate.
-    """
+    steady state in some ten relaxation times. The relaxation time is 1 ÷ (μ (1 - √ρ)²), where μ is the service rate."""
 
     @property
     def name(self) -> str:

@@ -95,8 +95,7 @@ def judge(
     programs: Mapping[str, LoadProgram | Absent],
 ) -> list[Finding]:
     """Findings on the agreement of our client with the client ``than``. If ``than`` is absent, the only finding says
-    that the check was skipped.
-    """
+    that the check was skipped."""
     if than not in readings:
         return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [

@@ -71,8 +71,7 @@ Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
 def recorded(folder: Path) -> list[Source]:
     """Sources of a recording, one for each A/A comparison. A block needs more than ``NEIGHBOURS`` pairs, and a
     comparison needs at least ``BLOCKS_MIN`` such blocks. All other blocks and comparisons are left out. Raises
-    UsageError for a folder without a source.
-    """
+    UsageError for a folder without a source."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     found: list[Source] = []
     for comparison in sweep.comparisons:

@@ -29,8 +29,7 @@ STALL_S = 0.2
 RATE_HZ = 100 + 1 / 60
 """Rate of the open loop, in requests a second. 20 requests are due in a stall, 10 ms apart. A period is not a multiple
 of the time between two requests. So in six successive stalls, the requests are due at different times after the stall's
-start. The server needs some 50 µs for each request, mostly to wake up.
-"""
+start. The server needs some 50 µs for each request, mostly to wake up."""
 
 CONNECTIONS = 16
 
@@ -95,8 +94,7 @@ def _measure(scale: Scale, expected_ms: list[float]) -> list[Finding]:
 @contextmanager
 def stalls(pid: int, stall_s: float, every_s: float) -> Iterator[None]:
     """Context in which a thread stops a process for ``stall_s`` seconds, once in every ``every_s`` seconds. The first
-    stall comes after half a period. The process always runs again when the context has ended, also after an error.
-    """
+    stall comes after half a period. The process always runs again when the context has ended, also after an error."""
     stop = threading.Event()
 
     def stall() -> None:

@@ -55,8 +55,7 @@ coverage with looks. ``FALSE_MAX``: largest true share of the sweeps in which eq
 
 DROPPED_SHARE = 0.03
 """Share of a comparison's blocks that a gate drops. The choice of these blocks is random, and does not depend on the
-blocks' values.
-"""
+blocks' values."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
 """``ROBBED_SHARE``: share of robbed blocks, in which other processes take the cores. ``ROBBED_PAIRS``: largest share of
@@ -151,8 +150,7 @@ def of_family(name: str, of: Drawn) -> Iterator[Finding]:
 
 def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Iterator[Finding]:
     """Findings on a family's sweeps with the plan ``ENDS[end]``. Tests also pass a faulty ``judge``, and expect failed
-    findings.
-    """
+    findings."""
     runs = _judged(of, ENDS[end], judge)
     if end == FIXED:
         share = _covered(of, runs)
@@ -249,6 +247,5 @@ def _share(outcomes: Iterable[bool]) -> float:
 
 def _at_most(share: float, n: int) -> float:
     """Upper bound on the share of n trials that have an outcome. If the outcome's probability is at most ``share``, the
-    observed share exceeds the bound with a probability of 1 % at most.
-    """
+    observed share exceeds the bound with a probability of 1 % at most."""
     return bisect_left(range(n + 1), _CHANCE, key=lambda seen: float(scipy.special.bdtr(seen, n, share))) / n

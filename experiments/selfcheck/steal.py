@@ -45,8 +45,7 @@ class StealWatch:
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """For each time span: True if the span overlaps a moment of steal. The times are readings of
-        ``time.perf_counter_ns``.
-        """
+        ``time.perf_counter_ns``."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:
             hit |= (from_ns < ended_ns) & (to_ns > began_ns)

@@ -56,8 +56,7 @@ class Mmc:
 
     def quantile_s(self, share: float) -> float:
         """Quantile of response times: the time that a share of the requests does not exceed. ``share`` is over 0 and
-        under 1.
-        """
+        under 1."""
         longest_s = self.service_s
         while self.share_over(longest_s) > 1 - share:
             longest_s *= 2

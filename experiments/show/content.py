@@ -63,8 +63,7 @@ class Answer:
     """Sentence with the command that would decide an undecided answer. None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
     """Titles of the forest plots, by measure. By default the title of the first plot is the question. The titles of the
-    other plots contain the question.
-    """
+    other plots contain the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +207,7 @@ class Content:
     @property
     def reach(self) -> str:
         """Sentence on the ratios of the answers: the largest change that a further run may make. Empty without earlier
-        runs.
-        """
+        runs."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 

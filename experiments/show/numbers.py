@@ -13,8 +13,7 @@ NOTHING = "–"
 
 INTERVAL_BLOCKS_MIN = 3
 """Smallest number of values for which an interval is shown. With two values, the 95 % interval is useless: the interval
-is 25 standard errors wide.
-"""
+is 25 standard errors wide."""
 
 TOO_FEW = "too few blocks for an interval"
 
@@ -32,8 +31,7 @@ bound."""
 
 def number(value: float) -> str:
     """Text of a number, with three significant digits, or with all digits of the integer part: ``0.290``, ``12,412``. A
-    number under 0.0001, or from 10^6 on, has two digits and an exponent.
-    """
+    number under 0.0001, or from 10^6 on, has two digits and an exponent."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:
@@ -78,8 +76,7 @@ def range_words(low: float, high: float) -> str:
 
 def spread_words(ratios: Sequence[float]) -> str:
     """Text of the ratios of several runs: ``0.280 to 0.300`` for three ratios or more, ``0.280 and 0.300`` for two
-    ratios. The text of a single ratio is ``number`` of the ratio.
-    """
+    ratios. The text of a single ratio is ``number`` of the ratio."""
     if len(ratios) == 1:
         return number(ratios[0])
     words = range_words(min(ratios), max(ratios))

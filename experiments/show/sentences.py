@@ -39,8 +39,7 @@ REACH_SAID = 0.005
 
 HOUR_S = 3600.0
 """Shortest time between earlier runs, in seconds. If the time is shorter, the sentence on a further run does not say
-"another hour".
-"""
+"another hour"."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
 """Pattern of an interval in the text of an answer."""
@@ -105,8 +104,7 @@ def verdict_words(judged: Judged) -> str:
 
 def undecided_words(judged: Judged) -> str:
     """Text on an undecided comparison: the number of blocks that would decide the comparison (``about 24 blocks``), or
-    the gate that refuses the comparison (``gate 5``). Empty for a decided comparison.
-    """
+    the gate that refuses the comparison (``gate 5``). Empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -165,8 +163,7 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 def _blocks_needed(judged: Judged) -> int | None:
     """Total number of blocks that would decide the comparison, including blocks that gates left out. None if this
-    number is over 1,000 or unknown.
-    """
+    number is over 1,000 or unknown."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
@@ -182,8 +179,7 @@ def take(label: str) -> str:
 
 def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
     """Sentences on a comparison. The kind of the comparison selects the sentences. The first sentence begins in lower
-    case.
-    """
+    case."""
     kind = judged.comparison.kind
     if judged.load_share is not None:
         yield f"{_sized(judged, above, below)}."
@@ -319,8 +315,7 @@ def _is_moved(judged: Judged) -> bool:
 
 def _between(known: Deviation) -> str:
     """Sentence on the change that a further run may make to a ratio. The change is computed from the deviation between
-    earlier runs.
-    """
+    earlier runs."""
     later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
@@ -343,8 +338,7 @@ def _percent_more(log: float) -> str:
 
 def _begun(sentence: str) -> str:
     """The sentence, with a capital letter at its beginning. A first word that contains a capital letter, such as gRPC,
-    stays unchanged.
-    """
+    stays unchanged."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 

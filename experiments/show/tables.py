@@ -121,8 +121,7 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 
 def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
     """True if the load was near its limit in one of the two arms. False for processor times, which the server alone
-    determines.
-    """
+    determines."""
     return judged.comparison.measure != "cpu" and any(judgement.limited(judged))
 
 
@@ -203,8 +202,7 @@ def left_out(judgement: Judgement) -> Table:
 
 def rounds_sentence(judgement: Judgement) -> str:
     """Sentences on rounds that were left out, on the programs that took the cores, on blocks that were run again, and
-    on blocks in which over half of the rounds lost time.
-    """
+    on blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -224,8 +222,7 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
     """Words on the programs that took the cores in these rounds. If foreign processes were watched, the words give the
-    processor times, too.
-    """
+    processor times, too."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"

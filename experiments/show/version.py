@@ -73,8 +73,7 @@ def without(report: str) -> str:
 
 def of(environment: Environment | None, settings: Sequence[Setting]) -> Version:
     """Version of a recording, decided by the sources of the servers that have these settings. The first call blocks for
-    some 0.3 s. Raises OSError, SyntaxError.
-    """
+    some 0.3 s. Raises OSError, SyntaxError."""
     if environment is None:
         return UNKNOWN
     then, measured_on = environment.sources, f"{datetime.fromisoformat(environment.before.at):%-d %B %Y}"
