@@ -33,8 +33,8 @@ _CREDENTIALS = {
     "--tls-key": "the private key of the client's certificate, in PEM, unencrypted",
     "--token-file": "a file with the token that identifies the client",
 }
-"""Options of the credentials, each with its help text. For a secret, the option names a file that has the secret. Every
-user of the machine can read the options of a running program, so a secret itself is no option."""
+"""Options of the credentials, each with its help text. An option names the file that has a secret, since every user of
+the machine can read the options of a running program."""
 
 _METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
 _OWN_KEYS = re.compile(

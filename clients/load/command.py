@@ -69,8 +69,8 @@ not show which of these two causes is true.
 """
 
 KEPT_UP = 0.99
-"""Smallest share of a trial's due requests that must have a reply within the trial's window. A trial with a smaller
-share fails, since the server was too slow for the rate."""
+"""Smallest share of a trial's due requests that must have a reply within the trial's window. With a smaller share the
+trial fails, since the server was too slow."""
 
 LATE = (
     "sent late: try more --clients, separate --cpus or a quieter machine; "

@@ -27,7 +27,7 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; restart the server, or give it a "
     "--catalog of higher limits",
 }
-"""Advice, by the outcome's name. Used if all replies of a run have the same outcome, and this outcome is not OK."""
+"""Advice by the outcome's name, for a run in which all replies have the same outcome, but not OK."""
 
 BEYOND_MIN = 10
 """A percentile is shown only if at least this number of requests took longer."""

@@ -3,10 +3,10 @@
 
 An **arm** is a server under a load. A **triple** is a sweep of ``compare`` with three servers of an echo service: A, a
 copy of A with the same setting, and B. A and its copy are the A/A pair. A and B are the A/B pair. For each request, B
-computes longer than A (factor ``cpu_ms``), by 5 % of A's typical response time. B computes and does not sleep, since a
-sleep ends some 60 µs late. The load is a closed loop with one connection, so the added time lengthens the response time
-by exactly this time. A's response time is measured first, in a separate block. The number of blocks is fixed, so the
-intervals need no correction for looks (judgements before the end).
+computes longer than A (factor ``cpu_ms``), by 5 % of A's typical response time. B does not sleep, since a sleep ends
+some 60 µs late. The load is a closed loop with one connection, so the added time lengthens the response time by exactly
+this time. A's response time is measured first, in a separate block. The number of blocks is fixed, so the intervals
+need no correction for looks (judgements before the end).
 
 The version for minutes has one triple for each transport. The version for a night has 60 triples, of both transports in
 turn. Suppose that each A/A pair is called different with a probability of 5 %. Then more than six of 60 pairs are

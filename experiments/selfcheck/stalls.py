@@ -1,12 +1,11 @@
 """Stalls: the load client must measure the delay of requests that are due in a pause of the server.
 
 The null server answers every request at once. SIGSTOP stops this server for 200 ms in every 10 s. This pause is a
-stall. To a client a stall looks like a pause of a virtual machine or a long garbage collection. A signal is used
-because a signal comes at an exact time, while a sleep in the server would end late. Requests are due at a constant
-rate, for which the server needs under 2 % of its core. So a request is answered at once, or waits for the rest of a
-stall. The 2 % of requests that are due in a stall wait from 0 to 200 ms, uniformly. Over whole periods of 10 s the p99
-is then 100 ms, the p99.5 is 150 ms and the p99.9 is 190 ms (``theory.stalled_quantile_s``). The position of the stall
-in its period does not matter.
+stall. To a client a stall looks like a pause of a virtual machine or a long garbage collection. A signal comes at an
+exact time; a sleep in the server would end late. Requests are due at a constant rate, for which the server needs under
+2 % of its core. So a request is answered at once, or waits for the rest of a stall. The 2 % of requests that are due in
+a stall wait from 0 to 200 ms, uniformly. Over whole periods of 10 s the p99 is then 100 ms, the p99.5 is 150 ms and the
+p99.9 is 190 ms (``theory.stalled_quantile_s``). The position of the stall in its period does not matter.
 
 A closed loop with one connection has only one request in each stall. The p99 of the closed loop is therefore the p99 of
 a server that never stops. This error is called coordinated omission, and the check shows the error, too.

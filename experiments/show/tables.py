@@ -304,7 +304,7 @@ def _level(name: str, point: Point) -> str:
 
 
 def _twin(twins: set[Setting], point: Point) -> str:
-    """Words for the server of an A/A pair: ``first server`` or ``second server``. Empty for an arm that is in no pair."""
+    """Words for the server of an A/A pair: ``first server`` or ``second server``. Empty for an arm in no pair."""
     if point.arm.setting not in twins:
         return ""
     return "second server" if point.arm.copy else "first server"

@@ -43,8 +43,7 @@ FOLDERS = ("clients", "stock_service", "experiments/services")
 """Folders with all code that a host runs. A study's load checks replies by functions of ``experiments/services``."""
 
 _LOOK_S = 0.2
-"""Time in seconds between two checks of a host. In a check, the host finds out if the coordinator still wants the
-share."""
+"""Time in seconds between two checks if the coordinator still wants the share."""
 
 _one = threading.Lock()
 
