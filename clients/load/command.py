@@ -233,7 +233,7 @@ def _knock(asked: LoadPlan) -> None:
     except (ConnectionRefusedError, socket.gaierror) as error:
         raise Unavailable(f"no connection to {host}:{port}: {error.strerror}") from error
     except OSError:
-        pass  # slow or full for the moment: the clients report a lasting fault
+        pass  # the server is slow or full now; the clients report a lasting fault
 
 
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:

@@ -136,8 +136,9 @@ class QueueServer:
         self._accepted = 0
         self._services = service_times_ns(options.mean_s, options.seed)
         self._coin = random.Random(f"{options.seed}/queue")
-        self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # a heap a queue: when servers are free
-        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap of replies: departure, number, client, reply
+        # for each queue, a heap of the times when the queue's servers are free
+        self._free_ns = [[0] * options.servers for _ in range(options.queues)]
+        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, request's number, client, reply
         self._log = array("q")
         self._number = 0
 
@@ -251,12 +252,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(PROGRAM, "Answers Lookups after service times that are known beforehand.")
     add = parser.add_argument
     add("--servers", type=integer(1, 64), default=1, help="servers of each queue")
-    add("--queues", type=integer(1, 256), default=1, help="number of queues; a seeded random number chooses one")
+    add("--queues", type=integer(1, 256), default=1, help="number of queues; a seeded random choice for each request")
     add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time, in seconds")
     add("--seed", type=integer(0, 2**31 - 1), default=1, help="seed of the service times and of the chosen queues")
-    waiting = parser.add_mutually_exclusive_group()  # both together would never give the core to another program
-    waiting.add_argument("--spin", action="store_true", help="never sleep")
-    waiting.add_argument("--real-time", action="store_true", help="run before all programs of usual priority")
+    waiting = (
+        parser.add_mutually_exclusive_group()
+    )  # with both options the thread would never leave its core to another program
+    waiting.add_argument("--spin", action="store_true", help="never sleep, and keep a core busy")
+    waiting.add_argument("--real-time", action="store_true", help="run before all programs of normal priority")
     add("--log", type=Path, metavar="FILE", help="file for the times of all requests, written at the end")
     options = Options(**vars(parser.parse_args(arguments)))
     if options.real_time:

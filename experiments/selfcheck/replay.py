@@ -141,7 +141,7 @@ def compare(log: Log, records: RawRecords, options: Options) -> Compared:
     at_client = np.lexsort((records.sent_ns, records.connection))
     if not np.array_equal(log.connection[at_server], records.connection[at_client]):
         raise LoadFailed(f"the server had {len(at_server)} requests, the client's records {len(at_client)}")
-    order = at_client[np.argsort(at_server)]  # index in the records of each request of the log
+    order = at_client[np.argsort(at_server)]  # for each request of the log: its index in the records
     due_ns, sent_ns, done_ns = (column[order] for column in (records.due_ns, records.sent_ns, records.done_ns))
     impossible = int(((sent_ns > log.arrival_ns) | (due_ns > sent_ns)).sum())
     if impossible:

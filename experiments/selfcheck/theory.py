@@ -37,7 +37,7 @@ class Mmc:
     def waiting_share(self) -> float:
         """Share of requests that find all servers busy: Erlang's C."""
         load = self.servers * self.utilisation
-        blocked = 1.0  # Erlang's B, computed for one server more each time
+        blocked = 1.0  # Erlang's B, for 0 servers, then for 1, 2 and so on
         for servers in range(1, self.servers + 1):
             blocked = load * blocked / (servers + load * blocked)
         return blocked / (1 - self.utilisation * (1 - blocked))
@@ -50,7 +50,7 @@ class Mmc:
     def share_over(self, time_s: float) -> float:
         """Share of requests whose response time is longer than ``time_s``."""
         served, left = time_s / self.service_s, time_s * self._leaving_hz
-        # a request that waits is over this time with the probability exp(-served) * (1 + served * factor)
+        # a request that waits takes longer than time_s with the probability exp(-served) * (1 + served * factor)
         factor = float(scipy.special.exprel(served - left))  # (exp(x) - 1) / x, and 1 at 0
         return math.exp(-served) * (1 + self.waiting_share * served * factor)
 

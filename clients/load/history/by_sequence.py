@@ -75,7 +75,7 @@ def violations(
     numbers = [commit.sequence for commit in commits]
     last = max(before.values(), default=0) if before else 0
     if before and numbers and numbers[0] > last:
-        last = numbers[0] - 1  # the catalog may have stocks that this history lacks
+        last = numbers[0] - 1  # earlier commits may belong to stocks that this history lacks
     if numbers != list(range(last + 1, last + 1 + len(commits))):
         strange = next((n for n, number in enumerate(numbers, start=last + 1) if n != number), last + len(numbers))
         return [*found, f"commit {strange} is missing or there twice"]

@@ -124,7 +124,7 @@ def _connected(scheduler: str) -> Iterator[Client]:
         raise UsageError("--cluster", scheduler, f"the address of a Dask scheduler ({error})") from error
     try:
         yield client
-    except (OSError, RuntimeError) as error:  # RuntimeError of a connection that Dask has closed for good
+    except (OSError, RuntimeError) as error:  # RuntimeError: Dask has closed the connection for good
         if client.status == "running" and not isinstance(error, OSError):
             raise
         raise Refused(f"the Dask scheduler at {scheduler} is gone: {error}") from error

@@ -98,7 +98,7 @@ def run(share: Share) -> LoadResult:
             raise NotStarted("it runs another load")
         try:
             return fleet.run(share.plan, _Watch(share, say))
-        except KeyboardInterrupt as called_off:  # a Dask worker would end with KeyboardInterrupt
+        except KeyboardInterrupt as called_off:  # KeyboardInterrupt would end the Dask worker
             raise NotStarted("called off") from called_off
         finally:
             _one.release()
@@ -148,7 +148,7 @@ class _Watch:
         while not self._go.wait(_LOOK_S):
             self._look()
             if time.monotonic() > until_s:
-                raise NotStarted(f"not told to begin within {GO_S:g} s")
+                raise NotStarted(f"no start signal came within {GO_S:g} s")
         self._heard_ns = time.perf_counter_ns()
         self._say(HEARD)
         time.sleep(max(0.0, LEAD_S - (time.perf_counter_ns() - self._heard_ns) / 1e9))
