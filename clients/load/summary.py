@@ -103,7 +103,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         )
     if result.late_us is not None:
         yield (
-            f"times count from when a request was due; service time, from its send: "
+            "a time begins when a request is due, a service time at its send: "
             f"p50 {span(told(every.service_us_p50, count, 0.5))}, p99 {span(told(every.service_us_p99, count, 0.01))}"
         )
         late = result.late_us
@@ -149,16 +149,19 @@ def verdict(found: Verdict) -> str:
 def warnings(result: LoadResult) -> Iterator[str]:
     """Warnings: reasons to doubt the numbers of a run."""
     if result.interrupted:
-        yield f"interrupted: {result.unanswered:,} requests were under way or due; not in any latency"
+        yield f"interrupted: {result.unanswered:,} requests were under way or due; no latency includes them"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
         yield f"ERRORS of the whole run, connecting included (the table has only errors of the window): {counts}"
     yield from _not_ok(result)
     if result.starved_clients:
-        yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; not in any latency"
+        yield (
+            f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; "
+            "no latency includes them"
+        )
     elif result.starved_connections:
         total = result.starved_connections + result.sending_connections
-        yield f"starved: {result.starved_connections} of {total} connections got no reply; not in any latency"
+        yield f"starved: {result.starved_connections} of {total} connections got no reply; no latency includes them"
     if result.load_limited:
         yield f"{_busy(result)}: the latency includes the client's own time"
     if result.began != result.recorded:
@@ -166,15 +169,15 @@ def warnings(result: LoadResult) -> Iterator[str]:
     if result.off_schedule is not None:
         yield off_schedule(result.off_schedule)
     if result.requests[ALL].out_of_range:
-        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; not in any latency"
+        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; no latency includes them"
 
 
 def off_schedule(fault: str) -> str:
     """Warning on requests that were not sent at their times, with the cause and advice. ``fault`` is
     ``LoadResult.off_schedule``."""
     return (
-        f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
-        "(--cpus) and server (taskset) a core each; for a full server more --connections-per-client"
+        f"not the requested load: the sends did not follow the schedule ({fault}); lower --rate-hz, give "
+        "client (--cpus) and server (taskset) a core each; if the server is full, more --connections-per-client"
     )
 
 
