@@ -5,11 +5,11 @@ No other module sends a request again, and no measurement does. The table shows 
 again:
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
-    Trade     the same faults: a Trade has a request_id (given or made here), so that all its tries have one effect
+    Trade     the same faults: all tries of a Trade have one request_id (given or made here), and so one effect
     Update    RESOURCE_EXHAUSTED, and UNAVAILABLE if the server has said that it did not begin the request
 
 An Update is sent again only if its first try had no effect. Otherwise the second try might undo a later update of
-another client. After a failed connect every request is tried again.
+another client. If the connect fails, every request is sent again.
 
 Before each retry the exchange waits: exponential backoff with jitter. The longest wait doubles with every retry, up to
 ``WAIT_MAX_S``. A random share shortens each wait, so clients whose requests failed together do not retry together.

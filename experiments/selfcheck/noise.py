@@ -7,16 +7,16 @@ be exchanged, so the sign of a drawn value is random: + or − with equal probab
 | family | drawn values |
 |---|---|
 | independent | pairs, one by one, from all blocks |
-| autocorrelated | runs of 10 neighbouring pairs |
+| autocorrelated | sequences of 10 neighbouring pairs |
 | lognormal | pairs, each larger or smaller by a lognormal factor (σ 0.7 of the logarithm) |
-| one-sided outliers | pairs; in one of 10 a pause makes a slice longer, in 4 of 5 cases the slice of the first arm¹ |
-| drifting | pairs, whose noise doubles or halves over the experiment, while the machine slows from slice to slice |
+| one-sided outliers | pairs; in one of 10 pairs a pause lengthens one slice, in 4 of 5 cases the first arm's slice¹ |
+| drifting | pairs; their noise doubles or halves over the experiment, and the machine slows from slice to slice |
 | block effects | blocks, each with its own offset and spread; the pairs of a block are resampled within the block |
 
-¹ If the arms must be equal, in half of the cases.
+¹ In half of the cases if both arms must have equally distributed noise.
 
-Left out: times of single requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure,
-except ``recorded``.
+Left out: times of single requests, since a comparison uses only means of slices. Equal seeds give equal noise. All
+functions except ``recorded`` are pure.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ Source = Sequence[Numbers]
 """Log-ratios of the pairs of one A/A comparison: an array for each block, in the order of the measurement."""
 
 NEIGHBOURS = 10
-"""Number of neighbouring pairs in a run of autocorrelated noise."""
+"""Number of neighbouring pairs in a sequence of autocorrelated noise."""
 
 PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
 """``PAUSED_SHARE``: share of the pairs with a pause. ``PAUSED_ABOVE``: share of these pauses that are in the first

@@ -1,9 +1,9 @@
 """Sentences about judged comparisons. A sentence states no more than the verdict allows.
 
 ``ratio_sentence`` expresses a verdict in words, for a study, the report and ``compare``. The verdict determines the
-sentence. The sentence gives the ratio and the interval. Without a verdict, the sentence gives the number of blocks that
-would decide the comparison, or the gate that withholds the verdict. A gate is a check of the measurements. Left out:
-the choice and the order of sentences.
+sentence, which gives the ratio and the interval. Without a verdict, the sentence gives the number of blocks that would
+decide the comparison, or the gate that withholds the verdict. A gate is a check of the measurements. Left out: the
+choice and the order of sentences.
 """
 
 import math

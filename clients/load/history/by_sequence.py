@@ -3,11 +3,11 @@
 The sequential specification is ``trading/rules.py``. Every commit has a number, so the check needs no search. The check
 has four rules:
 
-1. Commits are numbered 1 to n without gaps. A replay of the commits in this order must give, for each commit, the reply
-   that the client got.
+1. Commits are numbered without gaps, from 1 in a new catalog. A replay of the commits in this order must give, for each
+   commit, the reply that the client got.
 2. The reply to a Lookup names a commit, and must show the stock's state after this commit. A refusal because of the
-   volume limit names the stock's volume at that time. So each Lookup and each refusal has an interval of possible
-   places in the order.
+   volume limit names the stock's volume at the time of the refusal. So each Lookup and each refusal has an interval of
+   possible places in the order.
 3. Real time: if operation A ended before operation B began, A stands before B. One sweep over all calls and returns, in
    the order of time, tests if such an order exists. When an operation is called, some possible place of the operation
    must come after the earliest possible places of all ended operations.
