@@ -248,7 +248,7 @@ def check_reflection(options: argparse.Namespace) -> None:
 
 
 def asked_mix(options: argparse.Namespace) -> dict[str, float]:
-    """Weights of the requests, by name."""
+    """Weight of each request type, by the type's name."""
     if options.call is not None:
         return {options.call.partition("/")[2]: 1.0}
     return options.mix or {"lookup": 1.0}

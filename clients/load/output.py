@@ -7,7 +7,7 @@ that came after the window, and so may be larger. ``counted.parts`` also has, fo
 within the window (``completed``).
 
 CSV has the numbers that the screen shows. Throughput in CSV counts replies within the window. The cell of a percentile
-is empty if fewer than ten requests lie beyond the percentile.
+is empty if fewer than ten requests took longer than the percentile.
 
 A file is written under a temporary name in its folder, and is then renamed. So a reader never sees a partly written
 file. The program writes directly to a stream (``/dev/stdout``, a pipe).

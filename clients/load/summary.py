@@ -1,7 +1,7 @@
 """Summary of a load run for people: a table and a few lines, within one screen of 80 columns.
 
-Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown if at least ten requests lie beyond the
-percentile. If the run has too few requests for a percentile, the percentile is a dash. If no request was answered,
+Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown if at least ten requests took longer than
+the percentile. If the run has too few requests for a percentile, the percentile is a dash. If no request was answered,
 every time is a dash. Warnings about doubtful numbers stand below the table.
 """
 

@@ -7,13 +7,13 @@ measured sweep: pairs in robbed rounds are lost, each block has a trimmed mean, 
 project's own judging code runs, at the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the
 A/A pair.
 
-If the two arms have different noise, the typical ratio is not the injected ratio. The true ratio is then the mean of
-all block values of the family. Coverage is the share of intervals that contain the true ratio. With 10,000 intervals in
-each family, the coverage has a standard error of about 0.25 %. The bounds of coverage are four standard errors or more
-from 95 %. With Holm's correction, equal arms may be called different in 5 % of the sweeps, and chance may give a larger
-share. So the bound on the observed share is higher: correct statistics pass with a probability of 99 %. A further check
-applies the gate on arrivals to Poisson arrivals and to other arrivals. ``check`` takes a minute and a half on one core.
-Left out: the gates that need measurements of a machine.
+If the two arms have different noise, the typical ratio may differ from the injected ratio. The true ratio is then the
+mean of all block values of the family. Coverage is the share of intervals that contain the true ratio. With 10,000
+intervals in each family, the coverage has a standard error of about 0.25 %. The bounds of coverage are four standard
+errors or more from 95 %. With Holm's correction, equal arms may be called different in 5 % of the sweeps, and chance
+may give a larger share. So the bound on the observed share is higher: correct statistics pass with a probability of 99
+%. A further check applies the gate on arrivals to Poisson arrivals and to other arrivals. ``check`` takes a minute and
+a half on one core. Left out: the gates that need measurements of a machine.
 """
 
 import math

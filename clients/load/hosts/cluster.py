@@ -8,8 +8,8 @@ gives two moments: just before the start signal to all hosts, and at the arrival
 host's clock gives the time from the signal to the host's first connect. From these three values the module computes the
 largest possible time between the first host's start and a later host's start.
 
-A run is refused if a host dies, falls silent, lags or starts a share again. The error names the host. A refused run has
-no result.
+A run is refused if a host dies, sends nothing for ``SILENT_S``, lags or starts a share again. The error names the host.
+A refused run has no result.
 """
 
 import hashlib
@@ -245,7 +245,7 @@ class _Run:
             time.sleep(pause_s)
 
     def _hear(self) -> None:
-        """Notes the messages of the hosts. Raises Refused if a share was started again."""
+        """Reads the messages that have come from the hosts. Raises Refused if a share was started again."""
         for number, word, value in self._said.get(batch=True, callback_timeout=SILENT_S):
             host = self.hosts[number]
             host.lived_s = time.monotonic()
@@ -262,7 +262,8 @@ class _Run:
                     raise Refused(f"the share of host {host.name} was started a second time")
 
     def _take(self) -> None:
-        """Takes the results that have come. Raises Refused if a host failed, died or fell silent."""
+        """Takes the results that have come from the hosts. Raises Refused if a host failed, died or sent nothing for
+        ``SILENT_S``."""
         here = _workers(self._client)
         for host in self.hosts:
             future = self._futures[host.number]
