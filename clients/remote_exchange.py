@@ -57,8 +57,7 @@ class RemoteExchange:
 
 
 def _text(field: str, text: str) -> str:
-    """Returns ``text``. Raises InvalidRequest if UTF-8 cannot encode the text, since the text has half of a surrogate
-    pair."""
+    """Returns ``text``. Raises InvalidRequest if UTF-8 cannot encode the text (half of a surrogate pair)."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -224,8 +224,7 @@ class _Session:
 def _knock(asked: LoadPlan) -> None:
     """Makes one connection before the measurement, and closes the connection. Raises Unavailable if no server listens.
 
-    The server's name may have several addresses. Blocks for ``PROBE_S`` at most for each address. A slow accept is not
-    an error.
+    Blocks for ``PROBE_S`` at most for each address of the server's name. A slow accept is not an error.
     """
     host, port = asked.address
     try:
