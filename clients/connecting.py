@@ -16,7 +16,7 @@ OTHER_EXIT = 1
 """Exit code for an outcome that is not OK."""
 
 FAULT_EXIT = 3
-"""Exit code if a request got no reply, or if the server refused the call."""
+"""Exit code if a request got no reply, or if the server refused the call instead of giving an outcome."""
 
 DEFAULT_TRANSPORT = "grpc"
 
@@ -33,20 +33,21 @@ _CREDENTIALS = {
     "--tls-key": "the private key of the client's certificate, in PEM, unencrypted",
     "--token-file": "a file with the token that identifies the client",
 }
-"""Options of the credentials, each with its help text. A secret is given as the name of a file: every user of the
-machine can read the options of a running program."""
+"""Options of the credentials, each with its help text. An option names the file that has a secret, since every user of
+the machine can read the options of a running program."""
 
 _METADATA = re.compile(r"(?P<key>[a-z0-9_.-]+)=(?P<value>[!-~](?:[ -~]*[!-~])?)")
 _OWN_KEYS = re.compile(
     r"grpc-.*|.*-bin|te|content-.*|user-agent|host|connection|proxy-connection|keep-alive|transfer-encoding|upgrade"
     r"|expect|authorization|timeout-ms"
 )
-"""Keys of metadata that the user may not set. The protocol or another option sets such a key, or the key's value is
-bytes."""
+"""Keys of metadata that the user may not set. The protocol or another option sets such a key, or the value of the key
+must be bytes."""
 
 _METADATA_BYTES_MAX, _KEY_BYTES = 15_360, 32
-"""Largest size of all metadata of a request, in bytes, and the number of bytes that are added to the key and value of
-each entry (as in HTTP/2). The lean client sends a call's headers in one frame of at most 16 KiB."""
+"""``_METADATA_BYTES_MAX``: largest size of all metadata of a request, in bytes. The lean client sends a call's headers
+in one frame of at most 16 KiB. ``_KEY_BYTES``: bytes that count for each entry, in addition to key and value (as in
+HTTP/2)."""
 
 _ADVICE = {
     FaultCode.INVALID_ARGUMENT: "change the request",
@@ -75,8 +76,9 @@ def exits(of_ok: str, of_fault: str) -> dict[int, str]:
 def add_options(parser: argparse.ArgumentParser, repeated: bool = False) -> None:
     """Adds ``--transport``, ``--address``, ``--timeout-s`` and the options of the client's credentials.
 
-    ``repeated`` is True for the parser of a subcommand. Then an option may stand before or after the subcommand's name.
-    The subcommand's options have no defaults, because a default would replace a value that stands before the name.
+    ``repeated`` is True for the parser of a subcommand. Then the user may write an option before or after the
+    subcommand's name. The subcommand's options have no defaults: a default would replace a value that the user wrote
+    before the name.
     """
 
     def default(value: object) -> object:
@@ -144,7 +146,7 @@ def credentials(options: argparse.Namespace, address: Address | None = None) -> 
     """The client's credentials, and the certificate authority that the client trusts. If ``address`` is None, the
     server's address comes from the options.
 
-    Raises UsageError for a file that cannot be used, and for a token that would travel to another machine without TLS.
+    Raises UsageError if a file cannot be used, or if a token would travel to another machine without TLS.
     """
     given = credential_files(options)
     authority, certificate, key, token = given.values()

@@ -3,8 +3,8 @@ the number of updates.
 
 The intervals are exponentially distributed, with a given mean. So the updates are a Poisson process as long as replies
 are fast. Stocks and prices are uniformly distributed. Intervals, stocks and prices are drawn from one seed. After
-SIGTERM or SIGINT the updater waits for the reply under way, and ends. A fault ends the updater too: a measurement would
-be wrong if the updates stopped unnoticed.
+SIGTERM or SIGINT the updater waits for the reply under way, and ends. A fault ends the updater with an error, so that a
+user notices that the updates have stopped.
 
 The first line on standard output, after connecting, is the updater's plan. The last line has the number of updates, and
 their outcomes. Advice on stocks that the server lacks goes to standard error. The exit code is 0 if all outcomes were
@@ -55,7 +55,8 @@ class Updates:
 
 
 def run(exchange: RemoteExchange, updates: Updates, rng: random.Random, wait: Wait, outcomes: Counter[Status]) -> None:
-    """Sends updates and counts their outcomes until ``wait`` returns True or the time is over. Raises a Fault."""
+    """Sends updates and counts their outcomes until ``wait`` returns True or the duration of ``updates`` is over.
+    Raises a Fault."""
     began_ns = time.perf_counter_ns()
     left_s = updates.duration_s
     while left_s > 0:

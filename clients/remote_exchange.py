@@ -17,8 +17,8 @@ class RemoteExchange:
     """Lookup, Trade and Update over a connection, each within ``timeout_s``.
 
     Every method blocks until its reply has come. A method raises a Fault if no reply comes, and InternalFault for a
-    reply that is not allowed. For one thread at a time, like the connection. The caller, which made the connection,
-    must also close the connection.
+    reply that is not allowed. Only one thread at a time may use this object or the connection. The caller must close
+    the connection.
     """
 
     def __init__(self, connection: Connection, timeout_s: float) -> None:
@@ -34,8 +34,8 @@ class RemoteExchange:
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Trades a quantity of a stock. Gives the stock's new volume, or the reason of a refusal.
 
-        A quantity or side that the message cannot hold is sent as the nearest value that the message can hold. The
-        service refuses both values in the same way.
+        If the message cannot hold the quantity or the side, the nearest value that fits is sent instead. The service
+        refuses the nearest value in the same way.
         """
         request = stock_pb2.TradeRequest(
             name=_text("name", name),
@@ -57,7 +57,7 @@ class RemoteExchange:
 
 
 def _text(field: str, text: str) -> str:
-    """Returns ``text``. Raises InvalidRequest if UTF-8 cannot encode the text (if it has half of a surrogate pair)."""
+    """Returns ``text``. Raises InvalidRequest if UTF-8 cannot encode the text (half of a surrogate pair)."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -7,8 +7,8 @@ whose message names one of three faults:
 - a status that the method never gives;
 - values that contradict the status, such as a refusal with a commit number.
 
-A reply to a repeated ``request_id`` passes, since this reply repeats a valid reply. Left out: the check of a reply
-against the state of the catalog, which needs a history.
+A reply to a repeated ``request_id`` passes the check, since the server repeats its first reply. Left out: the check of
+a reply against the state of the catalog, which needs a history.
 """
 
 from google.protobuf.message import DecodeError

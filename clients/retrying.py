@@ -1,20 +1,20 @@
-"""Retries: an exchange that sends a request again after a transient fault. A program must ask for retries. Their number
-is bounded, and they are counted.
+"""Retries: an exchange that sends a request again after a transient fault. A program must ask for retries. The number
+of retries is bounded and counted.
 
 No other module sends a request again, and no measurement does. The table shows the faults after which a request is sent
 again:
 
     Lookup    UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED
-    Trade     the same faults: a Trade has a request_id (given or made here), so that all its tries have one effect
+    Trade     the same faults: all tries of a Trade have one request_id (given or made here), and so one effect
     Update    RESOURCE_EXHAUSTED, and UNAVAILABLE if the server has said that it did not begin the request
 
 An Update is sent again only if its first try had no effect. Otherwise the second try might undo a later update of
-another client. After a failed connect every request is tried again.
+another client. If the connect fails, every request is sent again.
 
-Before each retry the exchange waits: exponential backoff with jitter. The wait doubles with every retry, up to
-``WAIT_MAX_S``, and is then shortened by a random share. So clients whose requests failed at the same time do not retry
-at the same time. After some faults a late reply to the failed request may still arrive. Then the next try uses a new
-connection.
+Before each retry the exchange waits: exponential backoff with jitter. The longest wait doubles with every retry, up to
+``WAIT_MAX_S``. A random share shortens each wait, so clients whose requests failed together do not retry together.
+After some faults a late reply to the failed request may still arrive on the connection. After such a fault the next try
+uses a new connection.
 """
 
 import random
@@ -45,8 +45,8 @@ class RetryingExchange:
     """The methods of ``RemoteExchange``, with up to ``retries`` retries for each request. After the last retry a method
     raises the last fault.
 
-    ``retried`` counts the retries. A method blocks for all tries, each within ``timeout_s``, and for the waits between
-    the tries. For one thread at a time. The caller must close this exchange.
+    ``retried`` counts the retries. A method blocks for all tries, each of ``timeout_s`` at most, and for the waits
+    between the tries. Only one thread at a time may use this object. The caller must close this exchange.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RetryingExchange:
 
     def trade(self, name: str, quantity: int, side: int, request_id: str = "") -> TradeReply:
         """Sends a trade; see ``RemoteExchange.trade``. A trade without an id gets a unique id, unless ``retries`` is 0.
-        Because of the id, the service does the trade only once, for any number of tries."""
+        The service does trades with one id only once, so all tries together have one effect."""
         own_id = request_id or (uuid.uuid4().hex if self._retries else "")
         return self._sent(lambda exchange: exchange.trade(name, quantity, side, own_id), _PASSING)
 
@@ -88,8 +88,8 @@ class RetryingExchange:
             self._connection = None
 
     def _sent(self, send: Callable[[RemoteExchange], Reply], passing: tuple[type[Fault], ...]) -> Reply:
-        """Sends a request, and sends the request again after a fault of the types ``passing``. Raises a fault of
-        another type at once. After the last try, raises the fault of this try."""
+        """Sends a request. After a fault of the types ``passing``, or after a failed connect, sends the request again.
+        Raises a fault of another type at once. Raises the fault of the last try."""
         for tried in range(self._retries + 1):
             connecting = self._connection is None
             try:

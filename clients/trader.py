@@ -7,9 +7,9 @@ program that shows the API.
     python -m clients.trader --seed 1 --requests 12 --stocks GameStart FishCo
 
 The trader prints each reply on its own line. A line begins with the outcome and the outcome's code in the assignment.
-The exit code is 0 if all outcomes were OK, 1 for another outcome, 2 for bad usage, and 3 for a fault. Standard error
-has a fault in one line, and advice on stocks that the server lacks. With ``--retries`` requests are sent again
-(``retrying.py``), and the trader prints the number of retries.
+The exit code is 0 if all outcomes were OK, 1 for another outcome, 2 for bad usage, and 3 for a fault. The trader writes
+a fault to standard error in one line. Advice on stocks that the server lacks also goes to standard error. With
+``--retries`` requests are sent again (``retrying.py``), and the trader prints the number of retries.
 """
 
 import argparse
@@ -54,7 +54,7 @@ _PRICES = f"$0.00 to {dollars(INT64_MAX)}"
 _LIMIT = f"A trade past the stock's limit is refused: SUSPENDED. The usual limit is {DEFAULT_VOLUME_LIMIT:,} shares."
 
 _ALLOWED = {Status.INVALID_QUANTITY: _QUANTITIES, Status.INVALID_PRICE: _PRICES}
-"""Text on the allowed values of a field, by the outcome for a value that is not allowed."""
+"""Text on the allowed values of a field, by the outcome with which the service refuses other values."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

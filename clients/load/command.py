@@ -54,23 +54,23 @@ SEARCH_FROM_HZ, SEARCH_TO_HZ = 10.0, 1_000_000.0
 
 ENOUGH = 1.2
 """Planned number of replies of a trial ÷ number of replies that the percentiles need. Arrivals are random, so a trial
-without this reserve might get too few replies."""
+that is planned without this reserve might get too few replies."""
 
 PROBE_S = 1.0
 """Longest time in seconds for the connection that tests if a server listens. If the server has not refused the
 connection by then, the clients start."""
 
 LATE_US, LATE_SHARE = 100.0, 0.05
-"""Two limits of the lateness of sends in a trial: in µs, and as a share of the median response time. A trial fails if
-the 99th percentile of the lateness is over both limits.
+"""Two limits of the lateness of sends in a trial. ``LATE_US`` is in µs, ``LATE_SHARE`` is a share of the median
+response time. A trial fails if the 99th percentile of the lateness is over both limits.
 
-Sends are late if the client is too slow, or if the server allows no more calls on the connections. The lateness alone
-does not show which of the two causes applies.
+Sends are late if the client is too slow, or if the server allows no more calls on the connections. The lateness does
+not show which of these two causes is true.
 """
 
 KEPT_UP = 0.99
-"""Smallest share of a trial's due requests that must have a reply within the trial's window. With fewer replies the
-trial fails: the server fell behind."""
+"""Smallest share of a trial's due requests that must have a reply within the trial's window. With a smaller share the
+trial fails, since the server was too slow."""
 
 LATE = (
     "sent late: try more --clients, separate --cpus or a quieter machine; "
@@ -133,8 +133,8 @@ def _in_words(fault: Fault, options: argparse.Namespace) -> str:
 
 
 class _Interrupts:
-    """Handler of Ctrl-C and SIGTERM. The first signal raises KeyboardInterrupt: at once, or at the end of a ``held``
-    block. Later signals do nothing."""
+    """Handler of Ctrl-C and SIGTERM. The first signal raises KeyboardInterrupt. The exception comes at once, or at the
+    end of a ``held`` block. Later signals do nothing."""
 
     def __init__(self) -> None:
         self.over = False
@@ -143,8 +143,8 @@ class _Interrupts:
 
     @contextmanager
     def listened_to(self) -> Iterator[None]:
-        """Context in which the handler receives both signals. Afterwards the earlier handlers are set again. A signal
-        that was ignored before stays ignored."""
+        """Context in which the handler receives both signals. When the context ends, the earlier handlers are set
+        again. A signal that was ignored before the context stays ignored."""
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             for number, was in before.items():
@@ -157,8 +157,8 @@ class _Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Context in which no signal raises an exception: KeyboardInterrupt comes at the end of the block. So a signal
-        between a run and the run's summary loses no result."""
+        """Context in which no signal raises an exception. After a signal, KeyboardInterrupt comes at the end of the
+        context. So no result is lost if a signal comes between a run and the run's summary."""
         self._held = True
         try:
             yield
@@ -224,8 +224,7 @@ class _Session:
 def _knock(asked: LoadPlan) -> None:
     """Makes one connection before the measurement, and closes the connection. Raises Unavailable if no server listens.
 
-    Blocks for ``PROBE_S`` at most for each address of the server's name. A server that is slow to accept is not an
-    error.
+    Blocks for ``PROBE_S`` at most for each address of the server's name. A slow accept is not an error.
     """
     host, port = asked.address
     try:
@@ -233,7 +232,7 @@ def _knock(asked: LoadPlan) -> None:
     except (ConnectionRefusedError, socket.gaierror) as error:
         raise Unavailable(f"no connection to {host}:{port}: {error.strerror}") from error
     except OSError:
-        pass  # slow or full for the moment: the clients report a lasting fault
+        pass  # the server is slow or full now; the clients report a lasting fault
 
 
 def _measure(session: _Session, plans: Sequence[LoadPlan]) -> int:
@@ -273,8 +272,8 @@ def _checked(history: History, path: Path | None) -> bool:
 
 
 def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every limit that a run did not keep. One more line if the run's load differed from the requested load.
-    A run under a different load does not show that the server keeps the limit under the requested load."""
+    """A line for every limit that a run did not keep. One more line if the run's load differed from the requested load:
+    such a run does not show whether the limits are kept under the requested load."""
     for line in broken(limits, result):
         yield f"--fail-if {line}"
     if limits and result.off_schedule is not None:
@@ -282,8 +281,8 @@ def unkept(limits: Sequence[Condition], result: LoadResult) -> Iterator[str]:
 
 
 def _search(session: _Session, base: LoadPlan) -> int:
-    """Searches for the highest rate at which the limits are kept, by trials at rising rates. If the first trial fails,
-    further trials have falling rates."""
+    """Searches for the highest rate at which the limits are kept. The rate of the trials doubles until a trial fails,
+    or is halved until a trial succeeds. Further trials have rates between a kept and a failed rate."""
     options = session.options
     limits = _limits(options)
     first_hz = first_rate_hz(limits, base.duration_s)
@@ -310,7 +309,8 @@ def _search(session: _Session, base: LoadPlan) -> int:
 
 
 def first_rate_hz(limits: Sequence[Condition], duration_s: float) -> float:
-    """Rate of the first trial: the lowest rate at which a trial has enough replies to judge the limits."""
+    """Rate of the first trial: the lowest rate at which a trial of ``duration_s`` seconds has enough replies to judge
+    the limits."""
     return max(SEARCH_FROM_HZ, ENOUGH * replies_needed(limits) / duration_s)
 
 
@@ -350,8 +350,8 @@ def _conclusion(found: Found, p99_ms: float) -> str:
 
 
 def _floor(asked: LoadPlan) -> Floor | None:
-    """The floor: the times that the same clients measure on a server that does nothing. None, with a message, if this
-    measurement failed."""
+    """The floor: the times that the same clients measure on a server that does nothing. If this measurement fails,
+    prints a message and returns None."""
     try:
         return floor(asked.transport, asked.client, asked.cpus)
     except Fault as fault:
@@ -384,8 +384,8 @@ _TEXTS = (("json", output.json_text), ("csv", output.csv_text), ("hlog", output.
 
 
 def _write(options: argparse.Namespace, runs: Sequence[Measured], streams: bool) -> list[str]:
-    """Writes the files that the options name or, if ``streams`` is true, the streams that the options name. Writes
-    nothing without a measurement. Gives a line for each error."""
+    """Writes the results to the files that the options name; if ``streams`` is true, to the named streams instead.
+    Writes nothing without a measurement. Returns a line for each error."""
     faults = []
     for option, text in _TEXTS:
         path: Path | None = getattr(options, option)

@@ -41,8 +41,8 @@ def _left(progress: Progress) -> str:
 
 
 def _plain(console: Console, name: str) -> Watch:
-    """Progress as plain lines: a line at the start of the warm-up, a line at the start of the window, and further lines
-    at intervals."""
+    """Progress as plain lines: a line at the start of the warm-up, a line at the start of the window, and a line every
+    ``PLAIN_EVERY_S``."""
     next_s = {"warm-up": 0.0, "measuring": 0.0}  # earliest moment of the next line in a phase
 
     def watch(progress: Progress) -> None:

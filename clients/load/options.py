@@ -60,7 +60,7 @@ EXITS = {
     0: "every request was answered and every limit kept, or a rate was found",
     ERROR_EXIT: "requests ended in errors",
     USAGE_EXIT: "a bad option, or a file that cannot be written",
-    FAULT_EXIT: "no client could connect, or in some run no server replied that speaks the transport",
+    FAULT_EXIT: "no client could connect, or in a run no server that speaks the transport replied",
     BROKEN_EXIT: "a --fail-if holds; or requests were sent off schedule, so that it is unknown if limits are kept; "
     "or --find-rate found no rate; or --check did not find the run linearizable",
     REFUSED_EXIT: "a host of --cluster died, fell silent, lagged or began again: the run has no result",
@@ -68,7 +68,7 @@ EXITS = {
 }
 """Meaning of each exit code."""
 
-DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open loop, and measures them."
+DESCRIPTION = "Sends requests in a closed loop, or with --rate-hz in an open loop, and measures their times."
 
 
 def parser(program: str) -> Parser:
@@ -100,12 +100,12 @@ def _add_load(made: Parser) -> None:
         metavar="N",
         help="connections of each process",
     )
-    add("--client", choices=CLIENT_KINDS, default="lean", help="our own on a plain socket, or the transport's own")
+    add("--client", choices=CLIENT_KINDS, default="lean", help="lean: our client on a socket; library: the transport's")
     add(
         "--connection",
         choices=CONNECTION_POLICIES,
         default="kept-alive",
-        help="one connection for all requests, or a new connection for each",
+        help="one connection for all requests, or a new connection for each request",
     )
     add("--rate-hz", type=number(RATE_HZ_MIN, RATE_HZ_MAX), metavar="R", help="open loop: requests due per second")
     add("--arrivals", choices=ARRIVALS, help=f"arrival process, with --rate-hz or --find-rate (default: {POISSON})")
@@ -124,7 +124,7 @@ def _add_requests(made: Parser) -> None:
     exponent = number(ZIPF_S_MIN, ZIPF_S_MAX)
     add("--zipf-s", type=exponent, metavar="S", help=f"the exponent, with --choice zipf (default: {ZIPF_S:g})")
     add("--quantity", type=integer(1, QUANTITY_MAX), default=1, metavar="N", help="shares in one trade")
-    add("--seed", type=integer(0, 2**63 - 1), default=0, metavar="N", help="chooses requests, stocks and arrivals")
+    add("--seed", type=integer(0, 2**63 - 1), default=0, metavar="N", help="determines requests, stocks, arrivals")
 
 
 def _add_measuring(made: Parser) -> None:
@@ -135,19 +135,19 @@ def _add_measuring(made: Parser) -> None:
         type=seconds(0, DURATION_S_MAX),
         default=1.0,
         metavar="S",
-        help="seconds before the measuring; not recorded",
+        help="seconds of load before the measurement; not recorded",
     )
-    add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="seconds that are measured")
+    add("--duration-s", type=seconds(0.01, DURATION_S_MAX), default=10.0, metavar="S", help="measured time, in seconds")
     many = "send from all workers of the Dask cluster with this scheduler; --clients counts the clients of all hosts"
     add("--cluster", type=address, metavar="HOST:PORT", help=many)
     add("--cpus", nargs="+", type=cpu, metavar="CPU", help="cores for the clients (default: any)")
     add("--no-floor", action="store_true", help="do not measure the client's own share of the times (1 s)")
     trials = (
-        f"search the highest rate that keeps --p99-ms and every --fail-if, in at most {TRIALS_MAX} trials; "
+        f"search for the highest rate at which --p99-ms and every --fail-if are kept, in at most {TRIALS_MAX} trials; "
         f"at low rates a trial lasts up to {2**HALVINGS_MAX} times --duration-s"
     )
     add("--find-rate", action="store_true", help=trials)
-    add("--p99-ms", type=number(0.001, 60_000), metavar="MS", help="the limit that --find-rate keeps")
+    add("--p99-ms", type=number(0.001, 60_000), metavar="MS", help="limit of the p99 response time, for --find-rate")
 
 
 def _add_results(made: Parser) -> None:
@@ -159,9 +159,9 @@ def _add_results(made: Parser) -> None:
     )
     add("--check", action="store_true", help=checked)
     add("--history", type=output_file, metavar="FILE", help="where --check writes requests and replies, as JSON")
-    add("--json", type=output_file, metavar="FILE", help="where to write everything measured")
+    add("--json", type=output_file, metavar="FILE", help="where to write all results, as JSON")
     add("--csv", type=output_file, metavar="FILE", help="where to write a line for each run and request type")
-    add("--hlog", type=output_file, metavar="FILE", help="where to write the histograms, as HdrHistogram logs them")
+    add("--hlog", type=output_file, metavar="FILE", help="where to write the histograms, in HdrHistogram's format")
     add(
         "--fail-if",
         action="append",
@@ -241,14 +241,14 @@ def _check_call(options: argparse.Namespace) -> None:
 
 
 def check_reflection(options: argparse.Namespace) -> None:
-    """Raises UsageError for ``--call`` if the server must be asked for the method's messages (by reflection), but the
-    server needs credentials."""
+    """Raises UsageError for ``--call`` without ``--proto`` if the server needs credentials. Without ``--proto`` the
+    client asks the server for the method's messages by reflection, which sends no credentials."""
     if options.call is not None and options.proto is None and (options.tls_ca or options.token_file):
         raise UsageError("--call", options.call, "with --proto FILE: reflection is asked without credentials")
 
 
 def asked_mix(options: argparse.Namespace) -> dict[str, float]:
-    """Weights of the requests, by name."""
+    """Weight of each request type, by the type's name."""
     if options.call is not None:
         return {options.call.partition("/")[2]: 1.0}
     return options.mix or {"lookup": 1.0}
@@ -341,7 +341,7 @@ def output_file(text: str) -> Path:
 
 
 def condition(text: str) -> Condition:
-    """Parses a condition that no run may meet, such as ``p99>20ms`` (see ``thresholds``)."""
+    """Parses a condition of ``--fail-if``, such as ``p99>20ms`` (see ``thresholds``)."""
     try:
         return parse(text)
     except ValueError as error:

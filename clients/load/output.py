@@ -2,15 +2,15 @@
 
 JSON has the counts and times (``counted``), and the numbers computed from the counts and times. ``result.from_json``
 reads ``counted``. ``throughput_hz`` of a run counts replies that came within the window. ``throughput_hz`` of a request
-type counts answered requests that were due in the window. In an open loop the second number may be larger, since some
-requests are answered after the window. ``counted.parts`` also has the replies within the window for each type
-(``completed``).
+type counts answered requests that were due in the window. In an open loop, the number of a type also counts replies
+that came after the window, and so may be larger. ``counted.parts`` also has, for each type, the number of replies
+within the window (``completed``).
 
 CSV has the numbers that the screen shows. Throughput in CSV counts replies within the window. The cell of a percentile
-is empty if fewer than ten requests lie beyond the percentile.
+is empty if fewer than ten requests took longer than the percentile.
 
 A file is written under a temporary name in its folder, and is then renamed. So a reader never sees a partly written
-file. Streams (``/dev/stdout``, a pipe) are written to directly.
+file. The program writes directly to a stream (``/dev/stdout``, a pipe).
 """
 
 import csv
@@ -88,7 +88,7 @@ def hlog_text(runs: Sequence[Measured]) -> str:
     """HdrHistogram's interval log: response times in nanoseconds. The tag of an interval has the run's number and the
     request type.
 
-    The greatest value of an interval is in milliseconds, as is usual in such logs.
+    Only the greatest value of an interval is in milliseconds, as is usual in such logs.
     """
     lines = ["#[Histogram log format version 1.3]"]
     if runs:
@@ -132,7 +132,7 @@ def write(path: Path, text: str) -> None:
 
 
 _BEYOND = dict(PERCENTILES.values()) | {"service_us_p50": 0.5, "service_us_p99": 0.01}
-"""Share of requests that lie beyond each percentile, by the percentile's name."""
+"""Share of requests that take longer than a percentile, by the percentile's name."""
 
 
 def _column(name: str) -> str:
@@ -190,7 +190,7 @@ def _document(run: Measured) -> dict[str, object]:
 
 
 def _counted(result: LoadResult) -> dict[str, object]:
-    """Counts of a whole run, or counts of one host's share of a run."""
+    """Counts of the result of a run, or of the result of one host's share of a run."""
     return {
         "requests": {
             name: {field: getattr(request, field) for field in _OF_REQUEST} for name, request in result.requests.items()

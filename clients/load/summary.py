@@ -1,8 +1,8 @@
 """Summary of a load run for people: a table and a few lines, within one screen of 80 columns.
 
-Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown if at least ten requests lie beyond the
-percentile. A dash stands for a percentile if the run has too few requests, and for every time if no request was
-answered. Warnings about doubtful numbers stand below the table.
+Times up to 9999 µs are in µs, longer times in ms or s. A percentile is shown if at least ten requests took longer than
+the percentile. If the run has too few requests for a percentile, the percentile is a dash. If no request was answered,
+every time is a dash. Warnings about doubtful numbers stand below the table.
 """
 
 import math
@@ -27,10 +27,10 @@ ADVICE = {
     Status.SUSPENDED.name: ": no more shares fit under the volume limits; restart the server, or give it a "
     "--catalog of higher limits",
 }
-"""Advice by the outcome's name, for a run in which all replies have one outcome other than OK."""
+"""Advice by the outcome's name, for a run in which all replies have the same outcome, but not OK."""
 
 BEYOND_MIN = 10
-"""Smallest number of requests that must lie beyond a percentile that is shown."""
+"""A percentile is shown only if at least this number of requests took longer."""
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s)\b)")
 
@@ -53,7 +53,7 @@ def show(plan: LoadPlan, result: LoadResult, floor: Floor | None, console: Conso
 
 
 def show_hosts(hosts: Sequence[HostResult], console: Console) -> None:
-    """Prints each host's own figures, the host's warnings, and the time between the hosts' beginnings."""
+    """Prints each host's numbers and warnings, and the time between the starts of the hosts."""
     table = _columns("host", "clients", *_COLUMNS[1:])
     for host in hosts:
         every = host.result.requests[ALL]
@@ -103,7 +103,7 @@ def notes(plan: LoadPlan, result: LoadResult, floor: Floor | None) -> Iterator[s
         )
     if result.late_us is not None:
         yield (
-            f"times count from when a request was due; service time, from its send: "
+            "a time begins when a request is due, a service time at its send: "
             f"p50 {span(told(every.service_us_p50, count, 0.5))}, p99 {span(told(every.service_us_p99, count, 0.01))}"
         )
         late = result.late_us
@@ -149,16 +149,19 @@ def verdict(found: Verdict) -> str:
 def warnings(result: LoadResult) -> Iterator[str]:
     """Warnings: reasons to doubt the numbers of a run."""
     if result.interrupted:
-        yield f"interrupted: {result.unanswered:,} requests were under way or due; not in any latency"
+        yield f"interrupted: {result.unanswered:,} requests were under way or due; no latency includes them"
     if result.errors:
         counts = ", ".join(f"{kind} {count:,}" for kind, count in sorted(result.errors.items()))
         yield f"ERRORS of the whole run, connecting included (the table has only errors of the window): {counts}"
     yield from _not_ok(result)
     if result.starved_clients:
-        yield f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; not in any latency"
+        yield (
+            f"starved: {result.starved_clients} of {result.started_clients} clients got no reply; "
+            "no latency includes them"
+        )
     elif result.starved_connections:
         total = result.starved_connections + result.sending_connections
-        yield f"starved: {result.starved_connections} of {total} connections got no reply; not in any latency"
+        yield f"starved: {result.starved_connections} of {total} connections got no reply; no latency includes them"
     if result.load_limited:
         yield f"{_busy(result)}: the latency includes the client's own time"
     if result.began != result.recorded:
@@ -166,20 +169,20 @@ def warnings(result: LoadResult) -> Iterator[str]:
     if result.off_schedule is not None:
         yield off_schedule(result.off_schedule)
     if result.requests[ALL].out_of_range:
-        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; not in any latency"
+        yield f"{result.requests[ALL].out_of_range:,} replies took over 60 s; no latency includes them"
 
 
 def off_schedule(fault: str) -> str:
     """Warning on requests that were not sent at their times, with the cause and advice. ``fault`` is
     ``LoadResult.off_schedule``."""
     return (
-        f"not the load asked for: the sends did not follow the schedule ({fault}); lower --rate-hz, give client "
-        "(--cpus) and server (taskset) a core each; for a full server more --connections-per-client"
+        f"not the requested load: the sends did not follow the schedule ({fault}); lower --rate-hz, give "
+        "client (--cpus) and server (taskset) a core each; if the server is full, more --connections-per-client"
     )
 
 
 def _not_ok(result: LoadResult) -> Iterator[str]:
-    """A line for each request type without an OK reply, or a single line if no type has an OK reply. One more line if
+    """A line for each request type that got no OK reply, or a single line if no type got an OK reply. One more line if
     the server does not have some of the stocks."""
     asked = {name: request.outcomes for name, request in result.requests.items() if request.count}
     refused = [name for name, outcomes in asked.items() if not outcomes.get(Status.OK.name)]
@@ -246,8 +249,8 @@ def _columns(first: str, *others: str) -> Table:
 
 
 def _cells(request: RequestResult, answered_hz: float) -> Iterator[str]:
-    """Cells of a row. A row without answered requests has no times, since times of failed requests tell nothing about
-    the server."""
+    """Cells of a row. If no request of the row was answered, the row has no times: times of failed requests tell
+    nothing about the server."""
     yield f"{request.count}"
     yield f"{sum(request.errors.values())}"
     yield f"{answered_hz:.0f}"

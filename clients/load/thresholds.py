@@ -1,10 +1,10 @@
 """Limits that a run must keep, for scripts: ``p99>20ms``, ``errors>0.1%``, ``lookup.p50>=1ms``, ``throughput<5000``.
 
-A condition names a fault: a run for which the condition holds has failed. At least ten replies must lie beyond a
-percentile. With fewer replies a run has failed too, since the run cannot show that the limit was kept. Throughput is
-the number of replies a second within the window, as in the summary's column ``per s``. ``errors`` counts the errors of
-the whole run, warm-up and connecting included; ``lookup.errors`` counts the errors of requests that were due in the
-window.
+A condition describes a fault: if the condition is true for a run, the run has failed. For a condition on a percentile,
+at least ten replies must take longer than the percentile. A run with fewer replies has failed too, since the run cannot
+show that the limit was kept. Throughput is the number of replies a second within the window, as in the summary's column
+``per s``. ``errors`` counts the errors of the whole run, warm-up and connecting included; ``lookup.errors`` counts the
+errors of requests that were due in the window.
 """
 
 import operator
@@ -64,7 +64,7 @@ def parse(text: str) -> Condition:
 
 
 def broken(conditions: Sequence[Condition], result: LoadResult) -> Iterator[str]:
-    """A line for every condition that the run meets, and for every condition that the run cannot decide."""
+    """A line for every condition that is true for the run, and for every condition that the run cannot decide."""
     for condition in conditions:
         request = result.requests.get(condition.request)
         if request is None:
@@ -82,8 +82,8 @@ def replies_needed(conditions: Sequence[Condition]) -> int:
 
 
 def _said(condition: Condition, request: RequestResult, result: LoadResult) -> str | None:
-    """Text with the reason why a run met the condition, or why the run cannot decide the condition. None if the run did
-    not meet the condition."""
+    """Text with the reason why the condition is true for a run, or why the run cannot decide the condition. None if the
+    condition is false."""
     what, holds = condition.what, _OPERATORS[condition.operator]
     if what in _TIMES:
         value = getattr(request, _TIMES[what]) if request.count else None

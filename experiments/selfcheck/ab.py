@@ -1,16 +1,16 @@
-"""A/A and A/B on this machine: the judgement must find equal arms equal, and must find an arm that was slowed by 5 %
-slower.
+"""A/A and A/B on this machine: the judgement must call equal arms equal, and must call an arm slower that was slowed by
+5 %.
 
 An **arm** is a server under a load. A **triple** is a sweep of ``compare`` with three servers of an echo service: A, a
-second server with the setting of A, and B. A and the second server are the A/A pair; A and B are the A/B pair. For each
-request, B computes longer than A (factor ``cpu_ms``), by 5 % of A's typical response time. B does not sleep for this
-time, since a sleep ends some 60 µs late. With one connection in a closed loop, the added time lengthens the response
-time by exactly the same amount. A's response time is measured first, in a block of its own. The number of blocks is
-fixed, so there is no correction for looks.
+copy of A with the same setting, and B. A and its copy are the A/A pair. A and B are the A/B pair. For each request, B
+computes longer than A (factor ``cpu_ms``), by 5 % of A's typical response time. B does not sleep, since a sleep ends
+some 60 µs late. The load is a closed loop with one connection, so the added time lengthens the response time by exactly
+this time. A's response time is measured first, in a separate block. The number of blocks is fixed, so the intervals
+need no correction for looks (judgements before the end).
 
 The version for minutes has one triple for each transport. The version for a night has 60 triples, of both transports in
-turn. If each A/A pair is called different with a probability of 5 %, more than six of 60 pairs are called different in
-3 of 100 nights.
+turn. Suppose that each A/A pair is called different with a probability of 5 %. Then more than six of 60 pairs are
+called different in only 3 of 100 nights.
 """
 
 import sys
@@ -93,8 +93,8 @@ def _check(scale: Scale, measure: Measure) -> list[Finding]:
 
 
 def triple(transport: str, scale: Scale, seed: int, measure: Measure) -> Triple:
-    """Measures and judges a triple. Raises LoadFailed if no block has a value of the A/A comparison, or of the A/B
-    comparison."""
+    """Measures and judges a triple. Raises LoadFailed if the A/A comparison or the A/B comparison has no value in any
+    block."""
     of_a = replace(design(transport, 0.0, scale, seed), rounds=max(4, scale.rounds // 4))
     sweep = design(transport, (INJECTED - 1) * typical_us(of_a, measure(of_a, 1)), scale, seed)
     judged = judge(sweep, [measure(sweep, number) for number in range(1, scale.blocks + 1)]).judged
@@ -120,7 +120,8 @@ def typical_us(sweep: Sweep, block: Block) -> float:
 
 
 def design(transport: str, extra_us: float, scale: Scale, seed: int) -> Sweep:
-    """Plan of the sweep of a triple. B computes for ``extra_us`` longer than A; with 0, B equals A."""
+    """Plan of the sweep of a triple. For each request, B computes longer than A, by ``extra_us``. If ``extra_us`` is 0,
+    B equals A."""
     plain = read(f"{transport} service=echo mix=echo")
     of = compared(plain, plain.but(cpu_ms=extra_us / 1000), (scale.blocks,), seed)
     return replace(of, rounds=scale.rounds)
@@ -150,8 +151,7 @@ def of_each(triples: Sequence[Triple]) -> Iterator[Finding]:
 
 
 def of_many(triples: Sequence[Triple]) -> Iterator[Finding]:
-    """Findings on the triples of a night. The bounds are for 60 triples. For another number of triples, they are
-    scaled."""
+    """Findings on the triples of a night. The bounds are for 60 triples, and are scaled to the number of triples."""
     different, b_found = sum(each.called_different for each in triples), sum(each.found for each in triples)
     ratios_seen = [each.same.typical.value for each in triples]
     yield Finding(

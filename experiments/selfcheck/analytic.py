@@ -1,25 +1,26 @@
-"""Analytic: the measured mean and percentiles of response times in M/M/c queues are compared with the exact values of
-queueing theory.
+"""Analytic: compares response times measured in M/M/c queues with queueing theory, which gives the exact mean and
+percentiles.
 
-A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals. Each queue has ten replications,
-each with its own seed and server process. A **cell** is one statistic of one queue. The expected value of a cell is the
-theoretical value plus the null round trip. The null round trip is the mean response time under the same load without
-service time. If the null round trip is short, it shifts every percentile by the same amount. The value of all
-replications together must be within 5 % + 100 µs of the expected value, in every cell. The 95 % interval (Student's t
-on the replications' values) must cover the expected value in three quarters of the cells.
+A queue server (``queue_server.py``) is loaded in an open loop with Poisson arrivals. The measurement of each queue is
+repeated ten times. Each replication has its own seed and server process. A **cell** is one statistic of one queue. The
+expected value of a cell is the theoretical value plus the null round trip. The null round trip is the mean response
+time under the same load without service time. If the null round trip is short, it shifts every percentile by the same
+amount. In every cell, the value over all replications must be within 5 % + 100 µs of the expected value. In three
+quarters of the cells, the 95 % interval must cover the expected value. The interval is Student's t on the replications'
+values.
 
-The number of requests was computed beforehand, from simulations of each queue. Response times are correlated over many
-requests, and the 99th percentile is the least certain cell. For each queue, the table has a number of requests, in
-thousands. With this number, three standard errors of the least certain cell are 5 % + 100 µs. S is the mean service
-time, c the number of servers, ρ the utilisation:
+The number of requests was computed beforehand, from simulations of each queue. Neighbouring requests have similar
+response times, so many requests are needed. The 99th percentile is the least certain cell. For each queue, the table
+has a number of requests, in thousands. With this number, three standard errors of the least certain cell are 5 % + 100
+µs. S is the mean service time, c the number of servers, ρ the utilisation:
 
     S = 2 ms   c=1 ρ=.5: 118   c=2 ρ=.5: 29   c=4 ρ=.6: 27
     S = 5 ms   c=1 ρ=.8: 1774   c=2 ρ=.7: 388   c=4 ρ=.7: 120   c=8 ρ=.8: 98
 
-The first queue takes 250 requests a second, so one queue would need eight minutes. A server process therefore hosts
-several queues, each with its own part of the Poisson process. The version for minutes measures the queues in the first
-line of the table; 5 % + 100 µs are then some four standard errors. The version for a night measures the queues in the
-second line; 5 % + 100 µs are then three standard errors or more.
+The first queue takes 250 requests a second, so 118,000 requests need eight minutes in one queue. A server process
+therefore hosts several equal queues, each with its own part of the Poisson process. The version for minutes measures
+the queues in the first line of the table, and 5 % + 100 µs are some four standard errors. The version for a night
+measures the queues in the second line, and 5 % + 100 µs are three standard errors or more.
 """
 
 import math
@@ -41,7 +42,7 @@ from stock_service.rpc.transports import Address
 CONNECTIONS = 64
 
 COVERING_SHARE = 0.75
-"""Smallest share of the cells that must have an interval that covers the expected value: 9 of 12."""
+"""Smallest share of cells whose intervals must cover the expected values: 9 of 12 cells."""
 
 CONFIDENCE = 0.95
 
@@ -63,8 +64,8 @@ class Row:
     duration_s: float
     """Duration of each replication, in seconds."""
     warm_up_s: float
-    """Duration of the warm-up before each replication, in seconds: some ten relaxation times of a queue that is empty
-    at the start. The relaxation time is 1 ÷ (μ (1 - √ρ)²), where μ is the service rate."""
+    """Duration of the warm-up before each replication, in seconds. The queue is empty at the start, and reaches its
+    steady state in some ten relaxation times. The relaxation time is 1 ÷ (μ (1 - √ρ)²), where μ is the service rate."""
 
     @property
     def name(self) -> str:
@@ -173,8 +174,8 @@ def cell(measured: float, replications: list[float], theory: float) -> Cell:
 
     ``measured``: the mean or percentile over the requests of all replications. ``replications``: the same statistic of
     each replication, two or more.
-    ``theory``: the expected value, with the null round trip. The interval is computed from logarithms. So its lower end
-    is over 0 even with few replications.
+    ``theory``: the expected value, with the null round trip. The interval is computed from logarithms, so the
+    interval's lower end is over 0.
     """
     over_all = ratio_interval([math.log(each) for each in replications], CONFIDENCE)
     return Cell(measured, over_all.low, over_all.high, theory)

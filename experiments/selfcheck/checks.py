@@ -2,9 +2,9 @@
 are known beforehand.
 
 Every check gives findings. A finding has a measured value and the required value. The command prints the findings,
-writes the findings and a description of the machine into a report, and exits with 1 if a finding failed. If a check
-needs a program that is not installed, the check is skipped, and does not count. The finding of a skipped check says how
-to get the program.
+writes the findings and a description of the machine into a report, and exits with 1 if a finding failed. A check is
+skipped if the check needs a program that is not installed. A skipped check does not fail, and its finding says how to
+get the program.
 """
 
 import sys

@@ -3,10 +3,10 @@
 Our lean client and the other clients load one stock server in turn. On gRPC the other clients are h2load and ghz. On
 sockets they are a client in C and a client in Go (``measure/load_programs.py``). In a turn each client loads the server
 for about a second, in a closed loop, with one connection or with 64. In every second turn the order is reversed. Our
-client must agree with the client in C, which on gRPC is h2load: the medians may differ by 5 % + 10 µs, and the 99th
-percentiles by 20 %, in both directions. The machine's speed changes from turn to turn. So the ratio of the two clients
-is computed within each turn, and the median of these ratios is judged. The times of ghz and of the Go client are only
-shown: with 64 connections these times include much work of the client.
+client must agree with the client in C, which on gRPC is h2load. Our median may be up to 5 % + 10 µs larger or smaller,
+and our 99th percentile up to 20 %. The machine's speed changes from turn to turn. So the ratio of the two clients'
+times is computed within each turn, and the median of these ratios is judged. The times of ghz and of the Go client are
+only shown, not judged: with 64 connections these times include much work of the client.
 """
 
 from collections.abc import Callable, Mapping
@@ -94,7 +94,8 @@ def judge(
     readings: Mapping[str, list[Reading]],
     programs: Mapping[str, LoadProgram | Absent],
 ) -> list[Finding]:
-    """Findings on the agreement of our client with the client ``than``. One skipped finding if ``than`` is absent."""
+    """Findings on the agreement of our client with the client ``than``. If ``than`` is absent, the only finding says
+    that the check was skipped."""
     if than not in readings:
         return [Finding(name, str(programs[than]), f"as {than} reads", None)]
     return [

@@ -1,12 +1,12 @@
 """Interleaving: the length of the slices and the number of other servers must not change a ratio.
 
 One pair of servers, sockets ÷ gRPC with one client, is measured in slices of 20, 50 and 200 ms. For each length the
-pair is measured alone, and then among other servers. Together these are ``SERVERS_MAX`` servers, the largest number in
-a sweep. All servers are loaded in turn. A **condition** is one length, with the pair alone or among others. In a
-**turn**, each condition is measured in one block, so that a slow hour affects all conditions. In each turn, the ratio
-of a condition is divided by the ratio of the condition "20 ms, alone". The mean of this quotient over the turns must be
-within 5 % of 1. The version for a night has one more condition: slices of 10 s, one server after the other. The project
-uses short slices instead of such long slices.
+pair is measured alone, and then among other servers. The pair and the other servers are ``SERVERS_MAX`` servers, the
+largest number in a sweep. All servers are loaded in turn. A **condition** is one length, with the pair alone or among
+others. In a **turn**, each condition is measured in one block, so that a slow hour affects all conditions. In each
+turn, the pair's ratio in a condition is divided by the pair's ratio in the condition "20 ms, alone". The mean of this
+quotient over the turns must be within 5 % of 1. The version for a night has one more condition: slices of 10 s, one
+server after the other. This condition is the alternative to the project's short slices.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Functions with which the checks start the load client and the servers.
 
 On a machine with two cores or more, the server has the first core that this process may use, and the load has the
-second core. Load programs of other projects also have the second core. If a load has an error, an exception is raised,
-and the finding of the check fails.
+second core. Load programs of other projects also have the second core. If a load has an error, the functions raise an
+exception, and the check's finding is a failed finding.
 """
 
 import sys
@@ -83,7 +83,7 @@ def times(result: LoadResult) -> RequestResult:
 
 
 def known(value: float | None) -> float:
-    """Returns the value, which is never None after a run with replies. So the type is never None."""
+    """Returns the value, typed as never None. Only for a value that a run with replies always has."""
     assert value is not None
     return value
 

@@ -1,22 +1,22 @@
 """Noise for synthetic experiments. The noise is resampled from the A/A pairs of one of the project's recordings.
 
 An A/A pair is two equal arms; an arm is a server under a load. The log-ratio of a pair of slices of equal arms is
-noise. A family is a model of the order and the size of this noise on real machines. The two arms of an A/A pair are
-exchangeable, so a drawn value is positive or negative with equal probability.
+noise. A family is a model of the order and the size of this noise on real machines. The two arms of an A/A pair could
+be exchanged, so the sign of a drawn value is random: + or − with equal probability.
 
 | family | drawn values |
 |---|---|
 | independent | pairs, one by one, from all blocks |
-| autocorrelated | runs of 10 neighbouring pairs |
+| autocorrelated | sequences of 10 neighbouring pairs |
 | lognormal | pairs, each larger or smaller by a lognormal factor (σ 0.7 of the logarithm) |
-| one-sided outliers | pairs; in one of 10 a pause makes a slice longer, in 4 of 5 cases the slice of the first arm¹ |
-| drifting | pairs, whose noise doubles or halves over the experiment, while the machine slows from slice to slice |
+| one-sided outliers | pairs; in one of 10 pairs a pause lengthens one slice, in 4 of 5 cases the first arm's slice¹ |
+| drifting | pairs; their noise doubles or halves over the experiment, and the machine slows from slice to slice |
 | block effects | blocks, each with its own offset and spread; the pairs of a block are resampled within the block |
 
-¹ If the arms must be equal, in half of the cases.
+¹ In half of the cases if both arms must have equally distributed noise.
 
-Left out: times of single requests, since a comparison uses only means of slices. Equal seeds give equal noise. Pure,
-except ``recorded``.
+Left out: times of single requests, since a comparison uses only means of slices. Equal seeds give equal noise. All
+functions except ``recorded`` are pure.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ Source = Sequence[Numbers]
 """Log-ratios of the pairs of one A/A comparison: an array for each block, in the order of the measurement."""
 
 NEIGHBOURS = 10
-"""Number of neighbouring pairs in a run of autocorrelated noise."""
+"""Number of neighbouring pairs in a sequence of autocorrelated noise."""
 
 PAUSED_SHARE, PAUSED_ABOVE = 0.1, 0.8
 """``PAUSED_SHARE``: share of the pairs with a pause. ``PAUSED_ABOVE``: share of these pauses that are in the first
@@ -69,9 +69,9 @@ Draw = Callable[[Source, Shape, np.random.Generator], Numbers]
 
 
 def recorded(folder: Path) -> list[Source]:
-    """Sources of a recording, one for each A/A comparison. First, blocks with ``NEIGHBOURS`` pairs or fewer are left
-    out. Then comparisons with fewer than ``BLOCKS_MIN`` remaining blocks are left out. Raises UsageError for a folder
-    without a source."""
+    """Sources of a recording, one for each A/A comparison. A block needs more than ``NEIGHBOURS`` pairs, and a
+    comparison needs at least ``BLOCKS_MIN`` such blocks. All other blocks and comparisons are left out. Raises
+    UsageError for a folder without a source."""
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     found: list[Source] = []
     for comparison in sweep.comparisons:
@@ -113,8 +113,8 @@ def outliers(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
 def drifting(source: Source, shape: Shape, rng: np.random.Generator) -> Numbers:
     """Draws noise of the family *drifting* (table in the module's docstring).
 
-    The machine becomes slower between the two slices of a pair. The order of the two slices gives the sign of this
-    effect on the ratio.
+    The machine becomes slower between the two slices of a pair, so the later slice is longer. The order of the two
+    slices decides if the ratio rises or falls.
     """
     growth = np.linspace(-0.5, 0.5, shape.blocks)[None, :, None] * _signs(rng, (shape.experiments, 1, 1))
     slowing = rng.uniform(0, 0.01, (shape.experiments, 1, 1)) * _signs(rng, shape.whole)

@@ -3,20 +3,21 @@
     python -m experiments.selfcheck.queue_server --servers 4 --mean-s 0.002 --seed 1 --log FILE
 
 The process has one thread, which speaks the sockets protocol. The servers of the queue are simulated, so no handler
-runs. When a request is read, the request's departure is computed: ``max(arrival, time when a server is free) + S_k``.
-The arrival is the moment when the request's bytes were read. ``S_k`` is the k-th value of ``service_times_ns``. The
-reply is sent when the clock reaches the departure, so an imprecise sleep of the system does no harm.
+runs. When the thread reads a request, the thread computes the request's departure: ``max(arrival, time when a server is
+free) + S_k``. The arrival is the moment when the request's bytes were read. ``S_k`` is the k-th value of
+``service_times_ns``. The reply is sent when the clock reaches the departure. The thread wakes some time before the
+departure, so an imprecise sleep does no harm.
 
 With ``--queues`` the process has several queues, each with ``--servers`` servers. A seeded random number chooses the
-queue of each request. Parts that are drawn at random from a Poisson process are independent Poisson processes. So one
+queue of each request. If a Poisson process is divided at random, the parts are independent Poisson processes. So one
 run measures several independent queues.
 
 The log is written at the end, with six numbers for every request (``Log``), in order of arrival. With ``--spin`` the
 thread never sleeps, and should have a core of its own. Otherwise the thread sleeps until shortly before a departure.
 With ``--real-time`` no program with normal priority delays the thread when it wakes (``clients/load/run/priority.py``).
 
-Left out: stalls, for which the check ``stalls`` stops a server from outside; limits on connections and queues, since
-only the checks load this server. If the log would have over ``LOG_MAX`` requests, the process ends with an error.
+Left out: stalls, since the check ``stalls`` stops a server with signals; limits on connections and queues, since only
+the checks load this server. If the log would have over ``LOG_MAX`` requests, the process ends with an error.
 """
 
 import gc
@@ -47,7 +48,8 @@ PROGRAM = "python -m experiments.selfcheck.queue_server"
 READ_BYTES = 65536
 
 SPIN_NS = 150_000
-"""Time in nanoseconds before a departure in which the server does not sleep, since a sleep may end 0.1 ms late."""
+"""Time in nanoseconds before each departure. The server does not sleep in this time, since a sleep may end 0.1 ms late.
+"""
 
 GRACE_S = 5.0
 """Longest time in seconds for which the server waits, after SIGTERM, for the remaining departures."""
@@ -134,8 +136,9 @@ class QueueServer:
         self._accepted = 0
         self._services = service_times_ns(options.mean_s, options.seed)
         self._coin = random.Random(f"{options.seed}/queue")
-        self._free_ns = [[0] * options.servers for _ in range(options.queues)]  # a heap a queue: when servers are free
-        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap of replies: departure, number, client, reply
+        # for each queue, a heap of the times when the queue's servers are free
+        self._free_ns = [[0] * options.servers for _ in range(options.queues)]
+        self._to_come: list[tuple[int, int, Client, bytes]] = []  # a heap: departure, request's number, client, reply
         self._log = array("q")
         self._number = 0
 
@@ -249,12 +252,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(PROGRAM, "Answers Lookups after service times that are known beforehand.")
     add = parser.add_argument
     add("--servers", type=integer(1, 64), default=1, help="servers of each queue")
-    add("--queues", type=integer(1, 256), default=1, help="number of queues; a seeded random number chooses one")
+    add("--queues", type=integer(1, 256), default=1, help="number of queues; a seeded random choice for each request")
     add("--mean-s", type=seconds(0, 10), default=0.002, help="mean service time, in seconds")
     add("--seed", type=integer(0, 2**31 - 1), default=1, help="seed of the service times and of the chosen queues")
-    waiting = parser.add_mutually_exclusive_group()  # both together would never give the core to another program
-    waiting.add_argument("--spin", action="store_true", help="never sleep")
-    waiting.add_argument("--real-time", action="store_true", help="run before all programs of usual priority")
+    waiting = (
+        parser.add_mutually_exclusive_group()
+    )  # with both options the thread would never leave its core to another program
+    waiting.add_argument("--spin", action="store_true", help="never sleep, and keep a core busy")
+    waiting.add_argument("--real-time", action="store_true", help="run before all programs of normal priority")
     add("--log", type=Path, metavar="FILE", help="file for the times of all requests, written at the end")
     options = Options(**vars(parser.parse_args(arguments)))
     if options.real_time:

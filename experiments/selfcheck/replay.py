@@ -4,16 +4,16 @@ An open loop with Poisson arrivals loads a queue server to 0.7 of its capacity. 
 request's bytes were read. From these moments and the seeded service times, ``theory.lindley`` computes the moment when
 every reply was due. The n-th request that the client sent on a connection is the n-th request that the server read on
 this connection. The response time in the client's records must be near the computed time. The difference of the two
-times is the time on the wire, plus the lateness of both sides. For a request with a large difference, the clock
-readings of both sides show where the request was late.
+times is the time on the wire, plus the lateness of client and server. For a request with a large difference, the clock
+readings of client and server show where the request was late.
 
-The check runs twice. In the first run, as in every load on this machine, other programs sometimes take a core for some
-milliseconds, which lengthens the times. In the second run server and client have real-time priority, if the system
-allows this. Only the client's records, clock and schedule can then be the cause of an error.
+The check runs twice. In the first run, other programs sometimes take a core for some milliseconds, and so lengthen the
+times. In the second run server and client have real-time priority, if the system allows real-time priority. Only the
+client's records, clock and schedule can then be the cause of an error.
 
 The warm-up, in which connections are made, is replayed but not judged. Requests in moments in which the hypervisor took
 a core (``steal.py``) are left out, and are counted. If more than a tenth of the requests are left out, the finding
-fails, and gives this reason.
+fails, and says that steal is the reason.
 """
 
 import tempfile
@@ -85,7 +85,7 @@ class Compared:
         return np.asarray(self.late_ns.sum(axis=0))
 
     def due_after(self, passed_s: float) -> "Compared":
-        """Copy that has only the requests that were due at least ``passed_s`` after the first request."""
+        """Copy without the requests of the first ``passed_s`` seconds. The first request's due time is the start."""
         late = self.due_ns >= self.due_ns.min(initial=2**62) + int(passed_s * 1e9)
         return Compared(self.due_ns[late], self.done_ns[late], self.late_ns[:, late])
 
@@ -133,7 +133,7 @@ def _replay(servers: int, real_time: bool, scale: Scale) -> tuple[Compared, Stea
 def compare(log: Log, records: RawRecords, options: Options) -> Compared:
     """Matches every request of the server's log with the client's record of the same request.
 
-    Raises LoadFailed if only one side has a request, or if log and records contradict each other.
+    Raises LoadFailed if a request is missing in the log or in the records, or if log and records contradict each other.
     """
     services_ns = service_times_ns(options.mean_s, options.seed)
     responses_ns = np.array(lindley(log.arrival_ns.tolist(), services_ns, options.servers), dtype=np.int64)
@@ -141,7 +141,7 @@ def compare(log: Log, records: RawRecords, options: Options) -> Compared:
     at_client = np.lexsort((records.sent_ns, records.connection))
     if not np.array_equal(log.connection[at_server], records.connection[at_client]):
         raise LoadFailed(f"the server had {len(at_server)} requests, the client's records {len(at_client)}")
-    order = at_client[np.argsort(at_server)]  # index in the records of each request of the log
+    order = at_client[np.argsort(at_server)]  # for each request of the log: its index in the records
     due_ns, sent_ns, done_ns = (column[order] for column in (records.due_ns, records.sent_ns, records.done_ns))
     impossible = int(((sent_ns > log.arrival_ns) | (due_ns > sent_ns)).sum())
     if impossible:

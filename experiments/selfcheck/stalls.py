@@ -1,14 +1,14 @@
 """Stalls: the load client must measure the delay of requests that are due in a pause of the server.
 
 The null server answers every request at once. SIGSTOP stops this server for 200 ms in every 10 s. This pause is a
-stall. To a client a stall looks like a pause of a virtual machine or a long garbage collection. The signal comes at an
-exact time; a sleep of the server itself would end late. Requests are due at a constant rate, for which the server needs
-under 2 % of its core. So a request is answered at once, or waits for the rest of a stall. The 2 % of requests that are
-due in a stall wait from 0 to 200 ms, uniformly. Over whole periods the p99 is then 100 ms, the p99.5 150 ms and the
-p99.9 190 ms (``theory.stalled_quantile_s``), at any position of the stall in its period.
+stall. To a client a stall looks like a pause of a virtual machine or a long garbage collection. A signal comes at an
+exact time; a sleep in the server would end late. Requests are due at a constant rate, for which the server needs under
+2 % of its core. So a request is answered at once, or waits for the rest of a stall. The 2 % of requests that are due in
+a stall wait from 0 to 200 ms, uniformly. Over whole periods of 10 s the p99 is then 100 ms, the p99.5 is 150 ms and the
+p99.9 is 190 ms (``theory.stalled_quantile_s``). The position of the stall in its period does not matter.
 
 A closed loop with one connection has only one request in each stall. The p99 of the closed loop is therefore the p99 of
-a server that never stops (coordinated omission). The check shows this error, too.
+a server that never stops. This error is called coordinated omission, and the check shows the error, too.
 """
 
 import os
@@ -26,14 +26,14 @@ from experiments.selfcheck.theory import stalled_quantile_s
 STALL_S = 0.2
 
 RATE_HZ = 100 + 1 / 60
-"""Rate of the open loop. At this rate 20 requests are due in a stall, 10 ms apart. A period is not a multiple of the
-time between requests. So the requests of six stalls are due at different times within the stall. The server needs some
-50 µs for each request, mostly to wake up."""
+"""Rate of the open loop, in requests a second. 20 requests are due in a stall, 10 ms apart. A period is not a multiple
+of the time between two requests. So in six successive stalls, the requests are due at different times after the stall's
+start. The server needs some 50 µs for each request, mostly to wake up."""
 
 CONNECTIONS = 16
 
 CLOSED_SHARE_MAX = 0.1
-"""Limit for the p99 of a closed loop, as a share of the true p99. A p99 up to this limit shows the error."""
+"""Limit for the p99 of a closed loop, as a share of the true p99. A p99 up to this limit shows coordinated omission."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def _measure(scale: Scale, expected_ms: list[float]) -> list[Finding]:
 
 @contextmanager
 def stalls(pid: int, stall_s: float, every_s: float) -> Iterator[None]:
-    """Context in which a thread stops a process for ``stall_s`` in every ``every_s``, first after half a period. At the
-    end of the context, also after an error, the process runs again."""
+    """Context in which a thread stops a process for ``stall_s`` seconds, once in every ``every_s`` seconds. The first
+    stall comes after half a period. The process always runs again when the context has ended, also after an error."""
     stop = threading.Event()
 
     def stall() -> None:

@@ -7,13 +7,13 @@ measured sweep: pairs in robbed rounds are lost, each block has a trimmed mean, 
 project's own judging code runs, at the looks of a sweep: intervals, sign-flip test, Holm's correction, the gate on the
 A/A pair.
 
-If the arms differ in their noise, the typical ratio is not the injected ratio. The true ratio is then the mean of all
-block values of the family. Coverage is the share of intervals that contain the true ratio. The bounds of coverage are
-wider than chance requires: with 10,000 intervals in each family, the coverage has a standard error of about 0.25 %.
-With Holm's correction the true share of false differences may be the full 5 %. So the bound on the observed share
-allows for chance: correct statistics pass with a probability of 99 %. A further check applies the gate on arrivals to
-Poisson arrivals and to other arrivals. ``check`` takes a minute and a half on one core. Left out: the gates that need
-measurements of a machine.
+If the two arms have different noise, the typical ratio may differ from the injected ratio. The true ratio is then the
+mean of all block values of the family. Coverage is the share of intervals that contain the true ratio. With 10,000
+intervals in each family, the coverage has a standard error of about 0.25 %. The bounds of coverage are four standard
+errors or more from 95 %. With Holm's correction, equal arms may be called different in 5 % of the sweeps, and chance
+may give a larger share. So the bound on the observed share is higher: correct statistics pass with a probability of 99
+%. A further check applies the gate on arrivals to Poisson arrivals and to other arrivals. ``check`` takes a minute and
+a half on one core. Left out: the gates that need measurements of a machine.
 """
 
 import math
@@ -54,7 +54,8 @@ COVERED_LOW, COVERED_HIGH, COVERED_WITH_LOOKS, FALSE_MAX = 0.935, 0.965, 0.94, 0
 coverage with looks. ``FALSE_MAX``: largest true share of the sweeps in which equal arms are called different."""
 
 DROPPED_SHARE = 0.03
-"""Share of a comparison's blocks that a gate drops, independent of their values."""
+"""Share of a comparison's blocks that a gate drops. The choice of these blocks is random, and does not depend on the
+blocks' values."""
 
 ROBBED_SHARE, ROBBED_PAIRS = 0.1, 0.4
 """``ROBBED_SHARE``: share of robbed blocks, in which other processes take the cores. ``ROBBED_PAIRS``: largest share of
@@ -132,7 +133,7 @@ def drawn(draw: Draw, sources: Sequence[Source], experiments: int, rng: np.rando
 
 
 def _block_values(log_ratios: Numbers, rng: np.random.Generator) -> Numbers:
-    """Trimmed means of all blocks. Pairs that robbed blocks lose do not count."""
+    """Trimmed means of all blocks. Lost pairs of robbed blocks do not count."""
     experiments, blocks, pairs = log_ratios.shape
     trimmed = ENDS[FIXED].limits.trimmed
     robbed = rng.random((experiments, blocks)) < ROBBED_SHARE
@@ -148,8 +149,8 @@ def of_family(name: str, of: Drawn) -> Iterator[Finding]:
 
 
 def of_end(name: str, of: Drawn, end: str, judge: Judge = judge_values) -> Iterator[Finding]:
-    """Findings on a family's sweeps with the plan ``ENDS[end]``. Tests also pass a wrong ``judge``, for which findings
-    must fail."""
+    """Findings on a family's sweeps with the plan ``ENDS[end]``. Tests also pass a faulty ``judge``, and expect failed
+    findings."""
     runs = _judged(of, ENDS[end], judge)
     if end == FIXED:
         share = _covered(of, runs)
@@ -245,6 +246,6 @@ def _share(outcomes: Iterable[bool]) -> float:
 
 
 def _at_most(share: float, n: int) -> float:
-    """Bound on the share that is observed in n trials. If the true share is at most ``share``, the observed share
-    exceeds the bound with a probability of 1 % at most."""
+    """Upper bound on the share of n trials that have an outcome. If the outcome's probability is at most ``share``, the
+    observed share exceeds the bound with a probability of 1 % at most."""
     return bisect_left(range(n + 1), _CHANCE, key=lambda seen: float(scipy.special.bdtr(seen, n, share))) / n

@@ -1,11 +1,12 @@
 """Moments of steal. In such a moment the hypervisor gave cores of this machine to other machines, and no program could
 run on these cores.
 
-The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). A thread reads the count every 20 ms. A moment ends
-at the reading at which the count has risen, and begins two readings earlier. The count rose after the previous reading,
-but the counted tick may have begun before that reading.
+The kernel counts steal in ticks of 10 ms (``/proc/stat``, proc(5)). A thread reads the count every 20 ms. If the count
+has risen at a reading, a moment ends at this reading, and begins two readings earlier. One reading earlier would be too
+late: the counted tick may have begun before the previous reading.
 
-Left out: systems other than Linux, on which no moment is found; stalls with other causes, which must count in a check.
+Left out: systems other than Linux, on which the thread finds no moment; stalls with other causes, since a check must
+count these stalls.
 """
 
 import threading
@@ -43,7 +44,7 @@ class StealWatch:
         self._thread.join()
 
     def overlaps(self, from_ns: NDArray[np.int64], to_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mask of time spans, which is True for each span that overlaps a moment of steal. The times are readings of
+        """For each time span: True if the span overlaps a moment of steal. The times are readings of
         ``time.perf_counter_ns``."""
         hit = np.zeros(len(from_ns), dtype=np.bool_)
         for began_ns, ended_ns in self.moments:

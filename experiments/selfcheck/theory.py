@@ -2,8 +2,9 @@
 
 - ``Mmc``: Poisson arrivals, exponential service times, and ``servers`` servers that serve requests in the order of
   arrival. The exact distribution follows from Erlang's C formula.
-- ``lindley``: arrivals and service times that are given. The recursion of Kiefer and Wolfowitz over the remaining work
-  of each server gives every response time. With one server this recursion is Lindley's recursion.
+- ``lindley``: arrivals and service times that are given. The recursion of Kiefer and Wolfowitz computes each server's
+  remaining work at every arrival, and so gives every response time. With one server this recursion is Lindley's
+  recursion.
 - ``stalled_quantile_s``: a server that answers at once, except in stalls at regular times.
 
 Source: any textbook of queueing, such as Gross and Harris, *Fundamentals of Queueing Theory*, chapter 3 (M/M/c) and the
@@ -36,7 +37,7 @@ class Mmc:
     def waiting_share(self) -> float:
         """Share of requests that find all servers busy: Erlang's C."""
         load = self.servers * self.utilisation
-        blocked = 1.0  # Erlang's B, computed for one server more each time
+        blocked = 1.0  # Erlang's B, for 0 servers, then for 1, 2 and so on
         for servers in range(1, self.servers + 1):
             blocked = load * blocked / (servers + load * blocked)
         return blocked / (1 - self.utilisation * (1 - blocked))
@@ -49,12 +50,13 @@ class Mmc:
     def share_over(self, time_s: float) -> float:
         """Share of requests whose response time is longer than ``time_s``."""
         served, left = time_s / self.service_s, time_s * self._leaving_hz
-        # a request that waits is over this time with the probability exp(-served) * (1 + served * factor)
+        # a request that waits takes longer than time_s with the probability exp(-served) * (1 + served * factor)
         factor = float(scipy.special.exprel(served - left))  # (exp(x) - 1) / x, and 1 at 0
         return math.exp(-served) * (1 + self.waiting_share * served * factor)
 
     def quantile_s(self, share: float) -> float:
-        """Quantile of response times: ``share`` of the requests, over 0 and under 1, take at most this time."""
+        """Quantile of response times: the time that a share of the requests does not exceed. ``share`` is over 0 and
+        under 1."""
         longest_s = self.service_s
         while self.share_over(longest_s) > 1 - share:
             longest_s *= 2
@@ -88,10 +90,10 @@ def lindley(arrivals_ns: Iterable[int], services_ns: Iterable[int], servers: int
 
 
 def stalled_quantile_s(share: float, stall_s: float, every_s: float) -> float:
-    """Quantile of response times at a server that answers at once, except in stalls of ``stall_s``, one stall in every
-    ``every_s``.
+    """Quantile of response times at a server that answers at once, except in stalls. A stall takes ``stall_s`` seconds,
+    and one stall begins in every ``every_s`` seconds.
 
-    Requests are due at regular times. A request that is due in a stall waits for the rest of the stall. This rest is
-    uniform from 0 to ``stall_s``.
+    Requests are due at regular times. A request that is due in a stall waits for the end of the stall. This wait is
+    uniformly distributed from 0 to ``stall_s``.
     """
     return max(0.0, stall_s * (1 - (1 - share) * every_s / stall_s))

@@ -1,5 +1,6 @@
-"""Results for readers: sentences, tables, figures, reports and the cells of notebooks. Measures and judges nothing.
+"""Results for readers: sentences, tables, figures, reports and the cells of notebooks. These modules measure and judge
+nothing.
 
-Questions, claims, figures and sections are arguments of the functions here (``content``). So no module here names a
-study or a transport.
+A study passes its questions, claims, figures and sections to ``content``. So no module of this package names a study or
+a transport.
 """

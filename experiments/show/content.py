@@ -1,8 +1,8 @@
 """Content of a study's part for readers, as plain values: answers, claims, pictures and sections.
 
-A study has parts, and a part has one sweep: a measurement in blocks. ``Shows`` has the functions of a part. ``read``
-judges a folder of results, and calls the functions of the folder's part. Left out: the appearance of the content, and
-the rules of the judgement (``judge``).
+A study has parts, and a part has one sweep: a measurement in blocks. ``Shows`` describes the functions with which a
+part makes its content. ``read`` judges a folder of results, and calls the functions of the folder's part. Left out: the
+layout of the content, and the rules of the judgement (``judge``).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ ClaimVerdict = Literal["CONFIRMED", "CONTRADICTED", "INCONCLUSIVE", "NOT TESTABL
 the claim was not measured (``not_measured``)."""
 
 NOWHERE: Mapping[str, Path] = MappingProxyType({})
-"""No folders of other parts: the default of ``read``."""
+"""Default of the argument ``beside`` of ``read``: no folders of other parts."""
 
 NO_VALUE = "Not answered: no block has a value that passed the gates."
 
@@ -46,7 +46,7 @@ class Answer:
 
     question: str
     sentence: str
-    """Answer in a sentence, with a number. Empty if gates refused every block of the answer."""
+    """Answer in a sentence, with a number. Empty if gates refused every block of the answer's comparisons."""
     deciding: tuple[Judged, ...]
     """Comparisons whose verdicts decide the answer."""
     further: tuple[Judged, ...] = ()
@@ -62,8 +62,8 @@ class Answer:
     to_decide: str | None = None
     """Sentence with the command that would decide an undecided answer. None for a decided answer."""
     titles: Mapping[Measure, str] = field(default_factory=dict)
-    """Titles of the forest plots, by measure. By default the question is the title of the first plot, and is a part of
-    the titles of the other plots."""
+    """Titles of the forest plots, by measure. By default the title of the first plot is the question. The titles of the
+    other plots contain the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ Data = TypeVar("Data")
 
 
 def decided(confirmed: bool, contradicted: bool) -> ClaimVerdict:
-    """Verdict on a claim that the data may confirm, or else contradict, or leave undecided."""
+    """Verdict on a claim: CONFIRMED, else CONTRADICTED, else INCONCLUSIVE."""
     return "CONFIRMED" if confirmed else "CONTRADICTED" if contradicted else "INCONCLUSIVE"
 
 
@@ -95,9 +95,9 @@ class Entry(Generic[Data]):
     text: str
     finding: Callable[[Data], Finding]
     part: str = ""
-    """Name of the part whose data decide the claim, if the study's claims belong to several parts."""
+    """Name of the part whose data decide the claim. Empty if one part decides all claims of the study."""
     place: str = ""
-    """Place of the claim in the document, such as a page, if the study's page names the place."""
+    """Place of the claim in the document, such as a page number. Empty if the study's page does not name the place."""
 
     def claim(self, data: Data) -> Claim:
         """Claim with the verdict that ``data`` gives."""
@@ -133,15 +133,15 @@ class Seen:
     after: Mapping[str, Judgement] = field(default_factory=dict)
     """Judgements of the sweeps that were measured before or after the part's sweep, by the parts' names."""
     runs: tuple[object, ...] = ()
-    """Judgements of the runs of other kinds than a sweep, such as cold starts."""
+    """Judgements of runs that are not sweeps, such as cold starts."""
     environment: Environment | None = None
     """Record of the machine. None if the folder of results has no record."""
     version: Version = UNKNOWN
     """Version of the measured servers, clients and peers, compared with the present sources."""
     foretold: Sequence[Foretold] = ()
-    """Predictions for the sweep's arms, made before the sweep. An arm is a server under a load."""
+    """Predictions for the sweep's arms. The predictions were made before the sweep. An arm is a server under a load."""
     beside: Mapping[str, Judgement] = field(default_factory=dict)
-    """Judgements of the sweeps of other recorded parts that decide claims of this part, by the parts' names."""
+    """Judgements of other recorded parts, by the parts' names. These parts' sweeps decide some claims of this part."""
 
     def of(self, judged: type[Data]) -> Data | None:
         """Judgement of this type among ``runs``. None if no run of this kind was measured."""
@@ -195,7 +195,7 @@ class Content:
     pictures: tuple[Picture, ...] = ()
     sections: tuple[Section, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Names of the part's peers that were not built, and so are missing in these results."""
+    """Names of the part's peers (servers in other languages) that were not built. These results lack such a peer."""
     document: str = ""
     """Document that the study reproduces, in Markdown. Empty if the study reproduces no document."""
 
@@ -206,8 +206,8 @@ class Content:
 
     @property
     def reach(self) -> str:
-        """Sentence on the largest change that a further run may make to the ratios of the answers. Empty without
-        earlier runs."""
+        """Sentence on the ratios of the answers: the largest change that a further run may make. Empty without earlier
+        runs."""
         answers = " ".join(answer.sentence for answer in self.answers)
         return reach_of_all(answers, (judged for answer in self.answers for judged in answer.deciding))
 
@@ -228,8 +228,8 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
     """Judge a folder of results, and make the content of the folder's part. Raises UsageError for a part not in
     ``parts``.
 
-    Sweeps that were measured before or after the part's sweep are in folders inside ``folder``, with the names of their
-    parts. ``beside``: the folders of other parts that decide claims of this part.
+    The results of sweeps that were measured before or after the part's sweep are in subfolders of ``folder``. A
+    subfolder has the name of its sweep's part. ``beside``: the folders of other parts that decide claims of this part.
     """
     main = judged(folder)
     if main.sweep.part not in parts:
@@ -257,8 +257,8 @@ def read(folder: Path, parts: Mapping[str, Shows], beside: Mapping[str, Path] = 
 def content(part: Shows, seen: Seen) -> Content:
     """Make the content of a part from the measurements.
 
-    An answer without a figure gets the forest plot of its comparisons. If gates refused every block of an answer,
-    ``NO_VALUE`` replaces the sentence, and the forest plot has no data.
+    An answer without a figure gets a forest plot of its comparisons. If gates refused every block of an answer's
+    comparisons, ``NO_VALUE`` replaces the answer's sentence, and the forest plot has no data.
     """
     answers, pictures = [], list(part.pictures(seen))
     for number, answer in enumerate(part.answers(seen), 1):
@@ -304,7 +304,8 @@ def left_out(peers: Sequence[str], sweep: Sweep) -> Iterator[str]:
 def judged(folder: Path) -> Judgement:
     """Judge the sweep of a folder by the sweep's own limits. Raises UsageError.
 
-    With a record of the machine, the judgement includes the deviation between earlier runs on a machine of this kind.
+    If the folder has a record of the machine, the judgement includes the deviation between earlier runs on a machine of
+    the same kind.
     """
     judgement = judge(read_sweep(folder), counting(read_blocks(folder)))
     if not (folder / ENVIRONMENT_FILE).exists():

@@ -1,7 +1,7 @@
 """Cells of notebooks: state, figures, answers, tables and the replication card of a folder of results.
 
-A notebook measures and computes nothing. A ``Drawn`` or ``Told`` as the last line of a cell displays itself, by
-``_repr_png_`` or ``_repr_markdown_``. In a terminal the object prints as text.
+A notebook measures and computes nothing. A notebook displays a ``Drawn`` or ``Told`` that is the last line of a cell,
+by the methods ``_repr_png_`` and ``_repr_markdown_``. In a terminal the object prints as text.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Texts of numbers for readers, such as ``0.290``, and of intervals, such as ``0.280 to 0.300``.
 
-An interval is over blocks; a block is one repetition of the whole measurement.
+An interval is computed from the values of blocks. A block is one repetition of the whole measurement.
 """
 
 import math
@@ -12,8 +12,8 @@ NOTHING = "–"
 """Sign for a missing value."""
 
 INTERVAL_BLOCKS_MIN = 3
-"""Smallest number of values for which an interval is shown. The 95 % interval of two values is 25 standard errors wide,
-and is useless."""
+"""Smallest number of values for which an interval is shown. With two values, the 95 % interval is useless: the interval
+is 25 standard errors wide."""
 
 TOO_FEW = "too few blocks for an interval"
 
@@ -30,8 +30,8 @@ bound."""
 
 
 def number(value: float) -> str:
-    """Text with three significant digits, or all digits of the integer part: ``0.290``, ``12,412``. Under 0.0001, and
-    from 10^6 on, two digits and an exponent."""
+    """Text of a number, with three significant digits, or with all digits of the integer part: ``0.290``, ``12,412``. A
+    number under 0.0001, or from 10^6 on, has two digits and an exponent."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     if not 0.0001 <= abs(value) < 1e6:
@@ -45,9 +45,8 @@ def number(value: float) -> str:
 def ratio_words(estimate: Estimate) -> tuple[str, str]:
     """Texts of a ratio and of its interval, as ``0.280 to 0.300``. The second text is a dash if no interval is shown.
 
-    The ratio has three significant digits, and both ends have as many decimals. All three texts get up to two more
-    decimals if unequal numbers have equal texts. A text that equals a bound of the verdicts gets more decimals too, if
-    the number does not equal the bound.
+    The ratio has three significant digits, and both ends of the interval have as many decimals as the ratio. The ratio
+    and both ends get up to two more decimals if the decimals do not show all differences (``_tells_apart``).
     """
     value, low, high = estimate.value, estimate.low, estimate.high
     if not has_interval(estimate):
@@ -65,7 +64,7 @@ def ratio_words(estimate: Estimate) -> tuple[str, str]:
 
 
 def ratio_with_ends(of: Estimate) -> str:
-    """Text of a ratio and its interval: ``0.290 (0.280 to 0.300)``. The ratio alone if no interval is shown."""
+    """Text of a ratio and its interval: ``0.290 (0.280 to 0.300)``. Without the interval if no interval is shown."""
     value, ends = ratio_words(of)
     return f"{value} ({ends})" if has_interval(of) else value
 
@@ -76,8 +75,8 @@ def range_words(low: float, high: float) -> str:
 
 
 def spread_words(ratios: Sequence[float]) -> str:
-    """Text of the ratios of several runs: ``0.280 to 0.300`` for three ratios or more, ``0.280 and 0.300`` for two. A
-    single ratio is a plain number."""
+    """Text of the ratios of several runs: ``0.280 to 0.300`` for three ratios or more, ``0.280 and 0.300`` for two
+    ratios. The text of a single ratio is ``number`` of the ratio."""
     if len(ratios) == 1:
         return number(ratios[0])
     words = range_words(min(ratios), max(ratios))

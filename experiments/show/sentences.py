@@ -1,9 +1,9 @@
 """Sentences about judged comparisons. A sentence states no more than the verdict allows.
 
 ``ratio_sentence`` expresses a verdict in words, for a study, the report and ``compare``. The verdict determines the
-sentence, which has the ratio and the interval. Without a verdict, the sentence has the number of blocks that would
-decide, or the gate that withholds the verdict. A gate is a check of the measurements. Left out: the choice and the
-order of sentences.
+sentence, which gives the ratio and the interval. Without a verdict, the sentence gives the number of blocks that would
+decide the comparison, or the gate that withholds the verdict. A gate is a check of the measurements. Left out: the
+choice and the order of sentences.
 """
 
 import math
@@ -38,7 +38,8 @@ REACH_SAID = 0.005
 """Smallest change of a ratio by a further run that is worth a sentence, as a log-ratio."""
 
 HOUR_S = 3600.0
-"""Shortest time between runs, in seconds, with which a sentence on a further run says "another hour"."""
+"""Shortest time between earlier runs, in seconds. If the time is shorter, the sentence on a further run does not say
+"another hour"."""
 
 _INTERVAL = re.compile(r"\([^() ]+ to [^() ]+\)")
 """Pattern of an interval in the text of an answer."""
@@ -49,20 +50,21 @@ _WHAT: Mapping[Measure, str] = {"response": "time", "cpu": "processor time", "wa
 def ratio_sentence(judged: Judged, above_label: str, below_label: str) -> str:
     """Sentences on a comparison: ``Sockets take 0.290 of the time of gRPC (0.280 to 0.300).``
 
-    The labels are words for the two arms, in the form that stands inside a sentence. The sentences mention the change
-    that a further run may make only if this change would undo the verdict. ``reach_sentences`` has every change.
+    The labels are words for the two arms, in the form that stands inside a sentence. A further run may change the
+    ratio. The sentences mention this change only if the change would undo the verdict. ``reach_sentences`` mentions
+    every change.
     """
     return " ".join((_begun(" ".join(_told(judged, above_label, below_label))), *_reservations(judged, is_brief=True)))
 
 
 def reach_sentences(judged: Iterable[Judged]) -> tuple[str, ...]:
-    """Sentences on the change that a further run may make to each ratio. Empty without earlier runs."""
+    """Sentences on each ratio: the change that a further run may make. Empty without earlier runs."""
     moved = ((each.comparison.title, each.between) for each in judged if _is_moved(each))
     return tuple(f"{title}: {_between(between)}" for title, between in moved if between)
 
 
 def reach_of_all(answers: str, judged: Iterable[Judged]) -> str:
-    """Sentence on the largest change that a further run may make to the ratios in these answers. Empty without earlier
+    """Sentence on the ratios in these answers: the largest change that a further run may make. Empty without earlier
     runs.
 
     ``In another hour, 4 of these ratios may differ by up to 5.8 %, as 16 earlier runs show.``
@@ -101,8 +103,8 @@ def verdict_words(judged: Judged) -> str:
 
 
 def undecided_words(judged: Judged) -> str:
-    """Text on an undecided comparison: the blocks that would decide (``about 24 blocks``), or the refusing gate (``gate
-    5``). Empty for a decided comparison."""
+    """Text on an undecided comparison: the number of blocks that would decide the comparison (``about 24 blocks``), or
+    the gate that refuses the comparison (``gate 5``). Empty for a decided comparison."""
     if judged.decided or not judged.rulings:
         return ""
     if judged.refusals:
@@ -139,7 +141,7 @@ def state_sentences(judgement: Judgement) -> Iterator[str]:
 
 
 def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
-    """Sentence with the command that would decide these comparisons. None if all are decided."""
+    """Sentence with the command that would decide these comparisons. None if all comparisons are decided."""
     found = [judgement.judged[name] for name in names if name in judgement.judged]
     undecided = [each for each in found if not each.is_settled]
     command = f"python -m experiments run {judgement.sweep.part}"
@@ -160,8 +162,8 @@ def to_decide(judgement: Judgement, names: Sequence[str]) -> str | None:
 
 
 def _blocks_needed(judged: Judged) -> int | None:
-    """Total number of blocks that would decide the comparison, including blocks that gates left out. None if over 1,000
-    or unknown."""
+    """Total number of blocks that would decide the comparison, including blocks that gates left out. None if this
+    number is over 1,000 or unknown."""
     needed = [each.blocks_needed for each in judged.rulings if each.verdict is Verdict.INCONCLUSIVE]
     known = [blocks for blocks in needed if blocks is not None]
     return max(known) + len(judged.dropped) if known and len(known) == len(needed) else None
@@ -176,7 +178,8 @@ def take(label: str) -> str:
 
 
 def _told(judged: Judged, above: str, below: str) -> Iterator[str]:
-    """Sentences on a comparison, by the kind of the comparison. The first sentence begins in lower case."""
+    """Sentences on a comparison. The kind of the comparison selects the sentences. The first sentence begins in lower
+    case."""
     kind = judged.comparison.kind
     if judged.load_share is not None:
         yield f"{_sized(judged, above, below)}."
@@ -276,8 +279,8 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences that follow a ratio: on plain means that disagree with the ratio, on the change by a further run, and
-    on the blocks that would decide.
+    """Sentences that follow a ratio. The sentences are on plain means that disagree with the ratio, on the change that
+    a further run may make, and on the number of blocks that would decide the comparison.
 
     With ``is_brief``, the change is mentioned only if it would undo the verdict.
     """
@@ -306,13 +309,13 @@ def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
 
 
 def _is_moved(judged: Judged) -> bool:
-    """True if the comparison is a decided comparison of different arms, and the deviation between earlier runs is
-    known."""
+    """True if the comparison has different arms and is decided, and if the deviation between earlier runs is known."""
     return judged.between is not None and judged.decided and judged.comparison.kind != "same"
 
 
 def _between(known: Deviation) -> str:
-    """Sentence on the change that a further run may make to a ratio, by the deviation between earlier runs."""
+    """Sentence on the change that a further run may make to a ratio. The change is computed from the deviation between
+    earlier runs."""
     later, apart = _later(known)
     runs = f"{known.runs} earlier runs on such a machine{apart}"
     if known.reach < REACH_SAID:
@@ -321,9 +324,9 @@ def _between(known: Deviation) -> str:
 
 
 def _later(known: Deviation) -> tuple[str, str]:
-    """Two texts: on the time of the further run, and on the time between the earlier runs.
+    """Two texts: the first on the time of the further run, the second on the time between the earlier runs.
 
-    Earlier runs within one hour show only the deviation of a run some minutes later.
+    If the earlier runs were within one hour, their deviation holds only for a further run some minutes later.
     """
     return ("In another hour", "") if known.over_s >= HOUR_S else ("In a run some minutes later", ", minutes apart,")
 
@@ -334,7 +337,8 @@ def _percent_more(log: float) -> str:
 
 
 def _begun(sentence: str) -> str:
-    """Sentence that begins with a capital letter. A first word with capitals inside, such as gRPC, stays unchanged."""
+    """The sentence, with a capital letter at its beginning. A first word that contains a capital letter, such as gRPC,
+    stays unchanged."""
     return sentence[:1].upper() + sentence[1:] if sentence.split(" ")[0].islower() else sentence
 
 

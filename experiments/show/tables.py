@@ -1,8 +1,8 @@
 """Tables of a judged sweep, as Markdown: comparisons, arms, refusals by gates, lost slices, and the machine.
 
-An arm is a server under a load. An interval has a column beside its number. A missing value is a dash. ``†`` marks a
-time that client and server together determine. ``§`` marks a time that a gate, a check of the measurements, refuses.
-Left out: the order of tables, and all sentences but ``rounds_sentence``.
+An arm is a server under a load. Each interval stands in the column after its number. A dash stands for a missing value.
+``†`` marks a time that client and server together determine. ``§`` marks a time that a gate, a check of the
+measurements, refuses. Left out: the order of tables, and all sentences but ``rounds_sentence``.
 """
 
 from collections import Counter
@@ -120,7 +120,7 @@ def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
 
 
 def _is_load_limited(judgement: Judgement, judged: Judged) -> bool:
-    """True if the load was near its limit in one of the two arms. False for processor times, which only the server
+    """True if the load was near its limit in one of the two arms. False for processor times, which the server alone
     determines."""
     return judged.comparison.measure != "cpu" and any(judgement.limited(judged))
 
@@ -129,8 +129,8 @@ def bounded(judgement: Judgement, judged: Judged) -> str:
     """Text of a ratio of rates, lower arm ÷ upper arm, with its interval and its bound.
 
     A server on which the load was at its limit can answer more. So the ratio is a bound if the load was at its limit on
-    one arm alone: "at least" for the lower arm, "at most" for the upper arm. If the load was at its limit on both arms,
-    the text has no bound, and has the mark ``†``.
+    one arm alone. The text then begins with "at least" if this arm is the lower arm, and with "at most" if this arm is
+    the upper arm. If the load was at its limit on both arms, the text has the mark ``†`` and no bound.
     """
     above, below = judgement.limited(judged)
     bound = "" if above == below else "at least " if below else "at most "
@@ -140,7 +140,7 @@ def bounded(judgement: Judgement, judged: Judged) -> str:
 def points(judgement: Judgement) -> Table:
     """Table of the points: the factors with several levels, the mean, percentiles and processor time of each arm.
 
-    An arm whose requests are all of one type has only the line of this type.
+    If all requests of an arm have one type, the arm has only the line of this type.
     """
     found = measured(judgement.sweep, judgement.blocks).values()
     types = Counter(point.arm for point in found)
@@ -178,7 +178,7 @@ def points(judgement: Judgement) -> Table:
 def refusals(judgement: Judgement) -> Table:
     """Table of the refusals by gates, with a line for each comparison and gate.
 
-    A comparison without a value in any block has a line in this table only.
+    A comparison that has no value in any block is in no other table.
     """
     lines = [line for judged in judgement.judged.values() for line in _refused(judged)]
     for each in judgement.sweep.comparisons if judgement.blocks else ():
@@ -188,7 +188,7 @@ def refusals(judgement: Judgement) -> Table:
 
 
 def left_out(judgement: Judgement) -> Table:
-    """Table of the number of each arm's lost slices, by the reason of the loss."""
+    """Table of lost slices: the number for each arm and each reason of a loss."""
     lines, seen = [], [block.slices for block in judgement.blocks]
     fates = Counter(pair for each in seen for pair in zip(each.arm, each.fate, strict=True))
     for place, arm in enumerate(judgement.sweep.arms):
@@ -201,8 +201,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on rounds and blocks: the rounds left out, with the programs that took the cores; the blocks run again;
-    and the blocks in which over half of the rounds lost time."""
+    """Sentences on rounds that were left out, on the programs that took the cores, on blocks that were run again, and
+    on blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]
@@ -221,8 +221,8 @@ def rounds_sentence(judgement: Judgement) -> str:
 
 
 def _who_took(rounds: Sequence[RoundSeen]) -> str:
-    """Words on the programs that took the cores in these rounds, with the processor times if foreign processes were
-    watched."""
+    """Words on the programs that took the cores in these rounds. If foreign processes were watched, the words give the
+    processor times, too."""
     foreign = [each.foreign_ticks for each in rounds if each.foreign_ticks is not None]
     if not foreign:
         return "the hypervisor took the cores"
@@ -304,8 +304,7 @@ def _level(name: str, point: Point) -> str:
 
 
 def _twin(twins: set[Setting], point: Point) -> str:
-    """Words for the server of an A/A pair: ``first server`` or ``second server``. Empty for an arm outside every
-    pair."""
+    """Words for the server of an A/A pair: ``first server`` or ``second server``. Empty for an arm in no pair."""
     if point.arm.setting not in twins:
         return ""
     return "second server" if point.arm.copy else "first server"

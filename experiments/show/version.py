@@ -1,9 +1,10 @@
-"""Version of a recording's servers: the present version, or an earlier version with the changes since.
+"""Version of a recording's servers: the present version, or an earlier version, with the sources that have changed
+since.
 
 Every page states the version beside its numbers. The fingerprint of the sources decides the version
-(``results/fingerprint.py``). The version of Python does not count here: a page may be made on another Python, and the
-table of the machine has the measured Python. A recording without a fingerprint counts as a recording of an earlier
-server.
+(``results/fingerprint.py``). The version of Python does not count: a page may be made with another Python than the
+measurement. The table of the machine names the Python of the measurement. A recording without a fingerprint counts as a
+recording of an earlier server.
 """
 
 import re
@@ -40,7 +41,7 @@ class Version:
 
     @property
     def words(self) -> str:
-        """Version in a few words, for a table's cell or for a part of a sentence."""
+        """Version in a few words, which fit into a table's cell or a sentence."""
         return THIS if self.is_this else f"{EARLIER}, {self.measured_on or 'of an unknown day'}"
 
     @property
@@ -71,8 +72,8 @@ def without(report: str) -> str:
 
 
 def of(environment: Environment | None, settings: Sequence[Setting]) -> Version:
-    """Version of a recording, by the sources that these settings select. The first call blocks for some 0.3 s. Raises
-    OSError, SyntaxError."""
+    """Version of a recording, decided by the sources of the servers that have these settings. The first call blocks for
+    some 0.3 s. Raises OSError, SyntaxError."""
     if environment is None:
         return UNKNOWN
     then, measured_on = environment.sources, f"{datetime.fromisoformat(environment.before.at):%-d %B %Y}"

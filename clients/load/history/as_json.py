@@ -1,10 +1,10 @@
 """A history as JSON, for checkers outside this project.
 
-The JSON is one object with two fields, ``stocks`` and ``operations``. A stock has the state before the first operation,
-and the number of the last commit at that time. An operation has a request, ``called_ns``, ``returned_ns`` (null without
-a reply), and ``end``. ``end`` has one of three values. ``told``: the operation also has ``reply``. ``unknown``: the
-outcome is unknown. ``refused``: the id had been used for another trade. Statuses and sides are numbers, as in the
-messages on the wire.
+The JSON is one object with two fields, ``stocks`` and ``operations``. A stock has its state, and the number of its last
+commit, before the first operation. An operation has a request, ``called_ns``, ``returned_ns`` (null without a reply),
+and ``end``. ``end`` has one of three values. ``told``: the operation also has ``reply``.
+``unknown``: the outcome is unknown. ``refused``: the operation's request id had been used for another trade. Statuses
+and sides are numbers, as in the messages on the wire.
 """
 
 from dataclasses import asdict

@@ -3,19 +3,18 @@
 The sequential specification is ``trading/rules.py``. Every commit has a number, so the check needs no search. The check
 has four rules:
 
-1. Commits are numbered 1 to n without gaps. A replay of the commits in this order must give, for each commit, the reply
-   that the client got.
+1. Commits are numbered without gaps, from 1 in a new catalog. A replay of the commits in this order must give, for each
+   commit, the reply that the client got.
 2. The reply to a Lookup names a commit, and must show the stock's state after this commit. A refusal because of the
-   volume limit names the stock's volume at that time. So each Lookup and each refusal has an interval of possible
-   places in the order.
-3. Real time: if operation A ended before operation B began, A stands before B. One sweep over all calls and returns
-   tests if such an order exists. At a call, the operation's place must come after the earliest possible places of all
-   ended operations.
+   volume limit names the stock's volume at the time of the refusal. So each Lookup and each refusal has an interval of
+   possible places in the order.
+3. Real time: if operation A ended before operation B began, A stands before B. One sweep over all calls and returns, in
+   the order of time, tests if such an order exists. When an operation is called, some possible place of the operation
+   must come after the earliest possible places of all ended operations.
 4. All uses of a request id count as one operation (``retries.py``).
 
 Sorting the operations takes most of the check's time; the sweep takes linear time. So a history may be long. Left out:
-operations with an unknown outcome, whose commit number is in no reply. ``search.py`` judges operations with an unknown
-outcome.
+operations with an unknown outcome, since no reply has their commit numbers. ``search.py`` judges these operations.
 """
 
 from bisect import bisect_left, bisect_right
@@ -62,8 +61,8 @@ class _Past:
 def violations(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Faults of a history that began with the given stocks; empty for a linearizable history. Raises ValueError if an
-    operation has an unknown outcome.
+    """Faults of a history that began with the stocks ``stocks``. The list is empty for a linearizable history. Raises
+    ValueError if an operation has an unknown outcome.
 
     ``before``: as in ``History``.
     """
@@ -76,7 +75,7 @@ def violations(
     numbers = [commit.sequence for commit in commits]
     last = max(before.values(), default=0) if before else 0
     if before and numbers and numbers[0] > last:
-        last = numbers[0] - 1  # the catalog may have stocks that this history lacks
+        last = numbers[0] - 1  # earlier commits may belong to stocks that this history lacks
     if numbers != list(range(last + 1, last + 1 + len(commits))):
         strange = next((n for n, number in enumerate(numbers, start=last + 1) if n != number), last + len(numbers))
         return [*found, f"commit {strange} is missing or there twice"]
@@ -112,8 +111,8 @@ def _replay(pasts: dict[str, _Past], commit: Operation) -> str:
 
 
 def _place(pasts: dict[str, _Past], operation: Operation) -> _Placed | str | None:
-    """Possible places of a request that changed nothing. None if every place is possible. A text with the reason if the
-    request has no possible place."""
+    """Possible places of a request that changed nothing. Returns None if every place is possible, and a text with the
+    reason if no place is possible."""
     request, reply = operation.request, operation.reply
     assert not isinstance(reply, Untold)
     past = pasts.get(request.name)
@@ -139,8 +138,8 @@ def _place(pasts: dict[str, _Past], operation: Operation) -> _Placed | str | Non
 
 
 def _out_of_order(placed: Sequence[_Placed]) -> list[str]:
-    """A line for each operation that breaks the order of real time: an earlier operation had ended before this
-    operation began, but every possible place of this operation comes before the earlier operation."""
+    """A line for each operation B that breaks the order of real time: an operation A had ended before B began, but
+    every possible place of B comes before the earliest possible place of A."""
     calls = [(p.operation.called_ns, 0, number) for number, p in enumerate(placed)]
     returns = [(p.operation.returned_ns, 1, number) for number, p in enumerate(placed)]
     found: list[str] = []

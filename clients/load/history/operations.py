@@ -41,7 +41,7 @@ class Update:
 
 
 class Untold(Enum):
-    """Outcome of an operation whose reply does not tell the effect on the stock."""
+    """Outcome of an operation without a reply that tells the effect on the stock."""
 
     UNKNOWN = "unknown"
     """No reply came, or a fault came that does not tell if the request had an effect."""
@@ -84,7 +84,7 @@ class History:
 
 
 class Kept:
-    """Holder of the operations of one load run. A plain class, because msgspec would convert the fields of a dataclass,
+    """Holder of the operations of one load run. Not a dataclass, because msgspec would convert a dataclass's fields,
     and cannot convert the union of requests."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
@@ -127,7 +127,7 @@ class _Spans:
         self._returned = sorted(returned_ns for _, returned_ns in spans)
 
     def overlapping(self, operation: Operation) -> int:
-        """Number of operations in this object that overlap the given operation. Two operations also overlap if the
-        first ends at the moment at which the second begins."""
+        """Number of operations in this object that overlap the given operation. Two operations also overlap if one
+        operation ends at the moment at which the other operation begins."""
         begun = bisect_right(self._called, operation.returned_ns)
         return begun - bisect_left(self._returned, operation.called_ns)

@@ -2,8 +2,8 @@
 
 The catalog does a trade with an id once, and gives every later use of the id the first reply. If a client uses the id
 for a second, different trade, the catalog refuses the second trade. The refusal also shows that the first trade has
-taken effect. So one operation stands for all uses of the id. The trade took effect after the first use was sent, and
-before the first reply that shows the effect.
+taken effect. So one operation stands for all uses of the id. The trade took effect after a client sent the first use,
+and before the first reply that shows the effect.
 
 Two cases are left out. First, an id that the catalog has forgotten: a history must use fewer ids than a catalog
 remembers. Second, several different trades with one id and without replies: at most one of these trades took effect,
@@ -19,8 +19,8 @@ from clients.load.history.operations import NEVER_NS, Operation, Trade, Untold
 def one_for_each_id(operations: Iterable[Operation]) -> tuple[list[Operation], list[str]]:
     """Replaces all uses of a request id by one operation. Gives the operations, and the faults of the replies.
 
-    A returned operation may have the reply ``Untold.UNKNOWN`` and a moment of return. Such an operation has taken
-    effect, but its reply is unknown.
+    An operation in the result may have the reply ``Untold.UNKNOWN`` although it has a moment of return. Such an
+    operation has taken effect, but its reply is unknown.
     """
     by_id: dict[str, list[Operation]] = {}
     asked: list[Operation] = []

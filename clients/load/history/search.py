@@ -2,10 +2,11 @@
 order must agree with the real times of the requests, and must give the observed replies by the rules of trading.
 
 The algorithm is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993), with Lowe's addition that tried
-states are remembered ("Testing for Linearizability", 2017). The next request may be any request that was sent before
-the earliest return of all remaining requests. The search takes a request if the sequential specification gives the
-request's reply. If no request can be taken, the search undoes its last choice. If the same requests have led to the
-same state before, the search does not try this state again.
+states are remembered ("Testing for Linearizability", 2017). The search builds an order step by step. The next request
+may be any remaining request that was sent before the earliest return of all remaining requests. The search takes a
+request if the sequential specification gives the reply that the client got. If no request can be taken, the search
+undoes its last choice. If the same set of requests has led to the same state before, the search does not try this state
+again.
 
 Three rules make the search fast:
 
@@ -16,8 +17,9 @@ Three rules make the search fast:
   have a legal order that begins with this request.
 - Commit numbers only rise. So of the commits with a known number, only the commit with the lowest number may come next.
 
-So a history with known outcomes needs no choices, and takes time in proportion to its length. A request with an unknown
-outcome may have taken effect at any later moment, or never. The search tries the possible moments.
+So in a history with known outcomes the search has no choices, and takes time in proportion to the history's length. A
+request with an unknown outcome may have taken effect at any later moment, or never. The search tries the possible
+moments.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,8 +52,8 @@ class _State(NamedTuple):
 def unexplained(
     stocks: Iterable[Stock], operations: Iterable[Operation], before: Mapping[str, int] | None = None
 ) -> list[str]:
-    """A line for each stock for which no legal order of its requests exists; empty for a linearizable history. Raises
-    Undecided.
+    """A line for each fault: a false reply, or a stock whose requests have no legal order. The list is empty for a
+    linearizable history. Raises Undecided.
 
     ``before``: as in ``History``.
     """
@@ -71,7 +73,8 @@ def unexplained(
 
 def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tuple[list[str], list[Operation]]:
     """Splits the requests to a stock. First result: faults of the replies to requests that every state of the stock
-    refuses. Second result: all other requests, which the search must put in order."""
+    refuses. Second result: the requests that the search must put in order. Requests without a known outcome that can
+    change nothing are in neither result."""
     found, rest = [], []
     for operation in history:
         request, reply = operation.request, operation.reply
@@ -88,8 +91,8 @@ def _told_without_state(stock: Stock | None, history: Sequence[Operation]) -> tu
 
 @dataclass(slots=True)
 class _Level:
-    """A step of the search, to which the search can return. A step has the request that was taken last, and the
-    requests that have not been tried as the next request."""
+    """A step of the search, to which the search can return. A step knows the request that was taken last, and the
+    requests that were not yet tried as the next request."""
 
     place: int
     """Place of the request that was taken last; -1 at the start of the search."""
@@ -119,8 +122,9 @@ class _Search:
         self._start = start
 
     def run(self) -> list[str]:
-        """Searches for a linearization: a legal sequence of the requests. Returns an empty list if one exists. Else
-        returns one line, which names the request at which the longest tried sequence ended. Raises Undecided."""
+        """Searches for a linearization: a legal sequence of the requests. Returns an empty list if a linearization
+        exists. Else returns one line, which names the request at which the longest tried sequence ended. Raises
+        Undecided."""
         levels = [_Level(-1, self._start, -1, iter(self._choices(self._start, -1)))]
         while self._left:
             level = levels[-1]

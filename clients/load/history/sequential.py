@@ -9,8 +9,8 @@ from stock_service.trading.model import LookupReply, Status, Stock, TradeReply, 
 
 
 def sequentially(stock: Stock, request: Request, sequence: int) -> tuple[Stock, Reply]:
-    """Applies a valid request to a stock by the rules of trading. Gives the reply and the new state. If the request is
-    a commit, ``sequence`` is its number."""
+    """Applies a valid request to a stock by the rules of trading. Returns the stock's new state and the reply.
+    ``sequence``: number of the commit; for a Lookup, number of the stock's last commit."""
     match request:
         case Lookup():
             return stock, LookupReply(rules.lookup_status(stock), stock.price_cents, stock.volume, sequence)

@@ -1,8 +1,8 @@
-"""Verdict on a history. A history is linearizable if the requests have a sequential order that keeps real time and
-gives the observed replies.
+"""Verdict on a history. A history is linearizable if a sequential order of the requests agrees with their real times
+and gives the observed replies.
 
 A history without unknown outcomes is judged twice, independently, by ``by_sequence.py`` and by ``search.py``. A history
-with unknown outcomes is judged by the search alone. A history with too few overlaps of conflicting requests proves
+with unknown outcomes is judged by the search alone. If too few conflicting requests overlap, the history proves
 nothing, and is refused.
 """
 

@@ -4,12 +4,12 @@ A share has some of the clients, the corresponding part of the rate, and a uniqu
 task runs on one worker and is never repeated (``share.py``).
 
 Every time is a difference of two readings of one clock. No clock is compared with another clock. This machine's clock
-gives the moment just before the start signal to all hosts, and the moment at which each host's answer to the signal has
-come. A host's clock gives the time from the signal to the host's first connect. These three values bound the time
-between the first host's start and each later host's start.
+gives two moments: just before the start signal to all hosts, and at the arrival of each host's answer to the signal. A
+host's clock gives the time from the signal to the host's first connect. From these three values the module computes the
+largest possible time between the first host's start and a later host's start.
 
-A run is refused if a host dies, falls silent, lags or starts a share again. The error names the host. A refused run has
-no result.
+A run is refused if a host dies, sends nothing for ``SILENT_S``, lags or starts a share again. The error names the host.
+A refused run has no result.
 """
 
 import hashlib
@@ -35,11 +35,11 @@ CONNECT_S = 10.0
 """Longest time to reach the scheduler, in seconds."""
 
 SILENT_S = 10.0
-"""Longest silence of a host that has begun, and of the scheduler, in seconds."""
+"""Longest time in seconds without a message from a host that has begun, or without an answer from the scheduler."""
 
 SKEW_SHARE, SKEW_LEAST_S = 0.05, 0.1
-"""Limits of a host's lag behind the first host. A run is refused if a host's lag may be larger than both limits:
-``SKEW_SHARE``, as a share of the window, and ``SKEW_LEAST_S``, in seconds."""
+"""Two limits of a host's lag behind the first host. ``SKEW_SHARE`` is a share of the window, ``SKEW_LEAST_S`` is in
+seconds. A run is refused if a host's lag may be larger than both limits."""
 
 _NOT_READY = " before it was ready: start its worker in the project's folder, with the project's packages"
 
@@ -73,8 +73,8 @@ class _Host:
 def run(
     plan: LoadPlan, scheduler: str, watch: Watch, expected: Sequence[str] = ()
 ) -> tuple[LoadResult, tuple[HostResult, ...]]:
-    """Makes the run, and returns the result of the whole run and of each host. Blocks for the same time as
-    ``fleet.run``, and in addition while the hosts prepare.
+    """Makes the run, and returns the result of the whole run and of each host. Blocks as long as the hosts prepare, and
+    then as long as ``fleet.run``.
 
     ``expected`` has the names of the hosts that must send. Empty: all hosts of the cluster send. Raises UsageError if
     the scheduler does not answer, or if the load has fewer clients than hosts. Raises Refused for a run without a
@@ -116,15 +116,15 @@ def began_within_s(go_s: float, began: Sequence[tuple[float, float]]) -> list[fl
 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Client]:
-    """Connects to the scheduler. Raises UsageError if the scheduler does not answer, and Refused if the connection is
-    lost."""
+    """Context with a connection to the scheduler. Raises UsageError if the scheduler does not answer, and Refused if
+    the connection is lost."""
     try:
         client = Client(scheduler, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError("--cluster", scheduler, f"the address of a Dask scheduler ({error})") from error
     try:
         yield client
-    except (OSError, RuntimeError) as error:  # RuntimeError of a connection that Dask has closed for good
+    except (OSError, RuntimeError) as error:  # RuntimeError: Dask has closed the connection for good
         if client.status == "running" and not isinstance(error, OSError):
             raise
         raise Refused(f"the Dask scheduler at {scheduler} is gone: {error}") from error
@@ -133,9 +133,9 @@ def _connected(scheduler: str) -> Iterator[Client]:
 
 
 def hosts_of(client: Client, plan: LoadPlan, expected: Sequence[str] = ()) -> list[_Host]:
-    """All workers in the order of their names, each with a share of the plan. Raises UsageError for fewer clients than
-    workers. Raises Refused for a worker with a nanny (``share.py``), and if the workers differ from the expected hosts.
-    """
+    """All workers in the order of their names, each with a share of the plan. Raises UsageError if the plan has fewer
+    clients than the cluster has workers. Raises Refused if a worker has a nanny (``share.py``), or if the workers are
+    not the expected hosts."""
     workers = _some_workers(client)
     if expected:
         here = {str(worker["name"]) for worker in workers.values()}
@@ -168,7 +168,7 @@ def _some_workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
 def _workers(client: Client) -> Mapping[str, Mapping[str, Any]]:
     """Workers that the scheduler has at this moment, by address. Raises OSError.
 
-    Dask's ``Client.scheduler_info`` is not used: the method gives an old state if the scheduler is gone, and sometimes
+    Dask's method ``Client.scheduler_info`` is not used: it gives an old state if the scheduler is gone, and sometimes
     leaves out workers.
     """
     asked: Mapping[str, Mapping[str, Mapping[str, Any]]] = _ask(client, "identity", n_workers=-1)
@@ -245,7 +245,7 @@ class _Run:
             time.sleep(pause_s)
 
     def _hear(self) -> None:
-        """Notes the messages of the hosts. Raises Refused if a share was started again."""
+        """Reads the messages that have come from the hosts. Raises Refused if a share was started again."""
         for number, word, value in self._said.get(batch=True, callback_timeout=SILENT_S):
             host = self.hosts[number]
             host.lived_s = time.monotonic()
@@ -262,7 +262,8 @@ class _Run:
                     raise Refused(f"the share of host {host.name} was started a second time")
 
     def _take(self) -> None:
-        """Takes the results that have come. Raises Refused if a host failed, died or fell silent."""
+        """Takes the results that have come from the hosts. Raises Refused if a host failed, died or sent nothing for
+        ``SILENT_S``."""
         here = _workers(self._client)
         for host in self.hosts:
             future = self._futures[host.number]
@@ -279,7 +280,7 @@ class _Run:
                 raise Refused(f"host {host.name} ({host.address}) said nothing for {SILENT_S:g} s")
 
     def _tell(self, phase: Phase) -> None:
-        """Reports the progress to the watch. The phases are computed from this machine's clock."""
+        """Reports the progress to the watch. This machine's clock decides the phase."""
         passed_s = time.monotonic() - self._go_s - share.LEAD_S if self._go_s else 0.0
         left_s = self._plan.warm_up_s + self._plan.duration_s - passed_s
         if phase == "finishing" and left_s > 0:

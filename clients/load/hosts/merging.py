@@ -20,7 +20,7 @@ class HostResult:
 
 def together(rate_hz: float | None, results: Sequence[LoadResult]) -> LoadResult:
     """Combines the results of all hosts into one result. The hosts must have equal requests, and windows of equal
-    length. Raw times are left out, because each host has another clock."""
+    length. The times of single requests are left out, because the hosts have different clocks."""
     first = results[0]
     cores = [each.cores for each in results if each.cores is not None]
     return replace(

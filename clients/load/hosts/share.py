@@ -2,12 +2,12 @@
 machine.
 
 A share sends requests at most once. Each share has a token in a queue on the scheduler. A token can be taken only once.
-Dask may start a share a second time. The second start finds no token, sends no requests, and tells the coordinator. The
-coordinator then refuses the run.
+Dask may start a share a second time. The second task finds no token, sends no requests, and tells the coordinator (the
+process that started the load). The coordinator then refuses the run.
 
-The clients should connect ``LEAD_S`` after the host got the start signal, by the host's clock. The host also measures
-the real time from the signal to the first connect. The worker must run without a nanny (Dask's process that restarts a
-worker), since a nanny's worker may start no processes.
+By the host's clock, the clients should connect ``LEAD_S`` seconds after the host got the start signal. The host also
+measures the real time from the signal to the first connect. The worker must run without a nanny (Dask's process that
+restarts a worker), since a nanny's worker may start no processes.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ FOLDERS = ("clients", "stock_service", "experiments/services")
 """Folders with all code that a host runs. A study's load checks replies by functions of ``experiments/services``."""
 
 _LOOK_S = 0.2
-"""Time in seconds between two checks. A check finds out if the coordinator still wants the share."""
+"""Time in seconds between two checks if the coordinator still wants the share."""
 
 _one = threading.Lock()
 
@@ -81,8 +81,8 @@ SOURCES = _sources()
 
 
 def run(share: Share) -> LoadResult:
-    """Runs a share on a host. This function is the Dask task. Blocks for the same time as ``fleet.run``, and until the
-    start signal. Raises the faults of ``fleet.run``, and NotStarted."""
+    """Runs a share on a host. This function is the Dask task. Blocks until the start signal, and then as long as
+    ``fleet.run``. Raises the faults of ``fleet.run``, and NotStarted."""
     queue, taken = Queue(share.run), Queue(token(share.run, share.number))
 
     def say(word: str, value: int = 0) -> None:
@@ -98,7 +98,7 @@ def run(share: Share) -> LoadResult:
             raise NotStarted("it runs another load")
         try:
             return fleet.run(share.plan, _Watch(share, say))
-        except KeyboardInterrupt as called_off:  # a Dask worker would end with KeyboardInterrupt
+        except KeyboardInterrupt as called_off:  # KeyboardInterrupt would end the Dask worker
             raise NotStarted("called off") from called_off
         finally:
             _one.release()
@@ -120,8 +120,9 @@ class _Watch:
         self._begun = self._called_off = False
 
     def __call__(self, progress: Progress) -> None:
-        """Takes a report on the progress. In the phase ``standing``, blocks until ``LEAD_S`` after the start signal.
-        Raises KeyboardInterrupt if the coordinator no longer wants the task, and NotStarted without a signal."""
+        """Takes a report on the progress. In the phase ``standing``, blocks until ``LEAD_S`` seconds after the start
+        signal. Raises KeyboardInterrupt if the coordinator no longer wants the task, and NotStarted if no start signal
+        comes."""
         self._look()
         if progress.phase == "standing":
             self._wait()
@@ -147,7 +148,7 @@ class _Watch:
         while not self._go.wait(_LOOK_S):
             self._look()
             if time.monotonic() > until_s:
-                raise NotStarted(f"not told to begin within {GO_S:g} s")
+                raise NotStarted(f"no start signal came within {GO_S:g} s")
         self._heard_ns = time.perf_counter_ns()
         self._say(HEARD)
         time.sleep(max(0.0, LEAD_S - (time.perf_counter_ns() - self._heard_ns) / 1e9))

@@ -42,10 +42,10 @@ def test_a_limit_kept_under_another_load_is_exit_code_4(
     assert len(said) == (code == 4)
     for line in said:
         assert line.startswith(
-            "python -m clients.load: --fail-if: it is unknown whether the limits are kept; not the load asked for: the "
+            "python -m clients.load: --fail-if: it is unknown whether the limits are kept; not the requested load: the "
             "sends did not follow the schedule (rate ÷ declared "
         )
-        assert line.endswith("for a full server more --connections-per-client")
+        assert line.endswith("if the server is full, more --connections-per-client")
 
 
 def test_a_limit_that_was_not_kept_has_a_line_of_its_own() -> None:

@@ -54,7 +54,7 @@ def test_an_open_loop_says_how_late_it_was() -> None:
     plan = replace(OPEN, clients=1, connections_per_client=4, client="library")
     text = one_line(printed(open_run(late_us=30), plan))
     assert "1 client × 4 connections · library · 1000/s constant · sockets" in text
-    assert "times count from when a request was due; service time, from its send: p50 170 µs" in text
+    assert "a time begins when a request is due, a service time at its send: p50 170 µs" in text
     assert "sent late: p50 30 µs, p99 30 µs, max 30 µs" in text
     assert "busy waiting included" in text
     assert "N/X" not in text
@@ -118,7 +118,7 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
     ("change", "said"),
     [
         ({"interrupted": True}, "interrupted"),
-        ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; not in any latency"),
+        ({"interrupted": True, "unanswered": 1234}, "1,234 requests were under way or due; no latency includes them"),
         ({"errors": {"unavailable": 3}}, "(the table has only errors of the window): unavailable 3"),
         ({"started_clients": 3}, "starved: 2 of 3 clients got no reply"),
         ({"connections_per_client": 2}, "starved: 1 of 2 connections got no reply"),
@@ -126,8 +126,8 @@ def test_a_good_run_has_nothing_to_warn_of() -> None:
         ({"client_cpu_each_s": (0.85, 0.85), "cores": 1}, "the clients used over 80% of their core: the latency"),
         ({"client_cpu_each_s": (1.2, 1.1, 1.1), "cores": 2}, "the clients used over 80% of their 2 cores: the latency"),
         ({"began": 0}, "requests are not accounted for: do not trust this run"),
-        ({"arrivals": (bad_arrivals(),)}, "the load asked for: the sends did not follow the schedule (rate ÷ declared"),
-        ({"arrivals": (bad_arrivals(),)}, "a core each; for a full server more --connections-per-client"),
+        ({"arrivals": (bad_arrivals(),)}, "the requested load: the sends did not follow the schedule (rate ÷ declared"),
+        ({"arrivals": (bad_arrivals(),)}, "a core each; if the server is full, more --connections-per-client"),
     ],
 )
 def test_what_makes_a_number_doubtful_is_said(change: dict[str, object], said: str) -> None:
@@ -186,10 +186,10 @@ def test_a_percentile_needs_ten_requests_beyond_it() -> None:
 def test_a_percentile_below_the_table_needs_as_many() -> None:
     """A percentile below the table needs enough requests, too, for service times and late sends."""
     text = one_line(printed(open_run(count=990), OPEN))
-    assert "from its send: p50 197 µs, p99 –" in text
+    assert "at its send: p50 197 µs, p99 –" in text
     assert "sent late: p50 3 µs, p99 –, max 3 µs" in text
     text = one_line(printed(open_run(count=18), OPEN))
-    assert "from its send: p50 –, p99 –" in text
+    assert "at its send: p50 –, p99 –" in text
     assert "sent late: p50 –, p99 –, max" in text
 
 
